@@ -1,0 +1,34 @@
+# make run · make test · make check: what each does is in README.md.
+PYTHON ?= python3
+UV = .tools/bin/uv
+# A folder of local wheels that pip was told of serves uv too.
+export UV_FIND_LINKS := $(PIP_FIND_LINKS)
+export UV_PYTHON_DOWNLOADS = never
+BIN = .venv/bin
+
+.PHONY: run test test-all check bench setup lock proto clean
+
+setup: .venv/.ready
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "MOSAIC needs Python 3.11 or newer: make PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -m venv .tools || { echo "python3-venv is missing. Install it with: apt-get install python3-venv"; exit 1; }
+	.tools/bin/pip install -q "uv==0.13.7"
+
+.venv/.ready: $(UV) requirements/dev.txt pyproject.toml sdk/pyproject.toml workers/toy_worker/pyproject.toml
+	$(UV) venv -q --allow-existing --python $(PYTHON) .venv
+	$(UV) pip sync -q --python $(BIN)/python --compile-bytecode requirements/dev.txt
+	$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e . -e sdk -e workers/toy_worker
+	@touch $@
+
+proto: setup
+	$(BIN)/python -m grpc_tools.protoc -Isrc --python_out=src --pyi_out=src --grpc_python_out=src src/mosaic/wire/mosaic.proto
+
+lock: $(UV)
+	$(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header requirements/dev.in -o requirements/dev.txt
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy src sdk/src
+	$(BIN)/python -m pytest tests/unit tests/test_layers.py -m "not slow" -n 2

@@ -1,0 +1,1 @@
+"""The words all parts share. Imports nothing third-party and nothing above it."""

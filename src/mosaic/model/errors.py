@@ -1,0 +1,109 @@
+"""The tree of errors. Each says what happened, to which thing, and what to do next.
+
+MosaicError
+├── BadConfig          a field of a submitted config cannot be used
+│   └── UnknownWorker  no environment has this worker
+├── UnknownRun         no run with this id or prefix
+├── AmbiguousRun       a prefix that several runs share
+├── IllegalMove        a move that is not in the table of states
+├── RunIsLive          the wish needs a run that is over
+├── NotAllowed         no token, a wrong one, or one of another run
+├── WrongOffset        a publish that does not start where the store ends
+├── StoreUnavailable   the telemetry store cannot take this now (disk full); try again
+├── StoreFailed        a writer died; the daemon is unhealthy until restarted
+├── BadRoot            the state folder cannot be used
+│   └── SchemaTooNew   written by a newer MOSAIC
+├── AlreadyRunning     another daemon holds the lock
+├── AddressTaken       the TCP address is in use
+└── NoDaemon           nobody answers at the address
+"""
+
+
+class MosaicError(Exception):
+    """An error a person can act on; its text is one sentence that says how."""
+
+
+class BadConfig(MosaicError):
+    """A field of a config cannot be used."""
+
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(f"{field}: {why}")
+        self.field = field
+
+
+class UnknownWorker(BadConfig):
+    """No environment has this worker."""
+
+
+class UnknownRun(MosaicError):
+    """No run with this id or prefix."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"There is no run '{run_id}'. List them with: mosaic runs --all")
+
+
+class AmbiguousRun(MosaicError):
+    """A prefix that several runs share."""
+
+    def __init__(self, prefix: str, matches: list[str]) -> None:
+        shown = ", ".join(matches[:4])
+        super().__init__(f"'{prefix}' is the start of several runs ({shown} …). Give more of the id.")
+
+
+class IllegalMove(MosaicError):
+    """A move that is not in the table of states."""
+
+    def __init__(self, run_id: str, old: str, new: str) -> None:
+        super().__init__(f"Run {run_id} is {old}; it cannot become {new}.")
+
+
+class RunIsLive(MosaicError):
+    """The wish needs a run that is over."""
+
+    def __init__(self, run_id: str, state: str) -> None:
+        super().__init__(f"Run {run_id} is {state}. End it first with: mosaic cancel {run_id}")
+
+
+class NotAllowed(MosaicError):
+    """No token, a wrong one, or one of another run."""
+
+
+class WrongOffset(MosaicError):
+    """A publish that does not start where the store ends."""
+
+    def __init__(self, run_id: str, stream: str, got: int, expected: int) -> None:
+        super().__init__(f"Run {run_id}: {stream} continues at byte {expected}, not {got}.")
+        self.expected = expected
+
+
+class StoreUnavailable(MosaicError):
+    """The telemetry store cannot take this now (disk full, say); the sender keeps it and tries again."""
+
+
+class StoreFailed(MosaicError):
+    """A writer died; the daemon is unhealthy until it is restarted."""
+
+
+class BadRoot(MosaicError):
+    """The state folder cannot be used."""
+
+
+class SchemaTooNew(BadRoot):
+    """Written by a newer MOSAIC."""
+
+    def __init__(self, path: object, found: int, known: int) -> None:
+        super().__init__(
+            f"{path} has schema {found}; this MOSAIC knows up to {known}. Upgrade MOSAIC, or set MOSAIC_HOME elsewhere."
+        )
+
+
+class AlreadyRunning(MosaicError):
+    """Another daemon holds the lock."""
+
+
+class AddressTaken(MosaicError):
+    """The TCP address is in use."""
+
+
+class NoDaemon(MosaicError):
+    """Nobody answers at the address."""

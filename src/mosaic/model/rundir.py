@@ -1,0 +1,110 @@
+"""Where everything lies: the state root, and inside it the folder of one run.
+
+    <root>/                     MOSAIC_HOME, else $XDG_STATE_HOME/mosaic, else ~/.local/state/mosaic
+      machine-id                the machine this root belongs to
+      trainer/
+        configs/  config-{run_id}.json  worker-{run_id}.json
+        runs/ custom_scripts/ evals/    {run_id}/ each, see RunDir
+        registry.db  daemon.pid daemon.lock daemon.token daemon.addr daemon.sock daemon.json
+      telemetry/telemetry.sqlite        the index over all runs
+      logs/  gym_gui.log trainer_daemon.log
+      envs/<worker>[@variant]/
+"""
+
+import os
+from pathlib import Path
+
+AREAS = ("runs", "custom_scripts", "evals")
+
+
+class RunDir:
+    """Every path of one run.
+
+    {run_id}/
+      launch.json     daemon → holder: what to start (0600, holds the nonce)
+      owner.lock      flocked by the holder while it lives; its text is the holder's pid
+      started.json    holder: durably written before the worker starts
+      exit.json       holder: how the worker ended, after proof of death
+      tail.lock       flocked by the one tailer at work
+      telemetry.sqlite provenance.json analytics.json
+      logs/           worker.stdout.log worker.stderr.log (the spool)  holder.log tailer.log
+      tensorboard/ checkpoints/ videos/
+      config/         custom scripts only: base_config.json curriculum_config.json
+    """
+
+    def __init__(self, path: "str | os.PathLike[str]") -> None:
+        self.path = Path(path)
+        self.run_id = self.path.name
+        self.launch = self.path / "launch.json"
+        self.owner_lock = self.path / "owner.lock"
+        self.started = self.path / "started.json"
+        self.exit = self.path / "exit.json"
+        self.tail_lock = self.path / "tail.lock"
+        self.telemetry = self.path / "telemetry.sqlite"
+        self.provenance = self.path / "provenance.json"
+        self.analytics = self.path / "analytics.json"
+        self.logs = self.path / "logs"
+        self.stdout = self.logs / "worker.stdout.log"
+        self.stderr = self.logs / "worker.stderr.log"
+        self.holder_log = self.logs / "holder.log"
+        self.tailer_log = self.logs / "tailer.log"
+        self.tensorboard = self.path / "tensorboard"
+        self.checkpoints = self.path / "checkpoints"
+        self.videos = self.path / "videos"
+        self.config = self.path / "config"
+
+    def make(self) -> None:
+        for folder in (self.path, self.logs, self.tensorboard, self.checkpoints, self.videos):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def spool(self, stream: str) -> Path:
+        """The file behind `stdout` or `stderr`."""
+        return {"stdout": self.stdout, "stderr": self.stderr}[stream]
+
+
+class StateRoot:
+    """Every path outside the run folders."""
+
+    def __init__(self, path: "str | os.PathLike[str]") -> None:
+        self.path = Path(path)
+        self.machine_id = self.path / "machine-id"
+        self.trainer = self.path / "trainer"
+        self.configs = self.trainer / "configs"
+        self.registry = self.trainer / "registry.db"
+        self.pid = self.trainer / "daemon.pid"
+        self.lock = self.trainer / "daemon.lock"
+        self.token = self.trainer / "daemon.token"
+        self.address = self.trainer / "daemon.addr"
+        self.socket = self.trainer / "daemon.sock"
+        self.settings = self.trainer / "daemon.json"
+        self.telemetry = self.path / "telemetry"
+        self.index = self.telemetry / "telemetry.sqlite"
+        self.logs = self.path / "logs"
+        self.daemon_log = self.logs / "trainer_daemon.log"
+        self.envs = self.path / "envs"
+
+    @classmethod
+    def from_environment(cls) -> "StateRoot":
+        home = os.environ.get("MOSAIC_HOME")
+        if home:
+            return cls(Path(home).expanduser().absolute())
+        state = os.environ.get("XDG_STATE_HOME")
+        base = Path(state) if state else Path.home() / ".local" / "state"
+        return cls(base / "mosaic")
+
+    def make(self) -> None:
+        areas = [self.trainer / area for area in AREAS]
+        for folder in (self.path, self.trainer, self.configs, *areas, self.telemetry, self.logs, self.envs):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def area(self, name: str) -> Path:
+        return self.trainer / name
+
+    def run(self, area: str, run_id: str) -> RunDir:
+        return RunDir(self.area(area) / run_id)
+
+    def config_file(self, run_id: str) -> Path:
+        return self.configs / f"config-{run_id}.json"
+
+    def worker_file(self, run_id: str) -> Path:
+        return self.configs / f"worker-{run_id}.json"

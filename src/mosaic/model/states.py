@@ -1,0 +1,38 @@
+"""The states of a run and the moves between them.
+
+    INIT ──▶ HANDSHAKE ──▶ READY ──▶ EXECUTING ──▶ TERMINATED
+      │          │           │ └─────────────────────▲   (READY → TERMINATED: a clean end
+      │          │           │           │                without telemetry, e.g. a dry run)
+      └──────────┴───────────┴───────────┴──▶ CANCELLED or FAULTED
+"""
+
+from enum import Enum
+
+
+class RunState(str, Enum):
+    INIT = "INIT"  # in the registry, waiting for the dispatcher
+    HANDSHAKE = "HANDSHAKE"  # claimed; its holder is being started
+    READY = "READY"  # registered; nothing measured yet
+    EXECUTING = "EXECUTING"  # the first step, episode or metric is stored
+    TERMINATED = "TERMINATED"  # ended by itself, exit code 0
+    FAULTED = "FAULTED"  # ended otherwise; the reason says how
+    CANCELLED = "CANCELLED"  # ended because a person asked
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def is_over(self) -> bool:
+        return self not in MOVES
+
+
+S = RunState
+
+MOVES: dict[RunState, frozenset[RunState]] = {
+    S.INIT: frozenset({S.HANDSHAKE, S.CANCELLED, S.FAULTED}),
+    S.HANDSHAKE: frozenset({S.READY, S.CANCELLED, S.FAULTED}),
+    S.READY: frozenset({S.EXECUTING, S.TERMINATED, S.CANCELLED, S.FAULTED}),
+    S.EXECUTING: frozenset({S.TERMINATED, S.CANCELLED, S.FAULTED}),
+}
+
+LIVE_STATES = tuple(MOVES)

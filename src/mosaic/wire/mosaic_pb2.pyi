@@ -1,0 +1,507 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    STATE_UNSPECIFIED: _ClassVar[State]
+    INIT: _ClassVar[State]
+    HANDSHAKE: _ClassVar[State]
+    READY: _ClassVar[State]
+    EXECUTING: _ClassVar[State]
+    TERMINATED: _ClassVar[State]
+    FAULTED: _ClassVar[State]
+    CANCELLED: _ClassVar[State]
+
+class Stream(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    STDOUT: _ClassVar[Stream]
+    STDERR: _ClassVar[Stream]
+STATE_UNSPECIFIED: State
+INIT: State
+HANDSHAKE: State
+READY: State
+EXECUTING: State
+TERMINATED: State
+FAULTED: State
+CANCELLED: State
+STDOUT: Stream
+STDERR: Stream
+
+class SubmitRunRequest(_message.Message):
+    __slots__ = ("config_json", "idempotency_key")
+    CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
+    config_json: str
+    idempotency_key: str
+    def __init__(self, config_json: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
+
+class RunRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class RunInfo(_message.Message):
+    __slots__ = ("run_id", "name", "area", "worker_name", "state", "reason", "attempt", "created_at", "updated_at", "gpus_requested", "gpus_mandatory", "granted", "tags", "total_steps", "cancel_wished", "waiting_for", "held_by", "telemetry", "revision", "summary", "run_dir", "history", "life", "time_limit_s", "config_json")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    AREA_FIELD_NUMBER: _ClassVar[int]
+    WORKER_NAME_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_AT_FIELD_NUMBER: _ClassVar[int]
+    GPUS_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    GPUS_MANDATORY_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_STEPS_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_WISHED_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FOR_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_FIELD_NUMBER: _ClassVar[int]
+    TELEMETRY_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    RUN_DIR_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
+    LIFE_FIELD_NUMBER: _ClassVar[int]
+    TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    name: str
+    area: str
+    worker_name: str
+    state: State
+    reason: str
+    attempt: int
+    created_at: float
+    updated_at: float
+    gpus_requested: int
+    gpus_mandatory: bool
+    granted: _containers.RepeatedScalarFieldContainer[str]
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    total_steps: int
+    cancel_wished: bool
+    waiting_for: str
+    held_by: str
+    telemetry: str
+    revision: int
+    summary: Summary
+    run_dir: str
+    history: _containers.RepeatedCompositeFieldContainer[Move]
+    life: str
+    time_limit_s: float
+    config_json: str
+    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., area: _Optional[str] = ..., worker_name: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., reason: _Optional[str] = ..., attempt: _Optional[int] = ..., created_at: _Optional[float] = ..., updated_at: _Optional[float] = ..., gpus_requested: _Optional[int] = ..., gpus_mandatory: _Optional[bool] = ..., granted: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., total_steps: _Optional[int] = ..., cancel_wished: _Optional[bool] = ..., waiting_for: _Optional[str] = ..., held_by: _Optional[str] = ..., telemetry: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., run_dir: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., life: _Optional[str] = ..., time_limit_s: _Optional[float] = ..., config_json: _Optional[str] = ...) -> None: ...
+
+class Move(_message.Message):
+    __slots__ = ("old", "new", "at", "reason")
+    OLD_FIELD_NUMBER: _ClassVar[int]
+    NEW_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    old: State
+    new: State
+    at: float
+    reason: str
+    def __init__(self, old: _Optional[_Union[State, str]] = ..., new: _Optional[_Union[State, str]] = ..., at: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class Summary(_message.Message):
+    __slots__ = ("events", "steps", "episodes", "metrics", "rejects", "last_step", "last_return", "recent_returns", "steps_per_s", "last_event_at", "last_values")
+    class LastValuesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    EPISODES_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    REJECTS_FIELD_NUMBER: _ClassVar[int]
+    LAST_STEP_FIELD_NUMBER: _ClassVar[int]
+    LAST_RETURN_FIELD_NUMBER: _ClassVar[int]
+    RECENT_RETURNS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_PER_S_FIELD_NUMBER: _ClassVar[int]
+    LAST_EVENT_AT_FIELD_NUMBER: _ClassVar[int]
+    LAST_VALUES_FIELD_NUMBER: _ClassVar[int]
+    events: int
+    steps: int
+    episodes: int
+    metrics: int
+    rejects: int
+    last_step: int
+    last_return: float
+    recent_returns: _containers.RepeatedScalarFieldContainer[float]
+    steps_per_s: float
+    last_event_at: float
+    last_values: _containers.ScalarMap[str, float]
+    def __init__(self, events: _Optional[int] = ..., steps: _Optional[int] = ..., episodes: _Optional[int] = ..., metrics: _Optional[int] = ..., rejects: _Optional[int] = ..., last_step: _Optional[int] = ..., last_return: _Optional[float] = ..., recent_returns: _Optional[_Iterable[float]] = ..., steps_per_s: _Optional[float] = ..., last_event_at: _Optional[float] = ..., last_values: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
+class ListRunsRequest(_message.Message):
+    __slots__ = ("states", "limit")
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedScalarFieldContainer[State]
+    limit: int
+    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ListRunsReply(_message.Message):
+    __slots__ = ("runs", "total", "deleted")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[RunInfo]
+    total: int
+    deleted: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, runs: _Optional[_Iterable[_Union[RunInfo, _Mapping]]] = ..., total: _Optional[int] = ..., deleted: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WatchRunsRequest(_message.Message):
+    __slots__ = ("states", "limit", "interval_ms")
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedScalarFieldContainer[State]
+    limit: int
+    interval_ms: int
+    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ..., interval_ms: _Optional[int] = ...) -> None: ...
+
+class DeleteRunReply(_message.Message):
+    __slots__ = ("freed_bytes",)
+    FREED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    freed_bytes: int
+    def __init__(self, freed_bytes: _Optional[int] = ...) -> None: ...
+
+class Event(_message.Message):
+    __slots__ = ("seq", "ts_ns", "step", "episode", "metric", "lifecycle")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    TS_NS_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    EPISODE_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    LIFECYCLE_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    ts_ns: int
+    step: Step
+    episode: Episode
+    metric: Metric
+    lifecycle: Lifecycle
+    def __init__(self, seq: _Optional[int] = ..., ts_ns: _Optional[int] = ..., step: _Optional[_Union[Step, _Mapping]] = ..., episode: _Optional[_Union[Episode, _Mapping]] = ..., metric: _Optional[_Union[Metric, _Mapping]] = ..., lifecycle: _Optional[_Union[Lifecycle, _Mapping]] = ...) -> None: ...
+
+class Step(_message.Message):
+    __slots__ = ("step_index", "reward", "env_index", "agent_id", "episode_index", "terminated", "truncated", "extra")
+    STEP_INDEX_FIELD_NUMBER: _ClassVar[int]
+    REWARD_FIELD_NUMBER: _ClassVar[int]
+    ENV_INDEX_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    EPISODE_INDEX_FIELD_NUMBER: _ClassVar[int]
+    TERMINATED_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    EXTRA_FIELD_NUMBER: _ClassVar[int]
+    step_index: int
+    reward: float
+    env_index: int
+    agent_id: str
+    episode_index: int
+    terminated: bool
+    truncated: bool
+    extra: bytes
+    def __init__(self, step_index: _Optional[int] = ..., reward: _Optional[float] = ..., env_index: _Optional[int] = ..., agent_id: _Optional[str] = ..., episode_index: _Optional[int] = ..., terminated: _Optional[bool] = ..., truncated: _Optional[bool] = ..., extra: _Optional[bytes] = ...) -> None: ...
+
+class Episode(_message.Message):
+    __slots__ = ("episode_index", "total_reward", "steps", "env_index", "agent_id", "terminated", "truncated", "extra")
+    EPISODE_INDEX_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_REWARD_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    ENV_INDEX_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    TERMINATED_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    EXTRA_FIELD_NUMBER: _ClassVar[int]
+    episode_index: int
+    total_reward: float
+    steps: int
+    env_index: int
+    agent_id: str
+    terminated: bool
+    truncated: bool
+    extra: bytes
+    def __init__(self, episode_index: _Optional[int] = ..., total_reward: _Optional[float] = ..., steps: _Optional[int] = ..., env_index: _Optional[int] = ..., agent_id: _Optional[str] = ..., terminated: _Optional[bool] = ..., truncated: _Optional[bool] = ..., extra: _Optional[bytes] = ...) -> None: ...
+
+class Metric(_message.Message):
+    __slots__ = ("names", "values", "step", "extra")
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    EXTRA_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    values: _containers.RepeatedScalarFieldContainer[float]
+    step: int
+    extra: bytes
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., values: _Optional[_Iterable[float]] = ..., step: _Optional[int] = ..., extra: _Optional[bytes] = ...) -> None: ...
+
+class Lifecycle(_message.Message):
+    __slots__ = ("event", "payload", "extra")
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_FIELD_NUMBER: _ClassVar[int]
+    EXTRA_FIELD_NUMBER: _ClassVar[int]
+    event: str
+    payload: bytes
+    extra: bytes
+    def __init__(self, event: _Optional[str] = ..., payload: _Optional[bytes] = ..., extra: _Optional[bytes] = ...) -> None: ...
+
+class LogText(_message.Message):
+    __slots__ = ("stream", "offset", "text")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    stream: Stream
+    offset: int
+    text: bytes
+    def __init__(self, stream: _Optional[_Union[Stream, str]] = ..., offset: _Optional[int] = ..., text: _Optional[bytes] = ...) -> None: ...
+
+class Reject(_message.Message):
+    __slots__ = ("stream", "offset", "length", "reason", "head")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    stream: Stream
+    offset: int
+    length: int
+    reason: str
+    head: bytes
+    def __init__(self, stream: _Optional[_Union[Stream, str]] = ..., offset: _Optional[int] = ..., length: _Optional[int] = ..., reason: _Optional[str] = ..., head: _Optional[bytes] = ...) -> None: ...
+
+class Gap(_message.Message):
+    __slots__ = ("stream", "offset", "length", "reason")
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    stream: Stream
+    offset: int
+    length: int
+    reason: str
+    def __init__(self, stream: _Optional[_Union[Stream, str]] = ..., offset: _Optional[int] = ..., length: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class RegisterWorkerRequest(_message.Message):
+    __slots__ = ("run_id", "attempt", "nonce", "worker_id")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    attempt: int
+    nonce: str
+    worker_id: str
+    def __init__(self, run_id: _Optional[str] = ..., attempt: _Optional[int] = ..., nonce: _Optional[str] = ..., worker_id: _Optional[str] = ...) -> None: ...
+
+class RegisterWorkerReply(_message.Message):
+    __slots__ = ("session_token", "cursor")
+    SESSION_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    session_token: str
+    cursor: Cursor
+    def __init__(self, session_token: _Optional[str] = ..., cursor: _Optional[_Union[Cursor, _Mapping]] = ...) -> None: ...
+
+class Cursor(_message.Message):
+    __slots__ = ("stdout_offset", "stderr_offset", "next_seq")
+    STDOUT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    STDERR_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    NEXT_SEQ_FIELD_NUMBER: _ClassVar[int]
+    stdout_offset: int
+    stderr_offset: int
+    next_seq: int
+    def __init__(self, stdout_offset: _Optional[int] = ..., stderr_offset: _Optional[int] = ..., next_seq: _Optional[int] = ...) -> None: ...
+
+class HeartbeatRequest(_message.Message):
+    __slots__ = ("run_id", "progress")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    progress: int
+    def __init__(self, run_id: _Optional[str] = ..., progress: _Optional[int] = ...) -> None: ...
+
+class HeartbeatReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PublishTelemetryRequest(_message.Message):
+    __slots__ = ("run_id", "stream", "start", "end", "events", "texts", "rejects", "gaps", "behind_bytes", "exited", "drained")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    REJECTS_FIELD_NUMBER: _ClassVar[int]
+    GAPS_FIELD_NUMBER: _ClassVar[int]
+    BEHIND_BYTES_FIELD_NUMBER: _ClassVar[int]
+    EXITED_FIELD_NUMBER: _ClassVar[int]
+    DRAINED_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    stream: Stream
+    start: int
+    end: int
+    events: _containers.RepeatedCompositeFieldContainer[Event]
+    texts: _containers.RepeatedCompositeFieldContainer[LogText]
+    rejects: _containers.RepeatedCompositeFieldContainer[Reject]
+    gaps: _containers.RepeatedCompositeFieldContainer[Gap]
+    behind_bytes: int
+    exited: bool
+    drained: bool
+    def __init__(self, run_id: _Optional[str] = ..., stream: _Optional[_Union[Stream, str]] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ..., texts: _Optional[_Iterable[_Union[LogText, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., gaps: _Optional[_Iterable[_Union[Gap, _Mapping]]] = ..., behind_bytes: _Optional[int] = ..., exited: _Optional[bool] = ..., drained: _Optional[bool] = ...) -> None: ...
+
+class PublishTelemetryReply(_message.Message):
+    __slots__ = ("next_offset", "durable_offset")
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DURABLE_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    next_offset: int
+    durable_offset: int
+    def __init__(self, next_offset: _Optional[int] = ..., durable_offset: _Optional[int] = ...) -> None: ...
+
+class StreamRequest(_message.Message):
+    __slots__ = ("run_id", "since_seq", "until_seq", "tail")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SINCE_SEQ_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    TAIL_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    since_seq: int
+    until_seq: int
+    tail: int
+    def __init__(self, run_id: _Optional[str] = ..., since_seq: _Optional[int] = ..., until_seq: _Optional[int] = ..., tail: _Optional[int] = ...) -> None: ...
+
+class EventBatch(_message.Message):
+    __slots__ = ("events", "missed")
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    MISSED_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[Event]
+    missed: Range
+    def __init__(self, events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ..., missed: _Optional[_Union[Range, _Mapping]] = ...) -> None: ...
+
+class Range(_message.Message):
+    __slots__ = ("first", "last")
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    first: int
+    last: int
+    def __init__(self, first: _Optional[int] = ..., last: _Optional[int] = ...) -> None: ...
+
+class StreamLogsRequest(_message.Message):
+    __slots__ = ("run_id", "since_stdout", "since_stderr", "follow", "tail_bytes")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SINCE_STDOUT_FIELD_NUMBER: _ClassVar[int]
+    SINCE_STDERR_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    TAIL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    since_stdout: int
+    since_stderr: int
+    follow: bool
+    tail_bytes: int
+    def __init__(self, run_id: _Optional[str] = ..., since_stdout: _Optional[int] = ..., since_stderr: _Optional[int] = ..., follow: _Optional[bool] = ..., tail_bytes: _Optional[int] = ...) -> None: ...
+
+class LogBatch(_message.Message):
+    __slots__ = ("texts", "rejects", "gaps")
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    REJECTS_FIELD_NUMBER: _ClassVar[int]
+    GAPS_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedCompositeFieldContainer[LogText]
+    rejects: _containers.RepeatedCompositeFieldContainer[Reject]
+    gaps: _containers.RepeatedCompositeFieldContainer[Gap]
+    def __init__(self, texts: _Optional[_Iterable[_Union[LogText, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., gaps: _Optional[_Iterable[_Union[Gap, _Mapping]]] = ...) -> None: ...
+
+class QueryCurveRequest(_message.Message):
+    __slots__ = ("run_id", "name", "points", "from_step", "to_step")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    POINTS_FIELD_NUMBER: _ClassVar[int]
+    FROM_STEP_FIELD_NUMBER: _ClassVar[int]
+    TO_STEP_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    name: str
+    points: int
+    from_step: int
+    to_step: int
+    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., points: _Optional[int] = ..., from_step: _Optional[int] = ..., to_step: _Optional[int] = ...) -> None: ...
+
+class Curve(_message.Message):
+    __slots__ = ("name", "step", "mean", "min", "max", "count", "known_names")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    MEAN_FIELD_NUMBER: _ClassVar[int]
+    MIN_FIELD_NUMBER: _ClassVar[int]
+    MAX_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_NAMES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    step: _containers.RepeatedScalarFieldContainer[int]
+    mean: _containers.RepeatedScalarFieldContainer[float]
+    min: _containers.RepeatedScalarFieldContainer[float]
+    max: _containers.RepeatedScalarFieldContainer[float]
+    count: _containers.RepeatedScalarFieldContainer[int]
+    known_names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., step: _Optional[_Iterable[int]] = ..., mean: _Optional[_Iterable[float]] = ..., min: _Optional[_Iterable[float]] = ..., max: _Optional[_Iterable[float]] = ..., count: _Optional[_Iterable[int]] = ..., known_names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GetHealthRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Health(_message.Message):
+    __slots__ = ("healthy", "problem", "pid", "version", "started_at", "addresses", "root", "gpus", "live_runs", "max_runs")
+    HEALTHY_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    LIVE_RUNS_FIELD_NUMBER: _ClassVar[int]
+    MAX_RUNS_FIELD_NUMBER: _ClassVar[int]
+    healthy: bool
+    problem: str
+    pid: int
+    version: str
+    started_at: float
+    addresses: _containers.RepeatedScalarFieldContainer[str]
+    root: str
+    gpus: _containers.RepeatedCompositeFieldContainer[Gpu]
+    live_runs: int
+    max_runs: int
+    def __init__(self, healthy: _Optional[bool] = ..., problem: _Optional[str] = ..., pid: _Optional[int] = ..., version: _Optional[str] = ..., started_at: _Optional[float] = ..., addresses: _Optional[_Iterable[str]] = ..., root: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., live_runs: _Optional[int] = ..., max_runs: _Optional[int] = ...) -> None: ...
+
+class Gpu(_message.Message):
+    __slots__ = ("uuid", "name", "owner", "blocked")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    name: str
+    owner: str
+    blocked: str
+    def __init__(self, uuid: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., blocked: _Optional[str] = ...) -> None: ...
+
+class ShutdownRequest(_message.Message):
+    __slots__ = ("kill_runs",)
+    KILL_RUNS_FIELD_NUMBER: _ClassVar[int]
+    kill_runs: bool
+    def __init__(self, kill_runs: _Optional[bool] = ...) -> None: ...
+
+class ShutdownReply(_message.Message):
+    __slots__ = ("runs_left",)
+    RUNS_LEFT_FIELD_NUMBER: _ClassVar[int]
+    runs_left: int
+    def __init__(self, runs_left: _Optional[int] = ...) -> None: ...
