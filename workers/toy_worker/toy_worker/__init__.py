@@ -1,0 +1,27 @@
+"""The tests' worker: steps, episodes and metrics at a chosen rate, and every way to misbehave."""
+
+from typing import Any, Tuple
+
+
+def get_worker_metadata() -> Tuple[Any, Any]:
+    """Who the toy worker is and what it can do."""
+    # Imported here: a run of the worker needs neither, and starts faster without.
+    from mosaic_sdk.contract import WorkerCapabilities, WorkerMetadata
+
+    metadata = WorkerMetadata(
+        name="Toy Worker",
+        version="0.1.0",
+        description="Pretends to learn, at a chosen rate, and misbehaves on request.",
+        author="MOSAIC",
+        license="MIT",
+    )
+    capabilities = WorkerCapabilities(
+        worker_type="toy",
+        supported_paradigms=("sequential",),
+        env_families=("toy",),
+        action_spaces=("discrete",),
+        observation_spaces=("vector",),
+        max_agents=64,
+        estimated_memory_mb=32,
+    )
+    return metadata, capabilities

@@ -1,0 +1,1 @@
+"""The import paths of the worker guide. Re-exports from mosaic_sdk, no code."""

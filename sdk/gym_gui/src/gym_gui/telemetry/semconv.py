@@ -1,0 +1,5 @@
+"""Names of the variables that steer the frames, and their values."""
+
+from mosaic_sdk.names import TelemetryEnv, VideoModes
+
+__all__ = ["TelemetryEnv", "VideoModes"]

@@ -1,0 +1,9 @@
+"""What a MOSAIC worker needs. Standard library only, Python 3.9 and newer.
+
+Nothing is imported here, so that a worker pays only for the parts it uses:
+
+    from mosaic_sdk import emit
+    emit.step(step_index=0, reward=1.0)
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,31 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+
+def python39():
+    found = sorted(Path.home().glob(".pyenv/versions/3.9.*/bin/python"))
+    return str(found[-1]) if found else shutil.which("python3.9")
+
+
+@pytest.mark.skipif(python39() is None, reason="no Python 3.9 here")
+def test_all_of_the_sdk_imports_on_python_39(bench):
+    names = [path.stem for path in (bench.sdk / "mosaic_sdk").glob("*.py")]
+    script = "import importlib\n" + "\n".join(f"importlib.import_module('mosaic_sdk.{name}')" for name in names)
+    script += "\nimport gym_gui.core.worker, gym_gui.telemetry.semconv, toy_worker.cli, toy_worker.runtime"
+
+    ended = bench.script(script, python=python39(), path=[bench.sdk, bench.toy, bench.gym_gui])
+
+    assert (ended.code, ended.err) == (0, "")
+    assert "emit" in names
+
+
+@pytest.mark.skipif(python39() is None, reason="no Python 3.9 here")
+def test_the_toy_worker_runs_on_python_39(bench, tmp_path):
+    (tmp_path / "config.json").write_text('{"steps": 100}')
+
+    ended = bench.run("-m", "toy_worker.cli", "--config", tmp_path / "config.json", python=python39())
+
+    assert (ended.code, ended.err) == (0, "")
+    assert sum(line.get("event_type") == "step" for line in ended.objects) == 100
