@@ -1,0 +1,1 @@
+"""Which workers exist, in which environment, and the command that starts one."""

@@ -11,11 +11,15 @@ def write_bytes(path: "str | os.PathLike[str]", data: bytes, mode: int = 0o600) 
     temp = f"{path}.{os.getpid()}.tmp"
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
-        _write_all(fd, data)
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.replace(temp, path)
+        try:
+            _write_all(fd, data)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(temp, path)
+    except OSError:
+        os.unlink(temp)
+        raise
     sync_folder(os.path.dirname(path))
 
 
@@ -28,7 +32,7 @@ def read_json(path: "str | os.PathLike[str]") -> "dict[str, Any] | None":
     try:
         with open(path, "rb") as file:
             value = json.loads(file.read())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
         return None
     return value if isinstance(value, dict) else None
 

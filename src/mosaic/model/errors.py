@@ -7,8 +7,10 @@ MosaicError
 ├── AmbiguousRun       a prefix that several runs share
 ├── IllegalMove        a move that is not in the table of states
 ├── RunIsLive          the wish needs a run that is over
+├── GpuTaken           a GPU that another run owns, or that is drained
 ├── NotAllowed         no token, a wrong one, or one of another run
 ├── WrongOffset        a publish that does not start where the store ends
+├── BadBatch           a publish whose parts contradict each other (a ValueError too)
 ├── StoreUnavailable   the telemetry store cannot take this now (disk full); try again
 ├── StoreFailed        a writer died; the daemon is unhealthy until restarted
 ├── BadRoot            the state folder cannot be used
@@ -64,6 +66,13 @@ class RunIsLive(MosaicError):
         super().__init__(f"Run {run_id} is {state}. End it first with: mosaic cancel {run_id}")
 
 
+class GpuTaken(MosaicError):
+    """A GPU that another run owns, or that is drained."""
+
+    def __init__(self, uuid: str, holder: str) -> None:
+        super().__init__(f"GPU {uuid} is not free ({holder}). See: mosaic daemon status")
+
+
 class NotAllowed(MosaicError):
     """No token, a wrong one, or one of another run."""
 
@@ -74,6 +83,13 @@ class WrongOffset(MosaicError):
     def __init__(self, run_id: str, stream: str, got: int, expected: int) -> None:
         super().__init__(f"Run {run_id}: {stream} continues at byte {expected}, not {got}.")
         self.expected = expected
+
+
+class BadBatch(MosaicError, ValueError):
+    """A publish whose parts contradict each other; it is refused whole."""
+
+    def __init__(self, run_id: str, why: str) -> None:
+        super().__init__(f"Run {run_id}: {why}. The batch was refused whole.")
 
 
 class StoreUnavailable(MosaicError):

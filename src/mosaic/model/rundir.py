@@ -1,14 +1,14 @@
 """Where everything lies: the state root, and inside it the folder of one run.
 
-    <root>/                     MOSAIC_HOME, else $XDG_STATE_HOME/mosaic, else ~/.local/state/mosaic
-      machine-id                the machine this root belongs to
-      trainer/
-        configs/  config-{run_id}.json  worker-{run_id}.json
-        runs/ custom_scripts/ evals/    {run_id}/ each, see RunDir
-        registry.db  daemon.pid daemon.lock daemon.token daemon.addr daemon.sock daemon.json
-      telemetry/telemetry.sqlite        the index over all runs
-      logs/  gym_gui.log trainer_daemon.log
-      envs/<worker>[@variant]/
+<root>/                     MOSAIC_HOME, else $XDG_STATE_HOME/mosaic, else ~/.local/state/mosaic
+  machine-id                the machine this root belongs to
+  trainer/
+    configs/  config-{run_id}.json  worker-{run_id}.json
+    runs/ custom_scripts/ evals/    {run_id}/ each, see RunDir
+    registry.db  daemon.pid daemon.lock daemon.token daemon.addr daemon.sock daemon.json
+  telemetry/telemetry.sqlite        the index over all runs
+  logs/  gym_gui.log trainer_daemon.log
+  envs/<worker>[@variant]/
 """
 
 import os

@@ -1,15 +1,15 @@
 """The states of a run and the moves between them.
 
-    INIT ──▶ HANDSHAKE ──▶ READY ──▶ EXECUTING ──▶ TERMINATED
-      │          │           │ └─────────────────────▲   (READY → TERMINATED: a clean end
-      │          │           │           │                without telemetry, e.g. a dry run)
-      └──────────┴───────────┴───────────┴──▶ CANCELLED or FAULTED
+INIT ──▶ HANDSHAKE ──▶ READY ──▶ EXECUTING ──▶ TERMINATED
+  │          │           │ └─────────────────────▲   (READY → TERMINATED: a clean end
+  │          │           │           │                without telemetry, e.g. a dry run)
+  └──────────┴───────────┴───────────┴──▶ CANCELLED or FAULTED
 """
 
-from enum import Enum
+from enum import StrEnum
 
 
-class RunState(str, Enum):
+class RunState(StrEnum):
     INIT = "INIT"  # in the registry, waiting for the dispatcher
     HANDSHAKE = "HANDSHAKE"  # claimed; its holder is being started
     READY = "READY"  # registered; nothing measured yet
@@ -17,9 +17,6 @@ class RunState(str, Enum):
     TERMINATED = "TERMINATED"  # ended by itself, exit code 0
     FAULTED = "FAULTED"  # ended otherwise; the reason says how
     CANCELLED = "CANCELLED"  # ended because a person asked
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def is_over(self) -> bool:

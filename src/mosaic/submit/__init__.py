@@ -1,0 +1,1 @@
+"""Hop 1: a submitted config in, a validated run and its files out."""

@@ -1,0 +1,145 @@
+"""From a validated config to the command that starts its worker: argv, environment, folder."""
+
+import importlib.util
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mosaic_sdk.names import TelemetryEnv, VideoModes, WorkerEnv
+
+from mosaic.model.errors import MosaicError
+from mosaic.model.run import RunConfig
+from mosaic.model.rundir import RunDir, StateRoot
+
+# The daemon's own affairs: a worker that inherited them would run in the daemon's Python or talk to it as its owner.
+# PYTHONUNBUFFERED goes because it tears the lines of forked processes; the config may still ask for it.
+_NOT_INHERITED = frozenset({"PYTHONUNBUFFERED", "PYTHONHOME", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES"})
+_PREFIXES_NOT_INHERITED = ("MOSAIC_", "UV_", "GYM_GUI_FASTLANE_")
+
+
+@dataclass(frozen=True)
+class Command:
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    pipe: bool  # stdout and stderr go through the holder: a shell script may write `> /dev/stdout`
+
+
+def build_command(
+    config: RunConfig,
+    root: StateRoot,
+    rundir: RunDir,
+    worker_python: Path,
+    worker_file: Path,
+    granted: Sequence[str],
+    tcp_address: str,
+    base_env: Mapping[str, str],
+) -> Command:
+    """What the holder is to start.
+
+    A module gets `--config FILE [--grpc --grpc-target T]` and then `metadata.worker.arguments`. A script gets its
+    arguments alone: it was not written for us, and finds everything else in MOSAIC_* variables.
+    """
+    if config.worker.script:
+        argv = [*_start_script(config.worker.script, worker_python), *config.worker.arguments]
+    else:
+        flags = ["--config", str(worker_file), *_grpc_flags(config, tcp_address)]
+        argv = [str(worker_python), "-m", config.worker.module, *flags, *config.worker.arguments]
+    env = {
+        **_inherited(base_env),
+        **_python_variables(worker_python, base_env),
+        **_run_variables(config, rundir, worker_file),
+        **_fastlane_variables(config),
+        "CUDA_VISIBLE_DEVICES": ",".join(granted),
+        **config.worker.environment,
+    }
+    # Last, so that a PYTHONPATH from the config is kept and does not switch the injected sitecustomize off.
+    env["PYTHONPATH"] = _joined(str(autowrap_folder()), env.get("PYTHONPATH", ""))
+    is_shell = bool(config.worker.script) and not _is_python(config.worker.script)
+    return Command(argv, env, str(rundir.path), is_shell)
+
+
+def autowrap_folder() -> Path:
+    """The folder of the SDK's `sitecustomize`, which every worker's Python runs first."""
+    spec = importlib.util.find_spec("mosaic_sdk")
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    if not places:
+        raise MosaicError("mosaic_sdk is not installed beside MOSAIC. Install it with: pip install mosaic-sdk")
+    return Path(places[0]) / "autowrap"
+
+
+def _grpc_flags(config: RunConfig, tcp_address: str) -> list[str]:
+    if not config.worker.use_grpc:
+        return []
+    if not tcp_address:
+        raise MosaicError(
+            f"Run {config.run_id} wants gRPC and the daemon has no TCP address. Restart it: mosaic daemon start"
+        )
+    return ["--grpc", "--grpc-target", tcp_address]
+
+
+def _is_python(script: str) -> bool:
+    return script.endswith(".py")
+
+
+def _start_script(script: str, python: Path) -> list[str]:
+    """A .py runs in the worker's Python; anything else by itself, by its first line, or by bash."""
+    if _is_python(script):
+        return [str(python), script]
+    with open(script, "rb") as file:
+        head = file.read(256)
+    is_executable = os.access(script, os.X_OK)
+    if is_executable and head.startswith((b"#!", b"\x7fELF")):
+        return [script]
+    if head.startswith(b"#!"):
+        line = head[2:].split(b"\n", 1)[0].decode(errors="surrogateescape").strip()
+        # As the kernel does: the interpreter and at most one argument.
+        return [*line.split(None, 1), script]
+    return ["bash", script]
+
+
+def _inherited(base_env: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in base_env.items()
+        if name not in _NOT_INHERITED and not name.startswith(_PREFIXES_NOT_INHERITED)
+    }
+
+
+def _python_variables(python: Path, base_env: Mapping[str, str]) -> dict[str, str]:
+    folder = python.parent.parent
+    variables = {"PATH": _joined(str(python.parent), base_env.get("PATH", os.defpath))}
+    if (folder / "pyvenv.cfg").is_file():
+        variables["VIRTUAL_ENV"] = str(folder)
+    return variables
+
+
+def _run_variables(config: RunConfig, rundir: RunDir, worker_file: Path) -> dict[str, str]:
+    config_file = rundir.config / "base_config.json" if config.worker.script else worker_file
+    return {
+        WorkerEnv.RUN_ID: config.run_id,
+        WorkerEnv.RUN_DIR: str(rundir.path),
+        WorkerEnv.WORKER_ID: config.worker.worker_id,
+        WorkerEnv.CHECKPOINT_DIR: str(rundir.checkpoints),
+        WorkerEnv.CONFIG_FILE: str(config_file),
+        # Where a custom script finds base_config.json and curriculum_config.json.
+        WorkerEnv.CUSTOM_SCRIPTS_DIR: str(rundir.config),
+    }
+
+
+def _fastlane_variables(config: RunConfig) -> dict[str, str]:
+    extras = config.worker.config.get("extras")
+    extras = extras if isinstance(extras, Mapping) else {}
+    mode = str(extras.get("fastlane_video_mode") or VideoModes.SINGLE)
+    return {
+        # On by default: frames that nobody watches cost nothing.
+        TelemetryEnv.FASTLANE_ONLY: "0" if mode == VideoModes.OFF else "1",
+        TelemetryEnv.FASTLANE_SLOT: str(extras.get("fastlane_slot") or 0),
+        TelemetryEnv.FASTLANE_VIDEO_MODE: mode,
+        TelemetryEnv.FASTLANE_GRID_LIMIT: str(extras.get("fastlane_grid_limit") or 4),
+    }
+
+
+def _joined(*folders: str) -> str:
+    return os.pathsep.join(folder for folder in folders if folder)

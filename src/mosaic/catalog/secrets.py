@@ -1,0 +1,80 @@
+"""Taking secrets out of what is shown or kept: configs, environments, command lines."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MASK = "***"
+_SECRET = re.compile(r"SECRET|PASSWORD|PASSWD|CREDENTIAL", re.I)
+# These words have innocent uses too (max_tokens = 512, key_dim = 64): only texts under them are secrets.
+_SECRET_TEXT = re.compile(r"KEY|TOKEN|AUTH", re.I)
+_INNOCENT = re.compile(r"KEYBOARD|MONKEY|KEYFRAME|TOKENI[ZS]E|AUTHOR(?!I)", re.I)
+_IN_TEXT = (
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {MASK}"),
+    (re.compile(r"(\w+://[^/\s:@]*):[^/\s@]+@"), rf"\1:{MASK}@"),
+)
+_ARGUMENT_LISTS = ("arguments", "argv")
+
+
+def redact(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy in which every value under a secret name, at any depth, is masked."""
+    return {name: _redact_value(name, value) for name, value in values.items()}
+
+
+def redact_arguments(arguments: Sequence[str]) -> list[str]:
+    """A copy of a command line with `--api-key X`, `--api-key=X` and `api_key=X` masked."""
+    shown: list[str] = []
+    is_secret = False
+    for argument in arguments:
+        name, equals, _ = argument.partition("=")
+        if is_secret and not argument.startswith("--"):
+            shown.append(MASK)
+            is_secret = False
+            continue
+        names_secret = _names_secret_text(name)
+        is_secret = names_secret and not equals and name.startswith("-")
+        shown.append(f"{name}={MASK}" if names_secret and equals else _scrub(argument))
+    return shown
+
+
+def _redact_value(name: str, value: Any) -> Any:
+    if _SECRET.search(name):
+        return _mask(value, (str, int, float))
+    if _names_secret_text(name):
+        return _mask(value, (str,))
+    if name in _ARGUMENT_LISTS and _is_list_of_texts(value):
+        return redact_arguments(value)
+    return _redact_inside(value)
+
+
+def _redact_inside(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return redact(value)
+    if isinstance(value, list | tuple):
+        return [_redact_inside(item) for item in value]
+    return _scrub(value) if isinstance(value, str) else value
+
+
+def _mask(value: Any, kinds: tuple[type, ...]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _mask(item, kinds) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mask(item, kinds) for item in value]
+    # An empty text or a switch hides nothing, and saying so helps to find out why a login failed.
+    is_hidden = isinstance(value, kinds) and not isinstance(value, bool) and value != ""
+    return MASK if is_hidden else value
+
+
+def _names_secret_text(name: str) -> bool:
+    rest = _INNOCENT.sub("", name)
+    return bool(_SECRET.search(rest) or _SECRET_TEXT.search(rest))
+
+
+def _scrub(text: str) -> str:
+    for pattern, replacement in _IN_TEXT:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)

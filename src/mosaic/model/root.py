@@ -1,0 +1,124 @@
+"""Checking the state root: local, ours, private, writable, and of this machine - before anything is written into it."""
+
+import hashlib
+import os
+import socket
+import tempfile
+import uuid
+from pathlib import Path
+
+from mosaic.model import durable
+from mosaic.model.errors import BadRoot
+from mosaic.model.rundir import StateRoot
+
+# SQLite's locks and WAL need one kernel that sees all writers; these file systems may have several.
+NETWORK_FILESYSTEMS = frozenset(
+    {"9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "glusterfs"}
+    | {"gpfs", "lustre", "ncpfs", "nfs", "nfs4", "pvfs2", "smb2", "smb3", "smbfs"}
+)
+_ADVICE = "Set MOSAIC_HOME to a folder of your own on a local disk of this machine."
+
+
+def check_root(root: StateRoot, machine: str = "", mounts: Path = Path("/proc/self/mounts")) -> None:
+    """Make the folders (0700) and the machine's mark, or raise BadRoot and say what to do.
+
+    `machine` and `mounts` are this machine's own unless given.
+    """
+    _check_filesystem(root.path, mounts)
+    _make(root.path)
+    _check_owner(root.path)
+    _close_to_others(root.path)
+    _check_writable(root.path)
+    _check_machine(root, machine or machine_mark())
+    root.make()
+
+
+def machine_mark() -> str:
+    """A text that stays with this machine; a hash, because /etc/machine-id is not to be handed around."""
+    return hashlib.sha256(f"mosaic {_machine_id()}".encode()).hexdigest()[:32]
+
+
+def filesystem_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
+    """The type of the file system that holds `path`, or will hold it once it is made; empty when nobody knows."""
+    place = Path(os.path.realpath(path))
+    found, kind = Path(), ""
+    for line in _lines(mounts):
+        point, this_kind = Path(_unescape(line.split(" ")[1])), line.split(" ")[2]
+        # The longest mount point wins, and of equals the last: it lies on top.
+        if place.is_relative_to(point) and len(point.parts) >= len(found.parts):
+            found, kind = point, this_kind
+    return kind
+
+
+def _check_filesystem(path: Path, mounts: Path) -> None:
+    kind = filesystem_of(path, mounts)
+    if kind in NETWORK_FILESYSTEMS:
+        raise BadRoot(f"{path} is on a network file system ({kind}), where databases get damaged. {_ADVICE}")
+
+
+def _make(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        why = f"{error.strerror}: {error.filename}"
+        raise BadRoot(f"{path} cannot be made or written ({why}). {_ADVICE}") from error
+
+
+def _check_owner(path: Path) -> None:
+    owner = path.stat().st_uid
+    if owner != os.geteuid():
+        raise BadRoot(f"{path} belongs to user id {owner}, and you are {os.geteuid()}. {_ADVICE}")
+
+
+def _close_to_others(path: Path) -> None:
+    # Tokens and nonces lie below; the folder's own mode keeps strangers out whatever the files' modes are.
+    if path.stat().st_mode & 0o077:
+        path.chmod(0o700)
+
+
+def _check_writable(path: Path) -> None:
+    # Asked by writing: permission bits say nothing about a read-only mount, and nothing to root at all.
+    try:
+        with tempfile.TemporaryFile(dir=path) as file:
+            file.write(b"x")
+            file.flush()
+    except OSError as error:
+        raise BadRoot(f"{path} cannot be written ({error.strerror}). {_ADVICE}") from error
+
+
+def _check_machine(root: StateRoot, mine: str) -> None:
+    try:
+        theirs = root.machine_id.read_text().strip()
+    except FileNotFoundError:
+        theirs = ""
+    if not theirs:
+        durable.write_bytes(root.machine_id, f"{mine}\n".encode())
+    elif theirs != mine:
+        raise BadRoot(
+            f"{root.path} belongs to another machine, whose runs this one cannot see or end. {_ADVICE} "
+            f"If it was copied here and the other machine no longer uses it, delete {root.machine_id}."
+        )
+
+
+def _machine_id() -> str:
+    for line in _lines(Path("/etc/machine-id")):
+        if line.strip() and line.strip() != "uninitialized":
+            return line.strip()
+    node = uuid.getnode()
+    # uuid makes up a number, with this bit set, when it finds no network card: another one in every process.
+    is_made_up = bool(node >> 40 & 1)
+    return socket.gethostname() + ("" if is_made_up else f" {node:012x}")
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+
+
+def _unescape(text: str) -> str:
+    # The kernel writes blanks and backslashes in mount points as octal numbers.
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, char)
+    return text

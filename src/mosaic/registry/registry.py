@@ -1,0 +1,318 @@
+"""The registry: the one writer of run state."""
+
+import builtins
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mosaic.model.errors import (
+    AmbiguousRun,
+    BadConfig,
+    GpuTaken,
+    IllegalMove,
+    RunIsLive,
+    StoreUnavailable,
+    UnknownRun,
+)
+from mosaic.model.run import Move, RunConfig, RunRecord
+from mosaic.model.states import LIVE_STATES, MOVES, RunState
+from mosaic.registry.file import STEPS, open_file
+from mosaic.registry.row import COLUMNS, new_row, to_record
+
+
+class Registry:
+    """Runs, their moves, and who owns which GPU.
+
+    1. A run moves only along the arrows of `MOVES`; of two callers racing to end a run one wins.
+    2. What a call changed is on the disk, with its line of history, when the call returns.
+    3. A GPU has one owner, and a drained one has none.
+    4. Every change raises `revision()` and stamps the rows it touched, so a watcher can ask for the rest.
+
+    One connection, for one thread at a time.
+    """
+
+    def __init__(self, path: Path, steps: Sequence[str] = STEPS, now: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._now = now
+        self._db = open_file(path, steps)
+
+    @classmethod
+    def open(cls, path: Path) -> "Registry":
+        return cls(Path(path))
+
+    def close(self) -> None:
+        self._db.close()
+
+    # Submitting
+
+    def add(self, config: RunConfig) -> tuple[RunRecord, bool]:
+        """Enter a run in INIT; with the idempotency key of an earlier run, that run and False."""
+        known = self.with_key(config.idempotency_key)
+        if known:
+            return known, False
+        with self._change() as revision:
+            self._refuse_used_id(config.run_id)
+            self._insert(config, revision)
+            self._write_history(config.run_id, None, RunState.INIT, "")
+        return self.get(config.run_id), True
+
+    def with_key(self, key: str) -> RunRecord | None:
+        """The run submitted with this idempotency key; an empty key finds none."""
+        rows = self._records("WHERE idempotency_key = ? AND idempotency_key <> ''", (key,))
+        return rows[0] if rows else None
+
+    # Reading
+
+    def has(self, run_id: str) -> bool:
+        return self._value("SELECT 1 FROM runs WHERE id = ?", run_id) is not None
+
+    def get(self, run_id: str) -> RunRecord:
+        rows = self._records("WHERE id = ?", (run_id,))
+        if not rows:
+            raise UnknownRun(run_id)
+        return rows[0]
+
+    def find(self, prefix: str) -> RunRecord:
+        """The one run whose id starts with `prefix`, in either case."""
+        start = prefix.upper()
+        # A range, not LIKE: it uses the index, and % or _ mean nothing in it. '~' sorts after every letter of an id.
+        found = self._records("WHERE id >= ? AND id < ? ORDER BY id LIMIT 5", (start, start + "~")) if start else []
+        if not found:
+            raise UnknownRun(prefix)
+        if len(found) > 1 and found[0].run_id != start:
+            raise AmbiguousRun(prefix, [run.run_id for run in found])
+        return found[0]
+
+    def list(self, states: Iterable[RunState] = (), limit: int = 0) -> "builtins.list[RunRecord]":
+        """Newest first; all states when none is named, all runs when the limit is 0."""
+        where, names = _in_states(states)
+        return self._records(f"{where} ORDER BY number DESC LIMIT ?", (*names, limit or -1))
+
+    def count(self, states: Iterable[RunState] = ()) -> int:
+        where, names = _in_states(states)
+        return int(self._value(f"SELECT count(*) FROM runs {where}", *names))
+
+    def live(self) -> "builtins.list[RunRecord]":
+        """Every run that is not over, oldest first."""
+        where, names = _in_states(LIVE_STATES)
+        return self._records(f"{where} ORDER BY number", names)
+
+    def state(self, run_id: str) -> RunState:
+        value = self._value("SELECT state FROM runs WHERE id = ?", run_id)
+        if value is None:
+            raise UnknownRun(run_id)
+        return RunState(value)
+
+    def history(self, run_id: str) -> "builtins.list[Move]":
+        rows = self._db.execute("SELECT old, new, at, reason FROM history WHERE run_id = ? ORDER BY rowid", (run_id,))
+        return [Move(RunState(old) if old else None, RunState(new), at, reason) for old, new, at, reason in rows]
+
+    def revision(self) -> int:
+        return int(self._value("SELECT revision FROM clock"))
+
+    def changed_since(self, revision: int) -> "builtins.list[RunRecord]":
+        return self._records("WHERE revision > ? ORDER BY revision", (revision,))
+
+    def deleted_since(self, revision: int) -> "builtins.list[str]":
+        rows = self._db.execute("SELECT run_id FROM deleted WHERE revision > ? ORDER BY revision", (revision,))
+        return [run_id for (run_id,) in rows]
+
+    # Moving
+
+    def move(self, run_id: str, new: RunState, reason: str = "") -> RunRecord:
+        """Move a run to `new`, or raise and leave everything as it was."""
+        with self._change() as revision:
+            self._move(run_id, new, reason, revision)
+        return self.get(run_id)
+
+    def claim(self, run_id: str, gpus: Sequence[str]) -> int:
+        """INIT → HANDSHAKE with a new attempt and these GPUs, all or nothing; the attempt's number."""
+        with self._change() as revision:
+            if self._value("SELECT cancel_wished FROM runs WHERE id = ?", run_id):
+                raise IllegalMove(run_id, f"{self.state(run_id)} and to be cancelled", RunState.HANDSHAKE)
+            self._move(run_id, RunState.HANDSHAKE, "", revision)
+            self._grant(run_id, gpus)
+            self._db.execute("UPDATE runs SET attempt = attempt + 1, session = '' WHERE id = ?", (run_id,))
+        return self.get(run_id).attempt
+
+    def raise_attempt(self, run_id: str) -> int:
+        """A new attempt for a claim whose holder never started; the session of the old one is void."""
+        with self._change() as revision:
+            raised = self._db.execute(
+                "UPDATE runs SET attempt = attempt + 1, session = '', revision = ? WHERE id = ? AND state = ?",
+                (revision, run_id, RunState.HANDSHAKE.value),
+            ).rowcount
+            if not raised:
+                raise IllegalMove(run_id, self.state(run_id), RunState.HANDSHAKE)
+        return self.get(run_id).attempt
+
+    def wish_cancel(self, run_id: str) -> RunRecord:
+        """Remember that somebody wants this run ended; a run that is over stays as it is."""
+        record = self.get(run_id)
+        if record.state.is_over or record.cancel_wished:
+            return record
+        with self._change() as revision:
+            self._db.execute("UPDATE runs SET cancel_wished = 1, revision = ? WHERE id = ?", (revision, run_id))
+        return self.get(run_id)
+
+    def note(
+        self, run_id: str, *, waiting_for: str | None = None, held_by: str | None = None, telemetry: str | None = None
+    ) -> None:
+        """Change what listings say beside the state; None leaves a text as it is."""
+        record = self.get(run_id)
+        wanted = {"waiting_for": waiting_for, "held_by": held_by, "telemetry": telemetry}
+        news = {name: text for name, text in wanted.items() if text is not None and text != getattr(record, name)}
+        if not news:
+            return
+        sets = ", ".join(f"{name} = ?" for name in news)
+        with self._change() as revision:
+            self._db.execute(f"UPDATE runs SET {sets}, revision = ? WHERE id = ?", (*news.values(), revision, run_id))
+
+    def delete(self, run_id: str) -> None:
+        """Forget a run that is over. Its id is remembered and never given out again."""
+        state = self.state(run_id)
+        if not state.is_over:
+            raise RunIsLive(run_id, state)
+        held = [uuid for uuid, owner in self.gpu_owners().items() if owner == run_id]
+        if held:
+            raise GpuTaken(held[0], run_id)
+        with self._change() as revision:
+            self._db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+            self._db.execute("INSERT INTO deleted VALUES (?, ?)", (run_id, revision))
+
+    # Sessions
+
+    def set_session(self, run_id: str, token_hash: str) -> None:
+        if self.session(run_id) == token_hash:
+            return
+        with self._change() as revision:
+            self._db.execute("UPDATE runs SET session = ?, revision = ? WHERE id = ?", (token_hash, revision, run_id))
+
+    def session(self, run_id: str) -> str:
+        """The hash of the session token of this attempt; empty before its worker registered."""
+        value = self._value("SELECT session FROM runs WHERE id = ?", run_id)
+        if value is None:
+            raise UnknownRun(run_id)
+        return str(value)
+
+    # GPUs
+
+    def gpu_owners(self) -> dict[str, str]:
+        """GPU → run."""
+        return dict(self._db.execute("SELECT uuid, run_id FROM gpus ORDER BY run_id, position"))
+
+    def free_gpus(self, run_id: str) -> None:
+        """Take a run's GPUs back. Only after its process tree is proven dead."""
+        if run_id not in self.gpu_owners().values():
+            return
+        with self._change() as revision:
+            self._db.execute("DELETE FROM gpus WHERE run_id = ?", (run_id,))
+            self._stamp(run_id, revision)
+
+    def drain_gpus(self, run_id: str, reason: str) -> None:
+        """Take a run's GPUs away and give them to nobody: something may still be using them."""
+        with self._change() as revision:
+            self._db.execute(
+                "INSERT OR REPLACE INTO drained SELECT uuid, run_id, ?, ? FROM gpus WHERE run_id = ?",
+                (reason, self._now(), run_id),
+            )
+            self._db.execute("DELETE FROM gpus WHERE run_id = ?", (run_id,))
+            self._stamp(run_id, revision)
+
+    def drained(self) -> dict[str, str]:
+        """GPU → why nobody gets it."""
+        return dict(self._db.execute("SELECT uuid, reason FROM drained ORDER BY uuid"))
+
+    def undrain(self, uuid: str) -> None:
+        with self._change():
+            self._db.execute("DELETE FROM drained WHERE uuid = ?", (uuid,))
+
+    # Inside a transaction
+
+    @contextmanager
+    def _change(self) -> Iterator[int]:
+        """One transaction under a new revision; on any error nothing of it remains."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("UPDATE clock SET revision = revision + 1")
+            yield self.revision()
+            self._db.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            self._roll_back()
+            raise self._explained(error) from error
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def _explained(self, error: sqlite3.OperationalError) -> Exception:
+        # The low byte is the kind; the rest says which of the many I/O errors it was.
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY):
+            return error
+        return StoreUnavailable(f"{self._path}: {error}. Nothing was changed; make room on the disk and try again.")
+
+    def _move(self, run_id: str, new: RunState, reason: str, revision: int) -> None:
+        old = self.state(run_id)
+        olds = [state.value for state, allowed in MOVES.items() if new in allowed]
+        # The condition stands in the statement itself, so two callers racing to end a run cannot both win.
+        moved = self._db.execute(
+            "UPDATE runs SET state = ?, reason = ?, waiting_for = '', updated_at = ?, revision = ? "
+            f"WHERE id = ? AND state IN ({_marks(olds)})",
+            (new.value, reason, self._now(), revision, run_id, *olds),
+        ).rowcount
+        if not moved:
+            raise IllegalMove(run_id, old, new)
+        self._write_history(run_id, old, new, reason)
+
+    def _write_history(self, run_id: str, old: RunState | None, new: RunState, reason: str) -> None:
+        row = (run_id, old.value if old else None, new.value, self._now(), reason)
+        self._db.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?)", row)
+
+    def _grant(self, run_id: str, gpus: Sequence[str]) -> None:
+        drained = self.drained()
+        for position, uuid in enumerate(gpus):
+            if uuid in drained:
+                raise GpuTaken(uuid, drained[uuid])
+            try:
+                self._db.execute("INSERT INTO gpus VALUES (?, ?, ?)", (uuid, run_id, position))
+            except sqlite3.IntegrityError as error:
+                raise GpuTaken(uuid, self.gpu_owners()[uuid]) from error
+
+    def _stamp(self, run_id: str, revision: int) -> None:
+        self._db.execute("UPDATE runs SET revision = ? WHERE id = ?", (revision, run_id))
+
+    def _refuse_used_id(self, run_id: str) -> None:
+        # A deleted run's id too: a late worker of the old run must not be taken for the new one's.
+        if self._value("SELECT 1 FROM runs WHERE id = ?1 UNION SELECT 1 FROM deleted WHERE run_id = ?1", run_id):
+            raise BadConfig("metadata.run_id", f"{run_id} was used before. Leave it out to get a new one.")
+
+    def _insert(self, config: RunConfig, revision: int) -> None:
+        row = new_row(config, self._now(), revision)
+        self._db.execute(f"INSERT INTO runs ({', '.join(row)}) VALUES ({_marks(row)})", tuple(row.values()))
+
+    def _value(self, sql: str, *values: object) -> Any:
+        """The first column of the first row, None without one."""
+        row = self._db.execute(sql, values).fetchone()
+        return None if row is None else row[0]
+
+    def _records(self, clause: str, values: Sequence[object]) -> "builtins.list[RunRecord]":
+        rows = self._db.execute(f"SELECT {COLUMNS} FROM runs {clause}", values).fetchall()
+        granted: dict[str, tuple[str, ...]] = {}
+        for uuid, run_id in self.gpu_owners().items():
+            granted[run_id] = (*granted.get(run_id, ()), uuid)
+        return [to_record(row, granted.get(row[0], ())) for row in rows]
+
+
+def _in_states(states: Iterable[RunState]) -> tuple[str, tuple[str, ...]]:
+    names = tuple(state.value for state in states)
+    return (f"WHERE state IN ({_marks(names)})" if names else "", names)
+
+
+def _marks(values: Iterable[object]) -> str:
+    return ", ".join("?" for _ in values)

@@ -1,0 +1,71 @@
+"""A row of the table of runs: from a config, and to a record."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+
+from mosaic.model.run import GpuRequest, Limits, RunConfig, RunRecord
+from mosaic.model.states import RunState
+
+COLUMNS = (
+    "id, name, area, worker_name, state, reason, attempt, created_at, updated_at, gpus_requested, gpus_mandatory, "
+    "limits, tags, total_steps, cancel_wished, waiting_for, held_by, telemetry, revision"
+)
+
+
+def new_row(config: RunConfig, now: float, revision: int) -> dict[str, object]:
+    """The columns of a run that was just submitted; the others have defaults."""
+    return {
+        "id": config.run_id,
+        "name": config.name,
+        "area": config.area,
+        "worker_name": config.worker_name,
+        "state": RunState.INIT.value,
+        "created_at": now,
+        "updated_at": now,
+        "gpus_requested": config.gpus.requested,
+        "gpus_mandatory": config.gpus.mandatory,
+        "limits": json.dumps(asdict(config.limits)),
+        "tags": json.dumps(config.tags),
+        "total_steps": config.total_steps,
+        "idempotency_key": config.idempotency_key,
+        "revision": revision,
+    }
+
+
+def to_record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
+    """From the values of `COLUMNS`."""
+    return RunRecord(
+        run_id=row[0],
+        name=row[1],
+        area=row[2],
+        worker_name=row[3],
+        state=RunState(row[4]),
+        reason=row[5],
+        attempt=row[6],
+        created_at=row[7],
+        updated_at=row[8],
+        gpus=GpuRequest(row[9], bool(row[10])),
+        granted=granted,
+        limits=_limits(row[11]),
+        tags=_tags(row[12]),
+        total_steps=row[13],
+        cancel_wished=bool(row[14]),
+        waiting_for=row[15],
+        held_by=row[16],
+        telemetry=row[17],
+        revision=row[18],
+    )
+
+
+# Most runs share a few limits and tags: a listing of 10,000 parses each text once.
+@lru_cache(maxsize=1024)
+def _limits(text: str) -> Limits:
+    return Limits(**json.loads(text))
+
+
+@lru_cache(maxsize=1024)
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))

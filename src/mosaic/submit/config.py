@@ -1,0 +1,157 @@
+"""A trainer config as a typed object: shapes and ranges, nothing that depends on this machine.
+
+metadata   run_id run_name tags[]                       strangers' fields may stand beside them
+  worker   module|script variant arguments[] config{} environment{} use_grpc grpc_target worker_id
+payload
+  resources.gpus   requested mandatory
+  limits           time_s heartbeat_s no_progress_s quiet_s grace_s
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from mosaic.model.errors import BadConfig
+from mosaic.model.run import GpuRequest, Limits, RunConfig, WorkerSpec
+from mosaic.submit.route import area_of
+from mosaic.submit.section import Section
+
+WORKER_FIELDS = tuple(field.name for field in fields(WorkerSpec))
+GPU_FIELDS = tuple(field.name for field in fields(GpuRequest))
+LIMIT_FIELDS = tuple(field.name for field in fields(Limits))
+
+MAX_GPUS = 64
+MAX_NAME = 120
+MAX_TAGS = 32
+MAX_TAG = 64
+MAX_ARGUMENT_BYTES = 128 * 1024 - 1  # the kernel takes no longer text in argv or in the environment
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_RESERVED = {
+    "CUDA_VISIBLE_DEVICES": "it is set to the GPUs the run is granted; ask for them with payload.resources.gpus.",
+    "LD_PRELOAD": "it would reach into every process of the run. Preload in a script of your own if you must.",
+}
+
+
+def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key: str = "") -> RunConfig:
+    """The typed object, or BadConfig with the field's path. Unknown fields are passed over."""
+    top = Section(document, "")
+    metadata, payload = top.section("metadata"), top.section("payload")
+    worker = _read_worker(metadata.section("worker"))
+    return RunConfig(
+        run_id=metadata.text("run_id"),
+        name=_read_name(metadata),
+        area=area_of(worker),
+        worker_name=worker_name or worker.script.rpartition("/")[2] or worker.module.partition(".")[0],
+        worker=worker,
+        gpus=_read_gpus(payload.section("resources").section("gpus")),
+        limits=_read_limits(payload.section("limits")),
+        tags=_read_tags(metadata),
+        total_steps=_total_steps(worker.config),
+        idempotency_key=idempotency_key,
+        raw=document,
+    )
+
+
+def _read_worker(section: Section) -> WorkerSpec:
+    return WorkerSpec(
+        **_read_program(section),
+        variant=section.text("variant"),
+        arguments=_read_arguments(section),
+        config=section.section("config").values,
+        environment=_read_environment(section.section("environment")),
+        use_grpc=section.flag("use_grpc"),
+        grpc_target=section.text("grpc_target"),
+        worker_id=_read_worker_id(section),
+    )
+
+
+def _read_program(section: Section) -> dict[str, str]:
+    module, script = section.text("module"), section.text("script")
+    if not module and not script:
+        raise section.bad("module", "a run needs something to start: name a module (toy_worker.cli) or a script.")
+    if module and script:
+        raise section.bad("script", "a module is given as well. Keep one of the two.")
+    if module and not _MODULE.fullmatch(module):
+        raise section.bad("module", f"'{module}' is no dotted module name such as toy_worker.cli.")
+    return {"module": module, "script": script}
+
+
+def _read_arguments(section: Section) -> tuple[str, ...]:
+    arguments = section.texts("arguments")
+    for number, argument in enumerate(arguments):
+        _check_for_kernel(section.of(f"arguments[{number}]"), argument)
+    return arguments
+
+
+def _read_environment(section: Section) -> dict[str, str]:
+    for name, value in section.values.items():
+        if not _VARIABLE.fullmatch(name):
+            raise section.bad(name, "a variable's name has only letters, digits and _, and no digit first.")
+        if name in _RESERVED:
+            raise section.bad(name, _RESERVED[name])
+        if name.startswith("MOSAIC_"):
+            raise section.bad(name, "names that start with MOSAIC_ are set by MOSAIC alone.")
+        if not isinstance(value, str):
+            raise section.bad(name, f'a variable\'s value must be a text; write it as "{value}".')
+        _check_for_kernel(section.of(name), value)
+    return dict(section.values)
+
+
+def _check_for_kernel(field: str, text: str) -> None:
+    if "\0" in text:
+        raise BadConfig(field, "it holds a NUL character, which no process can be given.")
+    if len(text.encode()) > MAX_ARGUMENT_BYTES:
+        raise BadConfig(field, f"it is longer than {MAX_ARGUMENT_BYTES:,} bytes. Put it into metadata.worker.config.")
+
+
+def _read_worker_id(section: Section) -> str:
+    worker_id = section.text("worker_id")
+    if worker_id and not _WORKER_ID.fullmatch(worker_id):
+        raise section.bad("worker_id", "it may have up to 64 letters, digits, and . _ - after the first.")
+    return worker_id
+
+
+def _read_name(metadata: Section) -> str:
+    name = metadata.text("run_name")
+    if metadata.values.get("run_name") is not None and not _is_printable(name, MAX_NAME):
+        raise metadata.bad("run_name", f"it must have 1 to {MAX_NAME} printable characters.")
+    return name
+
+
+def _read_tags(metadata: Section) -> tuple[str, ...]:
+    tags = metadata.texts("tags")
+    if len(tags) > MAX_TAGS:
+        raise metadata.bad("tags", f"there are {len(tags)}; at most {MAX_TAGS} are kept.")
+    for number, tag in enumerate(tags):
+        if not _is_printable(tag, MAX_TAG):
+            raise metadata.bad(f"tags[{number}]", f"it must have 1 to {MAX_TAG} printable characters.")
+    return tags
+
+
+def _read_gpus(section: Section) -> GpuRequest:
+    return GpuRequest(section.whole("requested", 0, MAX_GPUS), section.flag("mandatory"))
+
+
+def _read_limits(section: Section) -> Limits:
+    return Limits(
+        time_s=section.seconds("time_s"),
+        heartbeat_s=section.seconds("heartbeat_s") or Limits.heartbeat_s,
+        no_progress_s=section.seconds("no_progress_s"),
+        quiet_s=section.seconds("quiet_s"),
+        grace_s=section.seconds("grace_s") or Limits.grace_s,
+    )
+
+
+def _total_steps(config: Mapping[str, Any]) -> int | None:
+    for name in ("total_timesteps", "total_steps", "steps"):
+        value = config.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63:
+            return value
+    return None
+
+
+def _is_printable(text: str, most: int) -> bool:
+    return 1 <= len(text) <= most and text.isprintable() and not text.isspace()

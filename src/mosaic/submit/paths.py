@@ -1,0 +1,72 @@
+"""Paths inside a config: what a run writes stays in its folder, what it reads exists and is resolved."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mosaic.submit.section import Section
+
+WRITE_FIELDS = (
+    *("tensorboard_dir", "checkpoint_dir", "checkpoints_dir", "video_dir", "videos_dir", "log_dir", "logs_dir"),
+    *("model_dir", "save_dir", "output_dir", "results_dir", "run_dir", "telemetry_dir", "wandb_dir"),
+    *("save_path", "output_path"),
+)
+READ_FIELDS = ("policy_path", "checkpoint_path", "config_path", "model_path", "resume_path", "load_path")
+
+
+def check_writes(config: Section, folder: Path) -> None:
+    """Refuse a path that leads out of `folder`, by `..`, by being absolute, or over a link."""
+    inside = Path(os.path.realpath(folder))
+    for section in _places(config):
+        for name in WRITE_FIELDS:
+            path = _read_path(section, name)
+            # A library may expand these after we looked.
+            if path.startswith("~") or "$" in path:
+                raise section.bad(name, f"'{path}' has ~ or $ in it. Give a path inside the run's folder.")
+            if path and not Path(os.path.realpath(inside / path)).is_relative_to(inside):
+                raise section.bad(name, f"'{path}' leads out of the run's folder. A run writes only inside it.")
+
+
+def resolve_reads(config: Section) -> None:
+    """Put the real path in place of every path the run will read; each must exist."""
+    for section in _places(config):
+        for name in READ_FIELDS:
+            path = _read_path(section, name)
+            if path:
+                section.values[name] = resolve(section, name, path)
+
+
+def resolve(section: Section, name: str, path: str) -> str:
+    """The real path of something that exists and can be read."""
+    _refuse_nul(section, name, path)
+    full = os.path.expanduser(path)
+    if not os.path.isabs(full):
+        raise section.bad(name, f"'{path}' is relative, and the daemon does not know your folder. Give the whole path.")
+    real = os.path.realpath(full)
+    if not os.path.exists(real):
+        raise section.bad(name, f"'{path}' does not exist.")
+    if not os.access(real, os.R_OK):
+        raise section.bad(name, f"'{path}' cannot be read by you. Look at its permissions.")
+    return real
+
+
+def _places(config: Section) -> Iterator[Section]:
+    """The config itself, its extras, and the parameters among those."""
+    yield config
+    extras = config.section("extras")
+    yield extras
+    parameters: Any = extras.values.get("algo_params")
+    if isinstance(parameters, dict):
+        yield Section(parameters, extras.of("algo_params"))
+
+
+def _read_path(section: Section, name: str) -> str:
+    path = section.text(name)
+    _refuse_nul(section, name, path)
+    return path
+
+
+def _refuse_nul(section: Section, name: str, path: str) -> None:
+    if "\0" in path:
+        raise section.bad(name, "it holds a NUL character, which no path has.")

@@ -1,0 +1,77 @@
+"""The files of a submitted run: its folder, config-{run_id}.json, worker-{run_id}.json - and back again."""
+
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mosaic.model import durable
+from mosaic.model.errors import BadConfig, StoreUnavailable, UnknownRun
+from mosaic.model.run import RunConfig
+from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.submit.config import read_config
+
+
+def record(root: StateRoot, config: RunConfig) -> RunDir:
+    """Make the run's folder and write its config, durably; on an error nothing of it remains."""
+    rundir = root.run(config.area, config.run_id)
+    try:
+        # A new folder or none: whatever lies here already, a link above all, is not ours to write into.
+        rundir.path.mkdir(mode=0o700)
+    except FileExistsError as error:
+        why = f"{rundir.path} exists already. Leave the id out to get a new one."
+        raise BadConfig("metadata.run_id", why) from error
+    except OSError as error:
+        raise _unavailable(rundir, error) from error
+    try:
+        _write(root, rundir, config)
+    except OSError as error:
+        with suppress(OSError):
+            root.config_file(config.run_id).unlink()
+        shutil.rmtree(rundir.path, ignore_errors=True)
+        raise _unavailable(rundir, error) from error
+    return rundir
+
+
+def write_worker_file(root: StateRoot, config: RunConfig, worker_id: str = "") -> Path:
+    """What the worker gets as `--config`, in the seed's shape; the worker id is the config's unless given."""
+    path = root.worker_file(config.run_id)
+    durable.write_json(path, worker_document(config, worker_id))
+    return path
+
+
+def load(root: StateRoot, run_id: str, worker_name: str = "") -> RunConfig:
+    """The config of a run as it was validated, read back from its file."""
+    document = durable.read_json(root.config_file(run_id))
+    if document is None:
+        raise UnknownRun(run_id)
+    return read_config(document, worker_name)
+
+
+def worker_document(config: RunConfig, worker_id: str = "") -> dict[str, Any]:
+    ours = {"run_id": config.run_id, "worker_id": worker_id or config.worker.worker_id}
+    # First for the reader's eye, and again last because these two are not the user's to choose.
+    document = {**ours, **config.worker.config, **ours}
+    document.setdefault("extras", {})
+    return document
+
+
+def _write(root: StateRoot, rundir: RunDir, config: RunConfig) -> None:
+    rundir.make()
+    if config.worker.script:
+        rundir.config.mkdir(mode=0o700)
+        durable.write_json(rundir.config / "base_config.json", worker_document(config))
+        durable.write_json(rundir.config / "curriculum_config.json", _curriculum(config))
+    durable.sync_folder(str(rundir.path.parent))
+    durable.write_json(root.config_file(config.run_id), dict(config.raw))
+
+
+def _curriculum(config: RunConfig) -> Any:
+    extras = config.worker.config.get("extras")
+    schedule = extras.get("curriculum_schedule") if isinstance(extras, Mapping) else None
+    return {} if schedule is None else schedule
+
+
+def _unavailable(rundir: RunDir, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(f"{rundir.path} cannot be written ({error.strerror}). Make room on the disk and try again.")

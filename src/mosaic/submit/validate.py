@@ -1,0 +1,141 @@
+"""Hop 1: a submitted config in, a typed RunConfig out. Nothing is written here."""
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mosaic_sdk.names import VideoModes
+
+from mosaic.catalog.workers import Catalog
+from mosaic.model.errors import BadConfig
+from mosaic.model.run import RunConfig
+from mosaic.model.rundir import StateRoot
+from mosaic.model.ulid import is_ulid, new_ulid
+from mosaic.submit.config import GPU_FIELDS, LIMIT_FIELDS, WORKER_FIELDS, read_config
+from mosaic.submit.document import read_document
+from mosaic.submit.paths import check_writes, resolve, resolve_reads
+from mosaic.submit.section import Section
+
+DEFAULT_TCP_ADDRESS = "127.0.0.1:50055"
+DEFAULT_WORKER_ID = "worker-001"
+_VIDEO_MODES = (VideoModes.SINGLE, VideoModes.GRID, VideoModes.OFF)
+
+
+@dataclass(frozen=True)
+class SubmitContext:
+    """What a config is checked against."""
+
+    root: StateRoot
+    catalog: Catalog
+    run_exists: Callable[[str], bool]
+    tcp_address: str  # empty: not bound yet
+    gpu_count: int
+    idempotency_key: str = ""
+
+
+def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConfig:
+    """A run that can be started as asked, or BadConfig naming the field. `raw` has the id and real paths filled in."""
+    document = read_document(config)
+    _refuse_unknown_fields(document)
+    read = read_config(document)
+    metadata = Section(document, "").section("metadata")
+    worker = metadata.section("worker")
+
+    worker_name = _find_worker(read, worker, context)
+    run_id = _choose_run_id(metadata, worker.section("config"), context)
+    _check_grpc_target(read, worker, context.tcp_address)
+    _check_gpus(read, context.gpu_count)
+    _check_worker_config(read, worker)
+    check_writes(worker.section("config"), context.root.run(read.area, run_id).path)
+    resolve_reads(worker.section("config"))
+
+    metadata_values: dict[str, Any] = document["metadata"]
+    metadata_values["run_id"] = run_id
+    metadata_values["run_name"] = read.name or _default_name(read, worker_name)
+    metadata_values["worker"]["worker_id"] = read.worker.worker_id or DEFAULT_WORKER_ID
+    return read_config(document, worker_name, context.idempotency_key)
+
+
+def _refuse_unknown_fields(document: dict[str, Any]) -> None:
+    top = Section(document, "")
+    payload = top.section("payload")
+    # Strangers' configs carry more than ours at these levels, so only what looks like a slip is refused.
+    top.refuse_misspelled(("metadata", "payload"))
+    payload.refuse_misspelled(("resources", "limits"))
+    payload.section("resources").refuse_misspelled(("gpus",))
+    top.section("metadata").section("worker").refuse_unknown(WORKER_FIELDS)
+    payload.section("resources").section("gpus").refuse_unknown(GPU_FIELDS)
+    payload.section("limits").refuse_unknown(LIMIT_FIELDS)
+
+
+def _find_worker(read: RunConfig, worker: Section, context: SubmitContext) -> str:
+    """The name that listings show; a script's path becomes its real one."""
+    if read.worker.module:
+        return context.catalog.for_module(read.worker.module, read.worker.variant).name
+    context.catalog.environment(read.worker.variant)
+    real = resolve(worker, "script", read.worker.script)
+    if not stat.S_ISREG(os.stat(real).st_mode):
+        raise worker.bad("script", f"'{read.worker.script}' is not a file.")
+    worker.values["script"] = real
+    return Path(real).name
+
+
+def _choose_run_id(metadata: Section, config: Section, context: SubmitContext) -> str:
+    """The id that was asked for, in either place, when it is a new ULID; else one of ours."""
+    asked = {section.of("run_id"): section.values["run_id"] for section in (metadata, config) if _has_id(section)}
+    for field, run_id in asked.items():
+        if not is_ulid(run_id):
+            raise BadConfig(field, f"'{run_id}' is no ULID (26 letters and digits). Leave it out to get a new one.")
+        if context.run_exists(run_id):
+            raise BadConfig(field, f"there is a run {run_id} already. Leave the id out to get a new one.")
+    if len(set(asked.values())) > 1:
+        raise config.bad("run_id", "it differs from metadata.run_id. Leave one of them out.")
+    return next(iter(asked.values()), "") or new_ulid()
+
+
+def _has_id(section: Section) -> bool:
+    return section.values.get("run_id") is not None
+
+
+def _check_grpc_target(read: RunConfig, worker: Section, tcp_address: str) -> None:
+    target = read.worker.grpc_target.replace("localhost:", "127.0.0.1:")
+    real = tcp_address or DEFAULT_TCP_ADDRESS
+    if target and target != real:
+        raise worker.bad("grpc_target", f"this daemon's address is {real}, not '{target}'. Leave it out.")
+
+
+def _check_gpus(read: RunConfig, gpu_count: int) -> None:
+    if read.gpus.mandatory and read.gpus.requested > gpu_count:
+        raise BadConfig(
+            "payload.resources.gpus.requested",
+            f"{read.gpus.requested} are mandatory and this machine has {gpu_count}; the run would wait for ever. "
+            "Ask for fewer, or set mandatory to false.",
+        )
+
+
+def _check_worker_config(read: RunConfig, worker: Section) -> None:
+    config = worker.section("config")
+    extras = config.section("extras")
+    for section in (config, extras):
+        if section.values.get("mode") == "interactive":
+            raise section.bad("mode", "an interactive worker cannot be submitted; try it with: mosaic worker test")
+    if "--interactive" in read.worker.arguments:
+        field = f"arguments[{read.worker.arguments.index('--interactive')}]"
+        raise worker.bad(field, "an interactive worker cannot be submitted; try it with: mosaic worker test")
+    _check_fastlane(extras)
+
+
+def _check_fastlane(extras: Section) -> None:
+    mode = extras.text("fastlane_video_mode")
+    if mode and mode not in _VIDEO_MODES:
+        raise extras.bad("fastlane_video_mode", f"'{mode}' is none of {', '.join(_VIDEO_MODES)}.")
+    extras.whole("fastlane_slot", 0, 63)
+    extras.whole("fastlane_grid_limit", 1, 1024)
+
+
+def _default_name(read: RunConfig, worker_name: str) -> str:
+    env_id = read.worker.config.get("env_id")
+    return f"{worker_name} {env_id}"[:120] if isinstance(env_id, str) and env_id.isprintable() else worker_name
