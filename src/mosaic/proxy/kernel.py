@@ -1,0 +1,111 @@
+"""Linux calls that Python 3.11 has no name for. Each raises OSError with a sentence, or does what it says."""
+
+import ctypes
+import os
+import signal
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+
+_CAP_DAC_OVERRIDE = 1
+_CAP_SETPCAP = 8
+_PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
+_PR_CAPBSET_DROP = 24
+_PR_SET_CHILD_SUBREAPER = 36
+_MS_NOSUID_NODEV_NOEXEC = 2 | 4 | 8
+_MS_REC = 0x4000
+_MS_SLAVE = 0x80000
+_FALLOC_FL_KEEP_SIZE = 1
+_IN_MODIFY = 2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_libc.prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
+
+
+def unshare(flags: int) -> None:
+    _check(_libc.unshare(flags), "unshare")
+
+
+def map_current_user(uid: int, gid: int) -> None:
+    """In a new user namespace, be who you were: `uid` and `gid` are those from before the unshare."""
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def mount_own_proc() -> None:
+    """A /proc of this pid namespace, seen by nobody outside this mount namespace."""
+    # Slave, not private: what the host mounts later (a home, a disk) still arrives here, and nothing of ours leaves.
+    _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None), "mount --make-rslave /")
+    _check(_libc.mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(_MS_NOSUID_NODEV_NOEXEC), None), "mount /proc")
+
+
+def set_subreaper(on: bool) -> None:
+    _prctl(_PR_SET_CHILD_SUBREAPER, int(on), "PR_SET_CHILD_SUBREAPER")
+
+
+def die_with_parent() -> None:
+    """SIGKILL for this process as soon as its parent is gone."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, "PR_SET_PDEATHSIG")
+
+
+def set_name(name: str) -> None:
+    """What ps shows for a process that forked without exec."""
+    text = ctypes.create_string_buffer(name.encode())
+    _prctl(_PR_SET_NAME, ctypes.addressof(text), "PR_SET_NAME")
+
+
+def drop_dac_override() -> None:
+    """What is exec'ed from here on obeys file modes, root included."""
+    if os.geteuid() == 0:
+        try:
+            _prctl(_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, "PR_CAPBSET_DROP")
+        except PermissionError:
+            pass  # can_drop_dac_override said so, and the spool is behind a pipe
+
+
+def can_drop_dac_override() -> bool:
+    """Whether a mode of 0400 will stop a process that we exec."""
+    if os.geteuid() != 0:
+        return True
+    sets = _capabilities()
+    droppable = bool(sets["CapEff"] & 1 << _CAP_SETPCAP) or not sets["CapBnd"] & 1 << _CAP_DAC_OVERRIDE
+    # Root's exec takes inheritable capabilities whatever the bounding set says (some container engines fill them).
+    return droppable and not sets["CapInh"] & 1 << _CAP_DAC_OVERRIDE
+
+
+def reserve(fd: int, start: int, length: int) -> None:
+    """Take blocks of the disk for [start, start + length) of a file; its size stays."""
+    _check(_libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE, start, length), "fallocate")
+
+
+def watch_writes(paths: "list[str]") -> int:
+    """A descriptor that turns readable when one of these files is written to."""
+    fd: int = _check(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), "inotify_init1")
+    try:
+        for path in paths:
+            _check(_libc.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY), "inotify_add_watch")
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _prctl(option: int, value: int, name: str) -> None:
+    _check(_libc.prctl(option, value, 0, 0, 0), name)
+
+
+def _check(result: int, call: str) -> int:
+    if result == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{call}: {os.strerror(number)}")
+    return result
+
+
+def _capabilities() -> "dict[str, int]":
+    with open("/proc/self/status") as file:
+        pairs = [line.split(":") for line in file if line.startswith("Cap")]
+    return {name: int(value, 16) for name, value in pairs}
