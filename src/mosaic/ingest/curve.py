@@ -1,0 +1,142 @@
+"""Reading a curve: at most so many points, each the sum of consecutive stored ones, from as few rows as will do.
+
+The finest level with no more than ten thousand rows is read, and SQLite groups them itself. A short curve, or a short
+window of a long one, is read from the packed points; with no more points than asked for, it is exact.
+"""
+
+import sqlite3
+from array import array
+from collections.abc import Iterator
+
+from mosaic.ingest.rollup import CHUNK, LEVELS, NAN, Bucket, Curve
+from mosaic.ingest.rows import Row
+from mosaic.wire import mosaic_pb2 as pb
+
+POINTS = 2000
+MOST_POINTS = 10_000
+MOST_ROWS = 10_000  # of one level; a read costs about 1 µs a row
+FAR = 2**63 - 1
+
+# The join, because with several min() and max() SQLite would not say which row a bare step_last is from.
+_GROUPS = """
+SELECT g.n, g.nans, g.total, g.low, g.high, g.step_low, g.step_high, r.step_last
+FROM (
+  SELECT sum(n) AS n, sum(nans) AS nans, CASE WHEN count(total) = count(*) THEN sum(total) END AS total,
+         min(low) AS low, max(high) AS high, min(step_low) AS step_low, max(step_high) AS step_high, max(bucket) AS last
+  FROM rollups
+  WHERE curve = :curve AND level = :level AND bucket BETWEEN :first AND :last AND step_high >= :from AND step_low <= :to
+  GROUP BY (bucket - :first) / :width
+) g JOIN rollups r ON r.curve = :curve AND r.level = :level AND r.bucket = g.last
+ORDER BY g.last
+"""
+_WINDOW = """
+SELECT min(bucket), max(bucket) FROM rollups
+WHERE curve = ? AND level = ? AND bucket BETWEEN ? AND ? AND step_high >= ? AND step_low <= ?
+"""
+
+
+class CurveReader:
+    """Reads one curve inside a window of steps."""
+
+    def __init__(self, db: sqlite3.Connection, curve: Curve, from_step: "int | None", to_step: "int | None") -> None:
+        self._db = db
+        self._curve = curve
+        self._everything = from_step is None and to_step is None
+        self._from = -FAR if from_step is None else from_step
+        self._to = FAR if to_step is None else to_step
+
+    def read(self, points: int = 0) -> pb.Curve:
+        points = min(points or POINTS, MOST_POINTS)
+        first, end = self._span()
+        if end - first <= CHUNK * points:
+            return _message(self._curve.name, self._raw(first, end, points))
+        level = next((i for i, size in enumerate(LEVELS) if (end - first) // size <= MOST_ROWS), 2)
+        return _message(self._curve.name, self._summed(level, first, end, points))
+
+    def _span(self) -> "tuple[int, int]":
+        """Ordinals [first, end) outside of which no point lies in the window."""
+        first, end = 0, self._curve.count
+        if self._everything:
+            return first, end
+        for level in (2, 1, 0):
+            if (end - first) // LEVELS[level] <= MOST_ROWS:
+                first, end = self._narrow(level, first, end)
+        return first, end
+
+    def _narrow(self, level: int, first: int, end: int) -> "tuple[int, int]":
+        size = LEVELS[level]
+        finished = self._curve.count // size
+        place = (self._curve.number, level, first // size, min(finished, -(-end // size)) - 1)
+        low, high = self._db.execute(_WINDOW, (*place, self._from, self._to)).fetchone()
+        unfinished = self._curve.unfinished(level) if end > finished * size else None
+        if unfinished and unfinished.step_high >= self._from and unfinished.step_low <= self._to:
+            low, high = finished if low is None else low, finished
+        if low is None:
+            return first, first
+        return max(first, low * size), min(end, (high + 1) * size)
+
+    def _raw(self, first: int, end: int, points: int) -> Iterator[Bucket]:
+        steps, values = self._points(first, end)
+        if not self._everything:
+            inside = [i for i, step in enumerate(steps) if self._from <= step <= self._to]
+            steps, values = array("q", [steps[i] for i in inside]), array("d", [values[i] for i in inside])
+        width = max(1, -(-len(values) // points))
+        for i in range(0, len(values), width):
+            yield Bucket.of(steps[i : i + width], values[i : i + width])
+
+    def _points(self, first: int, end: int) -> "tuple[array[int], array[float]]":
+        steps, values = array("q"), array("d")
+        base = self._curve.number << 32
+        last = min(self._curve.chunks, -(-end // CHUNK)) - 1
+        chunks = self._db.execute(
+            "SELECT steps, value_list FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id",
+            (base + first // CHUNK, base + last),
+        )
+        for packed_steps, packed_values in chunks:
+            steps.frombytes(packed_steps)
+            values.frombytes(packed_values)
+        if end > self._curve.chunks * CHUNK:
+            steps.extend(self._curve.steps)
+            values.extend(self._curve.values)
+        return steps, values
+
+    def _summed(self, level: int, first: int, end: int, points: int) -> Iterator[Bucket]:
+        size = LEVELS[level]
+        low, high = first // size, -(-end // size) - 1
+        width = -(-(high - low + 1) // points)
+        groups = self._db.execute(
+            _GROUPS,
+            {
+                "curve": self._curve.number,
+                "level": level,
+                "first": low,
+                "last": high,
+                "from": self._from,
+                "to": self._to,
+                "width": width,
+            },
+        )
+        buckets = [_bucket(group) for group in groups]
+        unfinished = self._curve.unfinished(level) if high >= self._curve.count // size else None
+        if unfinished and unfinished.step_high >= self._from and unfinished.step_low <= self._to:
+            if buckets and (high - low) % width:
+                buckets[-1].add(unfinished)
+            else:
+                buckets.append(unfinished)
+        return iter(buckets)
+
+
+def _bucket(group: Row) -> Bucket:
+    fields: Row = tuple(NAN if field is None else field for field in group)
+    return Bucket(*fields)
+
+
+def _message(name: str, buckets: Iterator[Bucket]) -> pb.Curve:
+    curve = pb.Curve(name=name)
+    for bucket in buckets:
+        curve.step.append(bucket.step_last)
+        curve.mean.append(bucket.mean)
+        curve.min.append(bucket.low)
+        curve.max.append(bucket.high)
+        curve.count.append(bucket.n)
+    return curve

@@ -1,0 +1,309 @@
+"""Hop 5: takes what tailers publish, has it stored, then tells everybody. Lives on the daemon's loop."""
+
+import asyncio
+import logging
+import time
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
+
+from mosaic.broadcast.subscribers import Broadcaster, StoreReader
+from mosaic.ingest.events import EventPage
+from mosaic.ingest.index import Index
+from mosaic.ingest.logs import LogPage
+from mosaic.ingest.store import LOG_PAGE_BYTES, Commit, RunStore
+from mosaic.ingest.writers import Writer
+from mosaic.model.errors import MosaicError, SchemaTooNew, StoreFailed, StoreUnavailable
+from mosaic.model.run import RunSummary
+from mosaic.model.rundir import RunDir
+from mosaic.wire import mosaic_pb2 as pb
+
+log = logging.getLogger(__name__)
+
+MOST_READERS = 16  # files of finished runs that stay open for the next question
+RATE_FADES_S = 10.0
+
+T = TypeVar("T")
+
+
+class Listener(Protocol):
+    """What the dispatcher wants to know of a run's telemetry. Called on the loop, after the commit."""
+
+    def measured(self, run_id: str) -> None:
+        """The run has a step, an episode or a metric: once for every time its file is opened."""
+
+    def heartbeat(self, run_id: str, progress: "int | None") -> None: ...
+
+    def activity(self, run_id: str) -> None:
+        """Bytes arrived."""
+
+    def behind(self, run_id: str, bytes: int, /) -> None:
+        """So many bytes of the spool are still unread; told when it changes."""
+
+    def exited(self, run_id: str) -> None:
+        """The tailer saw exit.json."""
+
+    def drained(self, run_id: str) -> None:
+        """Everything the run ever printed is stored."""
+
+    def trouble(self, run_id: str, text: str) -> None:
+        """Its telemetry cannot be stored now, and why; "" when it is fine again."""
+
+
+@dataclass
+class OpenRun:
+    """A run whose file is in use. Only the writer touches the store, only the loop the rest."""
+
+    run_id: str
+    writer: Writer
+    store: RunStore
+    measured: bool = False
+    trouble: str = ""
+    behind: int = 0
+
+    async def ask(self, question: "Callable[[RunStore], T]") -> T:
+        return await self.writer.call(lambda: question(self.store))
+
+    async def let_go(self) -> None:
+        try:
+            await self.ask(lambda store: store.close())
+        except StoreFailed as error:  # its writer died, and the connection with it
+            log.warning("The file was not closed: %s", error, extra={"run_id": self.run_id})
+
+
+class Ingest:
+    """Promises:
+
+    1. A publish is answered after its transaction. What was committed is broadcast in order, also when the caller left.
+    2. Each run has one thread for its whole life, so its file is never in two hands.
+    3. One run's damaged file is that run's trouble; a dead writer is `problem`.
+    """
+
+    def __init__(self, broadcaster: Broadcaster, index: Index, listener: Listener, threads: int = 2) -> None:
+        self.broadcaster = broadcaster
+        self._index = index
+        self.listener = listener
+        self._writers = [Writer(f"telemetry-{i}") for i in range(threads)]
+        self._indexer = Writer("telemetry-index")
+        self._open: dict[str, OpenRun] = {}
+        self._readers: OrderedDict[str, OpenRun] = OrderedDict()
+
+    @property
+    def problem(self) -> str:
+        """Why the daemon is unhealthy; "" when it is not."""
+        return next((writer.problem for writer in [*self._writers, self._indexer] if writer.problem), "")
+
+    # -- the life of a run's file
+
+    async def open(self, run_id: str, rundir: RunDir) -> pb.Cursor:
+        """Where the run's streams go on. Its file is opened for writing, unless it was closed for good."""
+        run = await self._opened(rundir)
+        cursor, measured = await self._guarded(run, lambda store: (store.cursor(), store.is_measured))
+        if not run.store.read_only:
+            self.broadcaster.open(run_id, cursor.next_seq - 1)
+        self._tell_measured(run, measured)
+        return cursor
+
+    async def publish(self, rundir: RunDir, request: pb.PublishTelemetryRequest) -> pb.PublishTelemetryReply:
+        """Store a batch; raises WrongOffset, BadBatch, StoreUnavailable or StoreFailed, and then nothing is stored."""
+        writes = request.end > request.start or request.gaps
+        run = self._writing(rundir) if writes else await self._opened(rundir)
+        commit = await self._guarded(
+            run, lambda store: store.commit(request), lambda commit: self._committed(run, request, commit)
+        )
+        return pb.PublishTelemetryReply(next_offset=commit.next_offset, durable_offset=commit.durable_offset)
+
+    async def finish(self, run_id: str) -> None:
+        """Nothing more will come: leave one file that stands alone, and its summary in the index."""
+        run = self._open.pop(run_id, None)
+        if run is None:
+            return
+        try:
+            summary = await run.ask(_close_for_good)
+        except MosaicError as error:
+            # Nothing more is lost than was: after a full disk the -wal stays beside the file, and readers open both.
+            log.warning("The file was not closed for good: %s", error, extra={"run_id": run_id})
+        else:
+            self._indexer.post(lambda: self._index.put(run_id, summary))
+
+    async def forget(self, run_id: str) -> None:
+        """Let go of the run's file, so that its folder can be deleted."""
+        for runs in (self._open, self._readers):
+            if run := runs.pop(run_id, None):
+                await run.let_go()
+        self._indexer.post(lambda: self._index.delete(run_id))
+        self.broadcaster.close(run_id)
+
+    async def close(self) -> None:
+        """Close every file and end the threads; live runs go on with the next daemon."""
+        runs = [*self._open.values(), *self._readers.values()]
+        self._open.clear()
+        self._readers.clear()
+        await asyncio.gather(*(run.let_go() for run in runs))
+        self._indexer.post(self._index.close)
+        await asyncio.gather(*(writer.stop() for writer in [*self._writers, self._indexer]))
+
+    # -- questions
+
+    async def events(
+        self, rundir: RunDir, since: int, until: "int | None", kinds: "Collection[str] | None", limit: int = 1000
+    ) -> EventPage:
+        return await self._reading(rundir).ask(lambda store: store.events(since, until, kinds, limit))
+
+    async def tail(self, rundir: RunDir, n: int, kinds: "Collection[str] | None" = None) -> pb.EventBatch:
+        return await self._reading(rundir).ask(lambda store: store.tail(n, kinds))
+
+    async def since_of_tail(self, rundir: RunDir, n: int, kinds: "Collection[str] | None" = None) -> int:
+        """The `since` after which come the newest n events: where a stream with `tail` begins."""
+        return await self._reading(rundir).ask(lambda store: store.since_of_tail(n, kinds))
+
+    async def logs(self, rundir: RunDir, stream: pb.Stream, start: int, max_bytes: int = LOG_PAGE_BYTES) -> LogPage:
+        return await self._reading(rundir).ask(lambda store: store.logs(stream, start, max_bytes))
+
+    async def curve(self, rundir: RunDir, request: pb.QueryCurveRequest) -> pb.Curve:
+        first = request.from_step if request.HasField("from_step") else None
+        last = request.to_step if request.HasField("to_step") else None
+        return await self._reading(rundir).ask(lambda store: store.curve(request.name, request.points, first, last))
+
+    async def curve_names(self, rundir: RunDir) -> list[str]:
+        return await self._reading(rundir).ask(lambda store: store.curve_names())
+
+    async def cursor(self, rundir: RunDir) -> pb.Cursor:
+        return await self._reading(rundir).ask(lambda store: store.cursor())
+
+    async def summary(self, rundir: RunDir) -> RunSummary:
+        return (await self.summaries([rundir]))[rundir.run_id]
+
+    async def summaries(self, rundirs: Iterable[RunDir]) -> dict[str, RunSummary]:
+        """Of each run: from memory while it is open, else from the index, else from its file."""
+        wanted = {rundir.run_id: rundir for rundir in rundirs}
+        closed = [run_id for run_id in wanted if run_id not in self._open]
+        found = await self._indexed(closed)
+        for run_id in wanted.keys() - found.keys():
+            found[run_id] = await self._ask_summary(wanted[run_id])
+        return found
+
+    def reader(self, rundir: RunDir) -> StoreReader:
+        """What Broadcaster.stream reads this run's stored events with."""
+        return partial(self.events, rundir)
+
+    async def _indexed(self, run_ids: list[str]) -> dict[str, RunSummary]:
+        try:
+            return await self._indexer.call(lambda: self._index.get(run_ids)) if run_ids else {}
+        except StoreFailed:
+            return {}  # `problem` says so; the files still know
+
+    async def _ask_summary(self, rundir: RunDir) -> RunSummary:
+        if rundir.run_id not in self._open and not rundir.telemetry.exists():
+            return RunSummary()  # runs that wait in a queue: a listing must not open a store for each
+        try:
+            summary, is_final = await self._reading(rundir).ask(lambda store: (store.summary(), store.is_final))
+        except MosaicError as error:
+            # A listing shows the others all the same; whoever opens this run is told.
+            log.debug("No summary: %s", error, extra={"run_id": rundir.run_id})
+            return RunSummary()
+        if is_final:
+            self._indexer.post(lambda: self._index.put(rundir.run_id, summary))
+        elif time.time() - summary.last_event_at > RATE_FADES_S:
+            summary.steps_per_s = 0.0
+        return summary
+
+    # -- inside
+
+    def _writer_of(self, run_id: str) -> Writer:
+        # Always the same thread: its jobs are done in order, so a file is closed before it is opened again.
+        return self._writers[zlib.crc32(run_id.encode()) % len(self._writers)]
+
+    def _writing(self, rundir: RunDir) -> OpenRun:
+        run_id = rundir.run_id
+        run = self._open.get(run_id)
+        if run is None:
+            run = self._open[run_id] = OpenRun(run_id, self._writer_of(run_id), RunStore(rundir.telemetry, run_id))
+            if reader := self._readers.pop(run_id, None):
+                reader.writer.post(reader.store.close)
+            # The index knows closed files only: after a crash it must not say what was true before.
+            self._indexer.post(lambda: self._index.delete(run_id))
+        return run
+
+    async def _opened(self, rundir: RunDir) -> OpenRun:
+        """The run open for writing; or for reading when it was closed for good: only new bytes open it again."""
+        run = self._reading(rundir)
+        try:
+            is_final = run.store.read_only and await run.ask(lambda store: store.is_final)
+        except MosaicError:
+            is_final = False  # whoever writes is told
+        if is_final and rundir.run_id not in self._open:
+            return run
+        return self._writing(rundir)
+
+    def _reading(self, rundir: RunDir) -> OpenRun:
+        run_id = rundir.run_id
+        run = self._open.get(run_id) or self._readers.get(run_id)
+        if run is None:
+            store = RunStore(rundir.telemetry, run_id, read_only=True)
+            run = self._readers[run_id] = OpenRun(run_id, self._writer_of(run_id), store)
+            self._close_oldest_reader()
+        if run_id in self._readers:
+            self._readers.move_to_end(run_id)
+        return run
+
+    def _close_oldest_reader(self) -> None:
+        if len(self._readers) > MOST_READERS:
+            _, oldest = self._readers.popitem(last=False)
+            oldest.writer.post(oldest.store.close)
+
+    async def _guarded(
+        self, run: OpenRun, job: "Callable[[RunStore], T]", then: "Callable[[T], None] | None" = None
+    ) -> T:
+        """Do a job that writes; what keeps it from being stored is the run's trouble."""
+        try:
+            result = await run.writer.call(lambda: job(run.store), then)
+        except (StoreUnavailable, StoreFailed, SchemaTooNew) as error:
+            self._tell_trouble(run, str(error))
+            raise
+        self._tell_trouble(run, "")
+        return result
+
+    def _committed(self, run: OpenRun, request: pb.PublishTelemetryRequest, commit: Commit) -> None:
+        run_id = run.run_id
+        if request.events:
+            batch = pb.EventBatch()
+            batch.events.MergeFrom(request.events)
+            self.broadcaster.publish(run_id, batch)
+        if request.texts or request.rejects or request.gaps:
+            self.broadcaster.text_arrived(run_id)
+        if request.end > request.start:
+            self.listener.activity(run_id)
+        self._tell_measured(run, commit.measured)
+        if commit.heartbeat:
+            self.listener.heartbeat(run_id, commit.progress)
+        self._tell_flags(run, request)
+
+    def _tell_measured(self, run: OpenRun, measured: bool) -> None:
+        if measured and not run.measured:
+            run.measured = True
+            self.listener.measured(run.run_id)
+
+    def _tell_flags(self, run: OpenRun, request: pb.PublishTelemetryRequest) -> None:
+        if request.behind_bytes != run.behind:
+            run.behind = request.behind_bytes
+            self.listener.behind(run.run_id, run.behind)
+        if request.exited or request.drained:
+            self.listener.exited(run.run_id)
+        if request.drained:
+            self.listener.drained(run.run_id)
+
+    def _tell_trouble(self, run: OpenRun, text: str) -> None:
+        if text != run.trouble:
+            run.trouble = text
+            self.listener.trouble(run.run_id, text)
+
+
+def _close_for_good(store: RunStore) -> RunSummary:
+    try:
+        return store.summary()
+    finally:
+        store.close(final=True)

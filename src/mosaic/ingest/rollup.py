@@ -1,0 +1,205 @@
+"""Curves: every named sequence of (step, value) points of a run, summed up so that millions are read in milliseconds.
+
+    points    0 … 63 │ 64 … 127 │ 128 …             in the order they were stored
+    level 0   └─ 64 ─┘└── 64 ──┘                     rollups (n, nans, total, low, high, steps) and the packed points
+    level 1   └────────── 1,024 ─────────┘           rollups
+    level 2   └────────────────────── 16,384 ─ …     rollups
+
+A bucket is written in the transaction that stores its last point. Unfinished buckets live in memory, are saved in a
+snapshot now and then, and at open the rows after it are folded again: the same points give the same buckets.
+A NaN counts as a point (`n`, `nans`) but is in no total, low or high.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from mosaic.ingest.names import NameSets
+from mosaic.ingest.rows import Row, Rows, number, values_of
+
+LEVELS = (64, 1024, 16384)
+CHUNK = LEVELS[0]
+MOST_CURVES = 4096  # names beyond it are stored as events and have no curve
+NAN = float("nan")
+
+
+class Bucket(msgspec.Struct, array_like=True):
+    """Consecutive points, summed up. The fields are the columns of rollups after its key."""
+
+    n: int
+    nans: int
+    total: float
+    low: float  # NaN when every point is
+    high: float
+    step_low: int
+    step_high: int
+    step_last: int
+
+    @classmethod
+    def of(cls, steps: Sequence[int], values: Sequence[float]) -> "Bucket":
+        total = sum(values)
+        if total == total:
+            return cls(len(values), 0, total, min(values), max(values), min(steps), max(steps), steps[-1])
+        real = [value for value in values if value == value]
+        low, high = min(real, default=NAN), max(real, default=NAN)
+        nans = len(values) - len(real)
+        return cls(len(values), nans, sum(real), low, high, min(steps), max(steps), steps[-1])
+
+    def add(self, later: "Bucket") -> None:
+        self.n += later.n
+        self.nans += later.nans
+        self.total += later.total
+        if later.low < self.low or self.low != self.low:
+            self.low = later.low
+        if later.high > self.high or self.high != self.high:
+            self.high = later.high
+        self.step_low = min(self.step_low, later.step_low)
+        self.step_high = max(self.step_high, later.step_high)
+        self.step_last = later.step_last
+
+    @property
+    def mean(self) -> float:
+        counted = self.n - self.nans
+        return self.total / counted if counted else NAN
+
+    def copy(self) -> "Bucket":
+        return msgspec.structs.replace(self)
+
+
+@dataclass(slots=True)
+class Finished:
+    """Rows for buckets that got their last point."""
+
+    rollups: list[Row] = field(default_factory=list)
+    chunks: list[Row] = field(default_factory=list)
+
+
+class _State(msgspec.Struct, array_like=True):
+    chunks: int
+    steps: bytes
+    values: bytes
+    wide: list["Bucket | None"]
+
+
+class Curve:
+    """One curve's unfinished end."""
+
+    def __init__(self, number: int, name: str, state: "bytes | None" = None) -> None:
+        self.number = number
+        self.name = name
+        self.chunks = 0  # finished buckets of level 0
+        self.steps = array("q")
+        self.values = array("d")
+        self.wide: list[Bucket | None] = [None, None]  # levels 1 and 2, without what is in steps and values
+        if state:
+            self._restore(state)
+
+    @property
+    def count(self) -> int:
+        return self.chunks * CHUNK + len(self.values)
+
+    def extend(self, steps: Iterable[int], values: Iterable[float], finished: Finished) -> None:
+        self.steps.extend(steps)
+        self.values.extend(values)
+        whole = len(self.values) - len(self.values) % CHUNK
+        for start in range(0, whole, CHUNK):
+            self._finish(self.steps[start : start + CHUNK], self.values[start : start + CHUNK], finished)
+        if whole:
+            del self.steps[:whole], self.values[:whole]
+
+    def unfinished(self, level: int) -> "Bucket | None":
+        """The bucket at the end of this level that still waits for points."""
+        wide = self.wide[level - 1] if level else None
+        if not self.values:
+            return wide.copy() if wide else None
+        last = Bucket.of(self.steps, self.values)
+        if wide is None:
+            return last
+        whole = wide.copy()
+        whole.add(last)
+        return whole
+
+    def state(self) -> bytes:
+        return msgspec.msgpack.encode(_State(self.chunks, self.steps.tobytes(), self.values.tobytes(), self.wide))
+
+    def _restore(self, state: bytes) -> None:
+        saved = msgspec.msgpack.decode(state, type=_State)
+        self.chunks, self.wide = saved.chunks, saved.wide
+        self.steps.frombytes(saved.steps)
+        self.values.frombytes(saved.values)
+
+    def _finish(self, steps: "array[int]", values: "array[float]", finished: Finished) -> None:
+        bucket = Bucket.of(steps, values)
+        finished.chunks.append((self.number << 32 | self.chunks, steps.tobytes(), values.tobytes()))
+        finished.rollups.append((self.number, 0, self.chunks, *msgspec.structs.astuple(bucket)))
+        self.chunks += 1
+        for level in (1, 2):
+            self._widen(level, bucket, finished)
+
+    def _widen(self, level: int, bucket: Bucket, finished: Finished) -> None:
+        wide = self.wide[level - 1]
+        if wide is None:
+            self.wide[level - 1] = wide = bucket.copy()
+        else:
+            wide.add(bucket)
+        if wide.n == LEVELS[level]:
+            place = self.chunks * CHUNK // LEVELS[level] - 1
+            finished.rollups.append((self.number, level, place, *msgspec.structs.astuple(wide)))
+            self.wide[level - 1] = None
+
+
+class Curves:
+    """All curves of a run."""
+
+    def __init__(self, stored: "Iterable[tuple[int, str, bytes | None]]") -> None:
+        self.by_name = {name: Curve(number, name, state) for number, name, state in stored}
+        self._fresh: list[Curve] = []
+        self._touched: set[str] = set()
+
+    def fold(self, rows: Rows, names: NameSets) -> Finished:
+        """Take in the points of these rows; give the buckets they finished."""
+        finished = Finished()
+        rewarded = [row for row in rows.step if row[3] is not None]
+        self._extend("step/reward", [row[2] for row in rewarded], [number(row[3]) for row in rewarded], finished)
+        places = [row[2] for row in rows.episode]
+        self._extend("episode/return", places, [number(row[3]) for row in rows.episode], finished)
+        self._extend("episode/length", places, [float(row[4]) for row in rows.episode], finished)
+        self._fold_metrics(rows.metric, names, finished)
+        return finished
+
+    def take_fresh(self) -> list[Row]:
+        """Curves that no row of `curves` names yet."""
+        fresh, self._fresh = self._fresh, []
+        return [(curve.number, curve.name) for curve in fresh]
+
+    def take_states(self) -> "list[tuple[bytes, int]]":
+        """(state, number) of every curve that grew since the last time."""
+        touched, self._touched = self._touched, set()
+        return [(curve.state(), curve.number) for curve in map(self.by_name.__getitem__, touched)]
+
+    def _fold_metrics(self, rows: list[Row], names: NameSets, finished: Finished) -> None:
+        points: dict[str, tuple[list[int], list[float]]] = {}
+        for _, _, step, ref, packed, _ in rows:
+            for name, value in zip(names.names(ref), values_of(packed), strict=True):
+                steps, values = points.setdefault(name, ([], []))
+                steps.append(step)
+                values.append(value)
+        for name, (steps, values) in points.items():
+            self._extend(name, steps, values, finished)
+
+    def _extend(self, name: str, steps: list[int], values: list[float], finished: Finished) -> None:
+        if not values:
+            return
+        curve = self.by_name.get(name) or self._add(name)
+        if curve:
+            curve.extend(steps, values, finished)
+            self._touched.add(name)
+
+    def _add(self, name: str) -> "Curve | None":
+        if len(self.by_name) >= MOST_CURVES:
+            return None
+        curve = self.by_name[name] = Curve(len(self.by_name) + 1, name)
+        self._fresh.append(curve)
+        return curve

@@ -1,0 +1,111 @@
+"""The threads that own telemetry files. SQLite blocks; the daemon's loop must not."""
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from mosaic.model.errors import MosaicError, StoreFailed
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Job = Callable[[], Any]
+
+
+class Writer:
+    """One thread that does jobs in order. Promises:
+
+    1. `then` runs on the loop for every job that worked, in order, also when the caller has stopped waiting.
+    2. An error a person can act on (MosaicError) goes to the caller and the thread goes on.
+    3. Any other error is loud: it ends the thread, sets `problem`, and every job then waiting or yet to come fails
+       with StoreFailed.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.problem = ""
+        self._jobs: queue.SimpleQueue[tuple[Job, Done] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # so that no job slips in behind the last one
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    async def call(self, job: Callable[[], T], then: "Callable[[T], None] | None" = None) -> T:
+        done = Done(then)
+        with self._lock:
+            if self.problem:
+                raise StoreFailed(self.problem)
+            self._jobs.put((job, done))
+        result: T = await done.future
+        return result
+
+    def post(self, job: Job) -> None:
+        """Do it in its turn; nobody waits for it."""
+        with self._lock:
+            if not self.problem:
+                self._jobs.put((job, Done(None)))
+
+    async def stop(self) -> None:
+        """Do what waits, then end the thread."""
+        with self._lock:
+            self._jobs.put(None)
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+
+    def _work(self) -> None:
+        while (item := self._jobs.get()) is not None:
+            job, done = item
+            try:
+                done.succeed(job())
+            except MosaicError as error:
+                done.fail(error)
+            except BaseException as error:  # the edge of the thread
+                log.exception("A telemetry writer died")
+                self._die(f"A telemetry writer died ({type(error).__name__}: {error}). Restart the daemon.", done)
+                return
+        self._close("The telemetry writers are stopped.")
+
+    def _die(self, problem: str, done: "Done") -> None:
+        self._close(problem)
+        done.fail(StoreFailed(problem))
+
+    def _close(self, problem: str) -> None:
+        with self._lock:
+            self.problem = problem
+            while not self._jobs.empty():
+                if (item := self._jobs.get()) is not None:
+                    item[1].fail(StoreFailed(problem))
+
+
+class Done:
+    """Carries a job's end from the thread to the loop."""
+
+    def __init__(self, then: "Callable[[Any], None] | None") -> None:
+        self._loop = asyncio.get_running_loop()
+        self._then = then
+        self.future: asyncio.Future[Any] = self._loop.create_future()
+
+    def succeed(self, result: object) -> None:
+        self._tell(self._succeed, result)
+
+    def fail(self, error: Exception) -> None:
+        self._tell(self._fail, error)
+
+    def _tell(self, what: Callable[[Any], None], value: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(what, value)
+        except RuntimeError:  # the loop is closed: nobody is left to tell
+            log.debug("a writer's job ended after the loop")
+
+    def _succeed(self, result: object) -> None:
+        try:
+            if self._then:
+                self._then(result)
+        finally:
+            if not self.future.done():
+                self.future.set_result(result)
+
+    def _fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+            self.future.exception()  # seen: of a posted job, or one whose caller left, nobody asks

@@ -1,0 +1,71 @@
+import math
+import sqlite3
+
+import pytest
+
+from mosaic.ingest.index import Index
+from mosaic.model.run import RunSummary
+
+SUMMARY = RunSummary(events=5, last_return=math.inf, recent_returns=[1.0, -math.inf], last_values={"x": 2.0})
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "index.sqlite"
+
+
+@pytest.fixture
+def index(path):
+    index = Index(path)
+    yield index
+    index.close()
+
+
+def test_a_summary_comes_back_also_after_a_restart(path, index):
+    index.put("a", SUMMARY)
+    index.put("b", RunSummary())
+    index.close()
+
+    assert Index(path).get(["a", "nobody"]) == {"a": SUMMARY}
+
+
+def test_nan_is_kept(index):
+    index.put("a", RunSummary(last_values={"x": math.nan}))
+
+    assert math.isnan(index.get(["a"])["a"].last_values["x"])
+
+
+def test_the_newest_summary_wins_and_a_deleted_one_is_gone(index):
+    index.put("a", RunSummary(events=1))
+    index.put("a", RunSummary(events=2))
+    index.put("b", RunSummary(events=3))
+    index.delete("b")
+
+    assert {run: it.events for run, it in index.get(["a", "b"]).items()} == {"a": 2}
+
+
+def test_thousands_are_read_at_once(index):
+    for i in range(1200):
+        index.put(f"run{i}", RunSummary(events=i))
+
+    got = index.get([f"run{i}" for i in range(0, 1200, 2)])
+
+    assert {run: it.events for run, it in got.items()} == {f"run{i}": i for i in range(0, 1200, 2)}
+
+
+@pytest.mark.parametrize("damage", ["garbage", "newer", "bad blob"])
+def test_an_index_that_cannot_be_used_is_made_anew(path, damage):
+    before = Index(path)
+    before.put("a", SUMMARY)
+    before.close()
+    if damage == "garbage":
+        path.write_bytes(b"no database at all, and long enough to be looked at" * 100)
+    else:
+        with sqlite3.connect(path) as db:
+            db.execute("PRAGMA user_version = 99" if damage == "newer" else "UPDATE runs SET summary = x'c1'")
+    index = Index(path)
+
+    assert index.get(["a"]) == {}
+    index.put("b", SUMMARY)
+    assert index.get(["b"]) == {"b": SUMMARY}
+    index.close()

@@ -1,0 +1,101 @@
+import asyncio
+import threading
+
+import pytest
+
+from mosaic.ingest.writers import Writer
+from mosaic.model.errors import StoreFailed, StoreUnavailable
+
+
+def with_writer(test):
+    async def scene():
+        writer = Writer("test")
+        try:
+            await asyncio.wait_for(test(writer), 30)
+        finally:
+            await writer.stop()
+
+    asyncio.run(scene())
+
+
+def test_jobs_are_done_in_order_in_one_thread_and_their_answers_come_back():
+    async def scene(writer):
+        order, threads = [], set()
+
+        def job(i):
+            order.append(i)
+            threads.add(threading.get_ident())
+            return i * i
+
+        answers = await asyncio.gather(*(writer.call(lambda i=i: job(i)) for i in range(50)))
+
+        assert answers == [i * i for i in range(50)]
+        assert order == list(range(50))
+        assert threads.isdisjoint({threading.get_ident()})
+        assert len(threads) == 1
+
+    with_writer(scene)
+
+
+def test_an_error_a_person_can_act_on_goes_to_the_caller_and_the_thread_goes_on():
+    async def scene(writer):
+        def full():
+            raise StoreUnavailable("disk full")
+
+        with pytest.raises(StoreUnavailable, match="disk full"):
+            await writer.call(full)
+
+        assert await writer.call(lambda: 5) == 5
+        assert writer.problem == ""
+
+    with_writer(scene)
+
+
+def test_a_writers_death_is_loud():
+    async def scene(writer):
+        gate = threading.Event()
+
+        def die():
+            gate.wait(30)
+            raise ZeroDivisionError("a bug")
+
+        calls = [asyncio.ensure_future(writer.call(job)) for job in (die, lambda: 1, lambda: 2)]
+        await asyncio.sleep(0)
+        gate.set()
+        ends = await asyncio.gather(*calls, return_exceptions=True)
+
+        assert [type(end) for end in ends] == [StoreFailed] * 3
+        assert "ZeroDivisionError: a bug" in writer.problem
+        with pytest.raises(StoreFailed, match="a bug"):
+            await writer.call(lambda: 3)
+
+    with_writer(scene)
+
+
+def test_what_follows_a_job_happens_also_when_its_caller_left():
+    async def scene(writer):
+        gate, happened = threading.Event(), asyncio.Event()
+        call = asyncio.ensure_future(writer.call(lambda: gate.wait(30), lambda _: happened.set()))
+        await asyncio.sleep(0)
+
+        call.cancel()
+        gate.set()
+
+        await asyncio.wait_for(happened.wait(), 30)
+        assert call.cancelled()
+
+    with_writer(scene)
+
+
+def test_stopping_does_what_waits_first():
+    done = []
+
+    async def scene():
+        writer = Writer("test")
+        for i in range(20):
+            writer.post(lambda i=i: done.append(i))
+        await writer.stop()
+
+    asyncio.run(scene())
+
+    assert done == list(range(20))
