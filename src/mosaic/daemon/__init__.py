@@ -1,0 +1,1 @@
+"""The Trainer Daemon: wires submit, registry, dispatch, ingest and broadcast together behind gRPC."""

@@ -1,0 +1,169 @@
+"""The daemon's main: builds every part, adopts what still runs, serves until told to stop.
+
+    python -m mosaic.daemon.server --root ROOT [--tcp HOST:PORT] [--gpus N|auto] [--max-runs N] [--from-settings]
+
+Exit codes: 0 stopped, 1 cannot start, 3 another daemon serves this root.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import logging.handlers
+import os
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health as grpc_health
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from mosaic.broadcast.subscribers import Broadcaster
+from mosaic.catalog.workers import Catalog
+from mosaic.daemon.auth import Tokens
+from mosaic.daemon.doors import OPTIONS, Doors
+from mosaic.daemon.guard import Guard
+from mosaic.daemon.lock import DaemonLock
+from mosaic.daemon.service import Service
+from mosaic.daemon.settings import Settings, settings_at_start
+from mosaic.daemon.trainer import Trainer
+from mosaic.dispatch.gpus import Gpus
+from mosaic.dispatch.launcher import LocalLauncher
+from mosaic.dispatch.loop import Dispatcher, Hearing
+from mosaic.ingest.index import Index
+from mosaic.ingest.receive import Ingest
+from mosaic.model.errors import AlreadyRunning, MosaicError
+from mosaic.model.root import check_root
+from mosaic.model.rundir import StateRoot
+from mosaic.registry.thread import RegistryThread
+from mosaic.wire.mosaic_pb2_grpc import add_TrainerServiceServicer_to_server
+
+log = logging.getLogger(__name__)
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    root = StateRoot(Path(args.root).absolute()) if args.root else StateRoot.from_environment()
+    try:
+        check_root(root)
+        _log_to_file(root)
+        lock = DaemonLock.take(root)
+        settings = settings_at_start(root, args.tcp, args.gpus, args.max_runs, args.from_settings)
+        asyncio.run(serve(root, settings))
+    except AlreadyRunning as error:
+        print(error, file=sys.stderr)
+        return 3
+    except MosaicError as error:
+        print(error, file=sys.stderr)
+        return 1
+    del lock
+    return 0
+
+
+async def serve(root: StateRoot, settings: Settings) -> None:
+    """Everything a daemon is made of, from start to stop."""
+    stopping = asyncio.Event()
+    on_purpose = False
+
+    def stop(purpose: bool) -> None:
+        nonlocal on_purpose
+        on_purpose = on_purpose or purpose
+        stopping.set()
+
+    registry = RegistryThread(root.registry)
+    hearing = Hearing()
+    broadcaster = Broadcaster()
+    ingest = Ingest(broadcaster, Index(root.index), hearing)
+    launcher, catalog = LocalLauncher(), Catalog(root)
+    tokens = Tokens.load(root)
+    health = grpc_health.aio.HealthServicer()
+
+    def make_server() -> Any:
+        server = grpc.aio.server(interceptors=[Guard(tokens)], options=OPTIONS)
+        add_TrainerServiceServicer_to_server(Service(trainer, stop), server)  # type: ignore[no-untyped-call]
+        health_pb2_grpc.add_HealthServicer_to_server(health, server)
+        return server
+
+    doors = Doors(root, make_server)
+    gpus = Gpus(settings.fake_gpus)
+    dispatcher = Dispatcher(root, registry, ingest, broadcaster, catalog, launcher, gpus, settings.max_runs, doors)
+    hearing.dispatcher = dispatcher
+
+    async def open_tcp() -> str:
+        address = await doors.open_any_tcp()
+        replace(settings, tcp=address).save(root)
+        return address
+
+    trainer = Trainer(
+        root=root,
+        registry=registry,
+        ingest=ingest,
+        broadcaster=broadcaster,
+        hearing=hearing,
+        dispatcher=dispatcher,
+        launcher=launcher,
+        catalog=catalog,
+        tokens=tokens,
+        doors=doors,
+        open_tcp=open_tcp,
+        started_at=time.time(),
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop, False)
+    dispatching: asyncio.Task[None] | None = None
+    try:
+        await doors.open_unix()
+        if settings.tcp:
+            await doors.open_tcp(settings.tcp)
+        await health.set("", health_pb2.HealthCheckResponse.SERVING)
+        dispatching = asyncio.create_task(dispatcher.run())
+        log.info("The daemon (pid %d) serves %s at %s.", os.getpid(), root.path, ", ".join(doors.addresses))
+        await _until_stopped(stopping, dispatching, ingest, health)
+    finally:
+        if on_purpose:
+            replace(Settings.load(root), stopped_on_purpose=True).save(root)
+        if dispatching:
+            dispatching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await dispatching
+        await doors.close()
+        await ingest.close()
+        registry.close()
+        log.info("The daemon (pid %d) has stopped; live runs go on.", os.getpid())
+
+
+async def _until_stopped(
+    stopping: asyncio.Event, dispatching: "asyncio.Task[None]", ingest: Ingest, health: Any
+) -> None:
+    """Wait for the end, and say aloud when a part that must not die has died."""
+    while not stopping.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), 1.0)
+        if dispatching.done():
+            dispatching.result()
+        if ingest.problem:
+            await health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mosaic-daemon", description="MOSAIC's Trainer Daemon.")
+    parser.add_argument("--root", default="", help="state folder; default: MOSAIC_HOME or the XDG state folder")
+    parser.add_argument("--tcp", default="", help="also listen on this loopback address, e.g. 127.0.0.1:50055")
+    parser.add_argument("--gpus", default="", help="pretend to have so many GPUs (tests); 'auto' asks the driver")
+    parser.add_argument("--max-runs", type=int, default=None, help="how many runs may be live at once (32)")
+    parser.add_argument("--from-settings", action="store_true", help="take all settings from daemon.json")
+    return parser
+
+
+def _log_to_file(root: StateRoot) -> None:
+    handler = logging.handlers.RotatingFileHandler(root.daemon_log, maxBytes=10 << 20, backupCount=3)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

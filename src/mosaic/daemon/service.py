@@ -1,0 +1,107 @@
+"""The gRPC face of the daemon. Each handler is three lines: parse, call, convert; errors and tokens are the guard's."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from mosaic.daemon.auth import bearer
+from mosaic.daemon.trainer import Trainer
+from mosaic.ingest.follow import stream_logs
+from mosaic.model.rundir import RunDir
+from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.convert import state_from_wire
+from mosaic.wire.mosaic_pb2_grpc import TrainerServiceServicer
+
+
+class Service(TrainerServiceServicer):
+    def __init__(self, trainer: Trainer, stop: Callable[[bool], None]) -> None:
+        self._trainer = trainer
+        self._stop = stop
+
+    # ---- runs
+
+    async def SubmitRun(self, request: pb.SubmitRunRequest, context: Any) -> pb.RunInfo:
+        return await self._trainer.submit(request.config_json, request.idempotency_key)
+
+    async def CancelRun(self, request: pb.RunRequest, context: Any) -> pb.RunInfo:
+        return await self._trainer.cancel(request.run_id)
+
+    async def DeleteRun(self, request: pb.RunRequest, context: Any) -> pb.DeleteRunReply:
+        return pb.DeleteRunReply(freed_bytes=await self._trainer.delete(request.run_id))
+
+    async def GetRun(self, request: pb.RunRequest, context: Any) -> pb.RunInfo:
+        return await self._trainer.get(request.run_id)
+
+    async def ListRuns(self, request: pb.ListRunsRequest, context: Any) -> pb.ListRunsReply:
+        return await self._trainer.list_runs(map(state_from_wire, request.states), request.limit)
+
+    async def WatchRuns(self, request: pb.WatchRunsRequest, context: Any) -> AsyncIterator[pb.ListRunsReply]:
+        interval_s = max(0.05, (request.interval_ms or 500) / 1000)
+        async for reply in self._trainer.watch(map(state_from_wire, request.states), request.limit, interval_s):
+            yield reply
+
+    # ---- what workers and tailers say
+
+    async def RegisterWorker(self, request: pb.RegisterWorkerRequest, context: Any) -> pb.RegisterWorkerReply:
+        token, cursor = await self._trainer.register(request.run_id, request.attempt, request.nonce)
+        return pb.RegisterWorkerReply(session_token=token, cursor=cursor)
+
+    async def Heartbeat(self, request: pb.HeartbeatRequest, context: Any) -> pb.HeartbeatReply:
+        await self._session(request.run_id, context)
+        progress = request.progress if request.HasField("progress") else None
+        self._trainer.hearing.heartbeat(request.run_id, progress)
+        return pb.HeartbeatReply()
+
+    async def PublishTelemetry(self, request: pb.PublishTelemetryRequest, context: Any) -> pb.PublishTelemetryReply:
+        rundir = await self._session(request.run_id, context)
+        return await self._trainer.ingest.publish(rundir, request)
+
+    async def _session(self, run_id: str, context: Any) -> RunDir:
+        return await self._trainer.allow_session(run_id, bearer(context.invocation_metadata()))
+
+    # ---- streams
+
+    async def StreamRunSteps(self, request: pb.StreamRequest, context: Any) -> AsyncIterator[pb.EventBatch]:
+        async for batch in self._stream(request, ("step",)):
+            yield batch
+
+    async def StreamRunEpisodes(self, request: pb.StreamRequest, context: Any) -> AsyncIterator[pb.EventBatch]:
+        async for batch in self._stream(request, ("episode",)):
+            yield batch
+
+    async def StreamRunEvents(self, request: pb.StreamRequest, context: Any) -> AsyncIterator[pb.EventBatch]:
+        async for batch in self._stream(request, None):
+            yield batch
+
+    async def _stream(self, request: pb.StreamRequest, kinds: tuple[str, ...] | None) -> AsyncIterator[pb.EventBatch]:
+        record = await self._trainer.find(request.run_id)
+        rundir = self._trainer.rundir(record)
+        since = request.since_seq
+        if request.tail:
+            since = await self._trainer.ingest.since_of_tail(rundir, request.tail, kinds)
+        until = request.until_seq if request.HasField("until_seq") else None
+        read, live = self._trainer.ingest.reader(rundir), not record.state.is_over
+        async for batch in self._trainer.broadcaster.stream(read, record.run_id, since, until, kinds, live):
+            yield batch
+
+    async def StreamRunLogs(self, request: pb.StreamLogsRequest, context: Any) -> AsyncIterator[pb.LogBatch]:
+        record = await self._trainer.find(request.run_id)
+        rundir, live = self._trainer.rundir(record), not record.state.is_over
+        async for batch in stream_logs(self._trainer.ingest, rundir, request, live):
+            yield batch
+
+    async def QueryCurve(self, request: pb.QueryCurveRequest, context: Any) -> pb.Curve:
+        rundir = self._trainer.rundir(await self._trainer.find(request.run_id))
+        return await self._trainer.ingest.curve(rundir, request)
+
+    # ---- daemon
+
+    async def GetHealth(self, request: pb.GetHealthRequest, context: Any) -> pb.Health:
+        return await self._trainer.health()
+
+    async def Shutdown(self, request: pb.ShutdownRequest, context: Any) -> pb.ShutdownReply:
+        if request.kill_runs:
+            await self._trainer.end_all()
+        health = await self._trainer.health()
+        asyncio.get_running_loop().call_soon(self._stop, True)
+        return pb.ShutdownReply(runs_left=health.live_runs)

@@ -1,0 +1,241 @@
+"""What the daemon can do, in model terms: the calls of the gRPC service without gRPC."""
+
+import asyncio
+import hmac
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mosaic import __version__
+from mosaic.broadcast.subscribers import Broadcaster
+from mosaic.catalog.secrets import redact
+from mosaic.catalog.workers import Catalog
+from mosaic.daemon.auth import Tokens, token_hash
+from mosaic.daemon.doors import Doors
+from mosaic.dispatch.gpus import belongs_to
+from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.loop import Dispatcher, Hearing
+from mosaic.ingest.receive import Ingest
+from mosaic.model.durable import read_json
+from mosaic.model.errors import NotAllowed, RunIsLive
+from mosaic.model.run import RunRecord, RunSummary
+from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.model.states import LIVE_STATES, RunState
+from mosaic.registry.registry import Registry
+from mosaic.registry.thread import RegistryThread
+from mosaic.submit.record import record as record_submission
+from mosaic.submit.validate import SubmitContext, validate
+from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.convert import move_to_wire, run_to_wire
+
+
+@dataclass(frozen=True)
+class Session:
+    """Who may publish for a run: kept in memory so that a publish need not ask the registry."""
+
+    token_hash: str
+    rundir: RunDir
+
+
+@dataclass
+class Trainer:
+    """The parts of a running daemon and what clients may ask of them."""
+
+    root: StateRoot
+    registry: RegistryThread
+    ingest: Ingest
+    broadcaster: Broadcaster
+    hearing: Hearing
+    dispatcher: Dispatcher
+    launcher: Launcher
+    catalog: Catalog
+    tokens: Tokens
+    doors: Doors
+    open_tcp: Callable[[], Awaitable[str]]
+    started_at: float
+    sessions: dict[str, Session] = field(default_factory=dict)
+
+    # ---- runs
+
+    async def submit(self, config_json: str, idempotency_key: str) -> pb.RunInfo:
+        earlier = await self.registry.do(lambda r: r.with_key(idempotency_key))
+        if earlier:
+            return await self.info(earlier)
+        config = await self.registry.do(lambda r: validate(config_json, self._context(r, idempotency_key)))
+        if config.worker.use_grpc:
+            await self.open_tcp()
+        # The folder first, the row last: a crash in between leaves a folder nobody names, never a run without a config.
+        rundir = await asyncio.to_thread(record_submission, self.root, config)
+        record, is_new = await self.registry.do(lambda r: r.add(config))
+        if not is_new:
+            await asyncio.to_thread(self._erase_files, config.run_id, rundir)
+        self.dispatcher.wake()
+        return await self.info(record)
+
+    def _context(self, registry: Registry, idempotency_key: str) -> SubmitContext:
+        return SubmitContext(
+            root=self.root,
+            catalog=self.catalog,
+            run_exists=registry.has,
+            tcp_address=self.doors.tcp,
+            gpu_count=len(self.dispatcher.gpus.all),
+            idempotency_key=idempotency_key,
+        )
+
+    async def cancel(self, run_id: str) -> pb.RunInfo:
+        record = await self.find(run_id)
+        if not record.state.is_over:
+            record = await self.registry.do(lambda r: r.wish_cancel(record.run_id))
+            self.dispatcher.wake(record.run_id)
+        return await self.info(record)
+
+    async def delete(self, run_id: str) -> int:
+        """Remove every trace of a run that is over; the bytes that were freed."""
+        record = await self.find(run_id)
+        if not record.state.is_over:
+            raise RunIsLive(record.run_id, str(record.state))
+        rundir = self.rundir(record)
+        freed = await asyncio.to_thread(_size, rundir.path)
+        self.sessions.pop(record.run_id, None)
+        await self.ingest.forget(record.run_id)
+        # The row goes first: what a crash leaves then is a folder nobody names, which gc finds.
+        await self.registry.do(lambda r: r.delete(record.run_id))
+        await asyncio.to_thread(self._erase_files, record.run_id, rundir)
+        return freed
+
+    async def get(self, run_id: str) -> pb.RunInfo:
+        record = await self.find(run_id)
+        history = await self.registry.do(lambda r: r.history(record.run_id))
+        config = redact(read_json(self.root.config_file(record.run_id)) or {})
+        info = await self.info(record)
+        info.history.extend(move_to_wire(move) for move in history)
+        info.config_json = json.dumps(config)
+        return info
+
+    async def list_runs(self, states: Iterable[RunState], limit: int) -> pb.ListRunsReply:
+        wanted = tuple(states)
+        records = await self.registry.do(lambda r: r.list(wanted, limit))
+        total = await self.registry.do(lambda r: r.count(wanted))
+        return pb.ListRunsReply(runs=await self.infos(records), total=total)
+
+    async def watch(self, states: Iterable[RunState], limit: int, interval_s: float) -> AsyncIterator[pb.ListRunsReply]:
+        """First every run that matches, then again and again those that changed."""
+        sent: dict[str, bytes] = {}
+        wanted = tuple(states)
+        while True:
+            reply = await self.list_runs(wanted, limit)
+            here = {info.run_id for info in reply.runs}
+            changed = [
+                info for info in reply.runs if sent.get(info.run_id) != info.SerializeToString(deterministic=True)
+            ]
+            gone = [run_id for run_id in sent if run_id not in here]
+            if changed or gone or not sent:
+                yield pb.ListRunsReply(runs=changed, total=reply.total, deleted=gone)
+            sent = {info.run_id: info.SerializeToString(deterministic=True) for info in reply.runs}
+            await asyncio.sleep(interval_s)
+
+    # ---- what tailers and workers say
+
+    async def register(self, run_id: str, attempt: int, nonce: str) -> tuple[str, pb.Cursor]:
+        """A session token for whoever knows the nonce of the run's present attempt. Saying it again gives the same."""
+        record = await self.registry.do(lambda r: r.get(run_id))
+        rundir = self.rundir(record)
+        launch = read_json(rundir.launch) or {}
+        if not nonce or launch.get("nonce") != nonce or attempt != record.attempt or launch.get("attempt") != attempt:
+            raise NotAllowed(f"Run {run_id}: this nonce is not the one of attempt {record.attempt}.")
+        token = self.tokens.session(run_id, attempt)
+        await self.registry.do(lambda r: _make_ready(r, run_id, token))
+        self.sessions[run_id] = Session(token_hash(token), rundir)
+        cursor = await self.ingest.open(run_id, rundir)
+        self.dispatcher.wake(run_id)
+        return token, cursor
+
+    async def allow_session(self, run_id: str, token: str) -> RunDir:
+        """The run's folder, if `token` opens it."""
+        session = self.sessions.get(run_id) or await self._load_session(run_id)
+        if not token or not session.token_hash or not hmac.compare_digest(token_hash(token), session.token_hash):
+            raise NotAllowed(f"This session token does not open run {run_id}.")
+        return session.rundir
+
+    async def _load_session(self, run_id: str) -> Session:
+        record = await self.registry.do(lambda r: r.get(run_id))
+        known = await self.registry.do(lambda r: r.session(run_id))
+        session = self.sessions[run_id] = Session(known, self.rundir(record))
+        return session
+
+    # ---- looking
+
+    async def find(self, run_id: str) -> RunRecord:
+        return await self.registry.do(lambda r: r.find(run_id))
+
+    def rundir(self, record: RunRecord) -> RunDir:
+        return self.root.run(record.area, record.run_id)
+
+    async def info(self, record: RunRecord) -> pb.RunInfo:
+        return (await self.infos([record]))[0]
+
+    async def infos(self, records: Sequence[RunRecord]) -> list[pb.RunInfo]:
+        summaries = await self.ingest.summaries([self.rundir(record) for record in records])
+        return [self._info(record, summaries.get(record.run_id)) for record in records]
+
+    def _info(self, record: RunRecord, summary: RunSummary | None) -> pb.RunInfo:
+        live = not record.state.is_over
+        info = run_to_wire(
+            record, self.rundir(record).path, summary, self.dispatcher.life(record.run_id) if live else ""
+        )
+        info.telemetry = (live and self.dispatcher.telemetry(record.run_id)) or info.telemetry
+        return info
+
+    async def health(self) -> pb.Health:
+        owners = await self.registry.do(lambda r: r.gpu_owners())
+        drained = await self.registry.do(lambda r: r.drained())
+        roots = self.launcher.roots()
+        live = await self.registry.do(lambda r: r.count(LIVE_STATES))
+        gpus = []
+        for gpu in self.dispatcher.gpus.all:
+            strangers = self.dispatcher.gpus.strangers(gpu.uuid, lambda pid: belongs_to(pid, roots))
+            blocked = f"drained: {drained[gpu.uuid]}" if gpu.uuid in drained else ""
+            if strangers and not blocked:
+                blocked = f"used by a stranger's process {strangers[0]}"
+            gpus.append(pb.Gpu(uuid=gpu.uuid, name=gpu.name, owner=owners.get(gpu.uuid, ""), blocked=blocked))
+        return pb.Health(
+            healthy=not self.ingest.problem,
+            problem=self.ingest.problem,
+            pid=os.getpid(),
+            version=__version__,
+            started_at=self.started_at,
+            addresses=self.doors.addresses,
+            root=str(self.root.path),
+            gpus=gpus,
+            live_runs=live,
+            max_runs=self.dispatcher.max_runs,
+        )
+
+    async def end_all(self) -> None:
+        """Cancel every live run and wait until all are over."""
+        for record in await self.registry.do(_wish_all_cancelled):
+            self.dispatcher.wake(record.run_id)
+        while await self.registry.do(lambda r: r.count(LIVE_STATES)):
+            await asyncio.sleep(0.1)
+
+    def _erase_files(self, run_id: str, rundir: RunDir) -> None:
+        shutil.rmtree(rundir.path, ignore_errors=True)
+        for path in (self.root.config_file(run_id), self.root.worker_file(run_id)):
+            path.unlink(missing_ok=True)
+
+
+def _make_ready(registry: Registry, run_id: str, token: str) -> None:
+    registry.set_session(run_id, token_hash(token))
+    if registry.state(run_id) is RunState.HANDSHAKE:
+        registry.move(run_id, RunState.READY)
+
+
+def _wish_all_cancelled(registry: Registry) -> list[RunRecord]:
+    return [registry.wish_cancel(record.run_id) for record in registry.live()]
+
+
+def _size(folder: Path) -> int:
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*") if not path.is_dir())

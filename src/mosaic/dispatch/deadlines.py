@@ -1,0 +1,84 @@
+"""Signs of life of one run, and when their absence means that it hangs. The clock is monotonic and passed in."""
+
+from dataclasses import dataclass
+
+from mosaic.model.run import Limits
+
+HANDSHAKE_LIMIT_S = 600.0
+QUIET_IS_WORTH_SAYING_S = 120.0
+IDLE_SHARE = 0.01  # of one core: background threads of a hung library tick on
+
+
+@dataclass
+class Vitals:
+    """When a run last said what."""
+
+    since: float  # when we began to listen
+    last_heartbeat: float | None = None
+    last_activity: float | None = None
+    progress: int | None = None
+    progress_at: float | None = None
+    behind_bytes: int = 0
+    _cpu_at: float | None = None
+    _cpu_s: float = 0.0
+
+    def heartbeat(self, now: float, progress: int | None) -> None:
+        self.last_heartbeat = self.last_activity = now
+        self._cpu_at = None
+        if progress != self.progress or self.progress_at is None:
+            self.progress, self.progress_at = progress, now
+
+    def activity(self, now: float) -> None:
+        self.last_activity = now
+
+    def shift(self, seconds: float) -> None:
+        """Forget time in which we were not listening (the daemon was stopped, the machine slept)."""
+        self.since += seconds
+        for name in ("last_heartbeat", "last_activity", "progress_at", "_cpu_at"):
+            value = getattr(self, name)
+            if value is not None:
+                setattr(self, name, value + seconds)
+
+    def wants_cpu(self, now: float, limits: Limits) -> bool:
+        """Whether the silence is long enough to ask what CPU the tree uses (a walk through /proc)."""
+        return self.last_heartbeat is not None and now - self.last_heartbeat > limits.heartbeat_s / 2
+
+    def saw_cpu(self, now: float, cpu_s: float) -> None:
+        """Note the tree's CPU time; busy trees restart the clock."""
+        if self._cpu_at is None or cpu_s - self._cpu_s > IDLE_SHARE * (now - self._cpu_at) + 0.02:
+            self._cpu_at, self._cpu_s = now, cpu_s
+
+    def verdict(self, now: float, limits: Limits) -> str:
+        """Why the run must be ended now; empty while it may go on."""
+        if self.behind_bytes:
+            return ""  # what it said is still on its way to us
+        if self._is_hung(now, limits):
+            return f"hang: no heartbeat for {_span(now - (self.last_heartbeat or now))} and no CPU used"
+        if limits.no_progress_s and self.progress_at is not None and now - self.progress_at > limits.no_progress_s:
+            return f"hang: heartbeats without progress for {_span(now - self.progress_at)}"
+        if limits.quiet_s and now - (self.last_activity or self.since) > limits.quiet_s:
+            return f"hang: not a word for {_span(now - (self.last_activity or self.since))}"
+        return ""
+
+    def shown(self, now: float) -> str:
+        """What a listing says: "quiet 6 min", "no progress 40 min", or nothing."""
+        quiet_s = now - (self.last_activity or self.since)
+        if quiet_s > QUIET_IS_WORTH_SAYING_S:
+            return f"quiet {_span(quiet_s)}"
+        if self.progress_at is not None and now - self.progress_at > QUIET_IS_WORTH_SAYING_S:
+            return f"no progress {_span(now - self.progress_at)}"
+        return ""
+
+    def _is_hung(self, now: float, limits: Limits) -> bool:
+        if self.last_heartbeat is None or now - self.last_heartbeat <= limits.heartbeat_s:
+            return False
+        # Idle must be seen over half the limit: one lucky glance at a sleeping process proves nothing.
+        return self._cpu_at is not None and now - self._cpu_at >= limits.heartbeat_s / 2
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,80 @@
+"""The end of a run: GPUs back at the proof of death, the final state once its last line is stored."""
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mosaic.model import durable
+from mosaic.model.run import RunRecord
+from mosaic.model.rundir import RunDir
+
+log = logging.getLogger(__name__)
+SHM = Path("/dev/shm")
+STDERR_TAIL_BYTES = 16_384
+
+
+def exit_of_dead_holder(attempt: int, rundir: RunDir) -> dict[str, Any]:
+    """The exit.json that a killed holder could not write."""
+    return {
+        "version": 1,
+        "attempt": attempt,
+        "exit_code": None,
+        "signal": None,
+        "ended_by": "holder died",
+        "unkillable": False,
+        "stdout_bytes": _size(rundir.stdout),
+        "stderr_bytes": _size(rundir.stderr),
+    }
+
+
+def remove_segments(run_id: str) -> None:
+    """Unlink the run's FastLane segments; only called when its whole tree is proven dead."""
+    for segment in SHM.glob(f"mosaic.fastlane.{run_id}*"):
+        segment.unlink(missing_ok=True)
+
+
+def bytes_missing(exit: Mapping[str, Any], stdout_offset: int, stderr_offset: int) -> int:
+    """How much of the spool is not in the store yet."""
+    stdout = max(0, (exit.get("stdout_bytes") or 0) - stdout_offset)
+    stderr = max(0, (exit.get("stderr_bytes") or 0) - stderr_offset)
+    return stdout + stderr
+
+
+def stderr_tail(rundir: RunDir) -> str:
+    try:
+        with rundir.stderr.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - STDERR_TAIL_BYTES))
+            return file.read().replace(b"\0", b"").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def write_manifest(record: RunRecord, rundir: RunDir) -> None:
+    """analytics.json for a worker that wrote none; only what is there is named."""
+    if rundir.analytics.exists():
+        return
+    folders = {"tensorboard": rundir.tensorboard, "checkpoints": rundir.checkpoints, "videos_dir": rundir.videos}
+    filled = {name: path.name for name, path in folders.items() if path.is_dir() and any(path.iterdir())}
+    manifest = {
+        "version": 1,
+        "run_id": record.run_id,
+        "worker_type": record.worker_name,
+        "artifacts": {
+            "tensorboard": {"log_dir": filled["tensorboard"]} if "tensorboard" in filled else None,
+            "wandb": None,
+            "checkpoints": {"directory": filled["checkpoints"]} if "checkpoints" in filled else None,
+            "logs_dir": rundir.logs.name,
+            "videos_dir": filled.get("videos_dir"),
+        },
+        "metadata": {"written_by": "daemon"},
+    }
+    durable.write_json(rundir.analytics, manifest)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,79 @@
+"""From a claimed run to its launch.json: everything the holder needs, decided before it is started."""
+
+import os
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from mosaic.catalog.command import Command, build_command
+from mosaic.catalog.workers import Catalog
+from mosaic.model.run import RunConfig
+from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.submit.record import write_worker_file
+
+# What a tailer needs of the daemon's environment; nothing that belongs to a run.
+TAILER_VARIABLES = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "PYTHONDONTWRITEBYTECODE")
+
+
+class Addresses(Protocol):
+    """Where the daemon can be reached; empty while it cannot."""
+
+    unix: str
+    tcp: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A launch, and what its provenance needs to know."""
+
+    launch: dict[str, Any]
+    command: Command
+    python: Path
+
+
+def plan_launch(
+    root: StateRoot,
+    rundir: RunDir,
+    config: RunConfig,
+    catalog: Catalog,
+    attempt: int,
+    granted: Sequence[str],
+    addresses: Addresses,
+    environment: Mapping[str, str],
+) -> Plan:
+    """Resolve the worker, write its config file, and lay down what the holder is to start."""
+    python = catalog.python_for(config.worker)
+    worker_file = write_worker_file(root, config)
+    command = build_command(config, root, rundir, python, worker_file, granted, addresses.tcp, environment)
+    extras = config.worker.config.get("extras")
+    launch = {
+        "version": 1,
+        "run_id": config.run_id,
+        "attempt": attempt,
+        "nonce": secrets.token_hex(16),
+        "worker_id": config.worker.worker_id,
+        "argv": list(command.argv),
+        "env": dict(command.env),
+        "cwd": str(command.cwd),
+        "pipe": command.pipe,
+        "hold": "auto",
+        "time_limit_s": config.limits.time_s,
+        "grace_s": config.limits.grace_s,
+        "store_observations": isinstance(extras, dict) and bool(extras.get("store_observations")),
+        "tailer_argv": _tailer_argv(root, rundir, addresses.unix),
+        "tailer_env": {name: os.environ[name] for name in TAILER_VARIABLES if name in os.environ},
+    }
+    return Plan(launch, command, python)
+
+
+def _tailer_argv(root: StateRoot, rundir: RunDir, address: str) -> list[str]:
+    return [
+        sys.executable,
+        *("-m", "mosaic.proxy.tail"),
+        *("--run-dir", str(rundir.path)),
+        *("--address", address),
+        *("--root", str(root.path)),
+    ]

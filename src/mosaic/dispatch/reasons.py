@@ -1,0 +1,73 @@
+"""How a run ended: the final state and its true reason, from exit.json and the last words on stderr."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mosaic.model.run import RunRecord
+from mosaic.model.states import RunState
+
+GPU_MEMORY = re.compile(
+    r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED: .*memory", re.I
+)
+MAIN_MEMORY = re.compile(r"\bMemoryError\b|std::bad_alloc|Cannot allocate memory")
+LAST_LINES = 8
+STACK_LINES = 80  # an autopsy prints the stacks of every thread
+
+
+def final_state(
+    record: RunRecord, exit: Mapping[str, Any], failed_message: str, stderr: str, end_reason: str = ""
+) -> tuple[RunState, str]:
+    """The state a finished run moves to, and why. `end_reason` is ours, when we ended it ourselves."""
+    if exit.get("unkillable"):
+        return RunState.FAULTED, "unkillable: SIGKILL did not end its processes in 60 s; its GPUs are drained"
+    if record.cancel_wished:
+        return RunState.CANCELLED, "cancelled by request"
+    if not exit.get("ended_by") and exit.get("exit_code") == 0:
+        if failed_message:
+            return RunState.FAULTED, f"the worker reported run_failed: {failed_message}"
+        return RunState.TERMINATED, ""
+    lines = STACK_LINES if exit.get("ended_by") == "hang" else LAST_LINES
+    return RunState.FAULTED, _with_last_words(end_reason or _cause(record, exit, stderr), stderr, lines)
+
+
+def _cause(record: RunRecord, exit: Mapping[str, Any], stderr: str) -> str:
+    match exit.get("ended_by"):
+        case "time limit":
+            return f"time limit: it ran longer than {record.limits.time_s:g} s"
+        case "hang":
+            return "hang: it stopped giving signs of life"
+        case "spawn error":
+            return f"spawn error: {exit.get('error') or 'the worker could not be started'}"
+        case "holder died":
+            return "holder died: the process that held this run was killed; its tree was ended"
+        case "cancel":
+            return "the holder was told to stop (SIGTERM) by somebody other than MOSAIC"
+    if exit.get("signal"):
+        return _killed(exit)
+    return _failed(exit, stderr)
+
+
+def _killed(exit: Mapping[str, Any]) -> str:
+    if exit["signal"] == "SIGKILL" and exit.get("oom_kills"):
+        return f"out of memory (likely): killed by SIGKILL while the kernel was short of memory{_peak(exit)}"
+    return f"killed by {exit['signal']}"
+
+
+def _failed(exit: Mapping[str, Any], stderr: str) -> str:
+    code = exit.get("exit_code")
+    if GPU_MEMORY.search(stderr):
+        return f"out of GPU memory (exit code {code})"
+    if MAIN_MEMORY.search(stderr):
+        return f"out of memory (likely; exit code {code}){_peak(exit)}"
+    return f"exit code {code}"
+
+
+def _peak(exit: Mapping[str, Any]) -> str:
+    kb = exit.get("max_rss_kb")
+    return f", peak {kb / 1024:,.0f} MiB" if kb else ""
+
+
+def _with_last_words(cause: str, stderr: str, count: int) -> str:
+    lines = [line for line in stderr.splitlines() if line.strip()][-count:]
+    return "\n".join([cause, *lines])

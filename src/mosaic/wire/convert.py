@@ -1,0 +1,69 @@
+"""Model ↔ protobuf: the only place that knows both shapes."""
+
+from pathlib import Path
+
+from mosaic.model.run import Move, RunRecord, RunSummary
+from mosaic.model.states import RunState
+from mosaic.wire import mosaic_pb2 as pb
+
+
+def state_to_wire(state: RunState) -> str:
+    return state.value  # an enum takes its value's name
+
+
+def state_from_wire(state: int) -> RunState:
+    return RunState(pb.State.Name(state))
+
+
+def run_to_wire(
+    record: RunRecord,
+    run_dir: Path,
+    summary: RunSummary | None = None,
+    life: str = "",
+) -> pb.RunInfo:
+    return pb.RunInfo(
+        run_id=record.run_id,
+        name=record.name,
+        area=record.area,
+        worker_name=record.worker_name,
+        state=state_to_wire(record.state),
+        reason=record.reason,
+        attempt=record.attempt,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        gpus_requested=record.gpus.requested,
+        gpus_mandatory=record.gpus.mandatory,
+        granted=record.granted,
+        tags=record.tags,
+        total_steps=record.total_steps,
+        cancel_wished=record.cancel_wished,
+        waiting_for=record.waiting_for,
+        held_by=record.held_by,
+        telemetry=record.telemetry,
+        revision=record.revision,
+        summary=summary_to_wire(summary) if summary else None,
+        run_dir=str(run_dir),
+        life=life,
+        time_limit_s=record.limits.time_s,
+    )
+
+
+def move_to_wire(move: Move) -> pb.Move:
+    old = state_to_wire(move.old) if move.old else "STATE_UNSPECIFIED"
+    return pb.Move(old=old, new=state_to_wire(move.new), at=move.at, reason=move.reason)
+
+
+def summary_to_wire(summary: RunSummary) -> pb.Summary:
+    return pb.Summary(
+        events=summary.events,
+        steps=summary.steps,
+        episodes=summary.episodes,
+        metrics=summary.metrics,
+        rejects=summary.rejects,
+        last_step=summary.last_step,
+        last_return=summary.last_return,
+        recent_returns=summary.recent_returns,
+        steps_per_s=summary.steps_per_s,
+        last_event_at=summary.last_event_at,
+        last_values=summary.last_values,
+    )
