@@ -1,0 +1,134 @@
+"""`mosaic daemon start|stop|status`."""
+
+import argparse
+import json
+import os
+import time
+from typing import TYPE_CHECKING
+
+from mosaic.cli.connection import connected, host_of, refuse_host
+from mosaic.cli.durations import format_duration
+from mosaic.cli.verb import add_json, add_verb
+from mosaic.model.errors import MosaicError, NoDaemon
+
+if TYPE_CHECKING:
+    from mosaic.cli.verb import Verbs
+    from mosaic.client import TrainerClient
+    from mosaic.wire import mosaic_pb2 as pb
+
+GONE_WITHIN_S = 30.0
+
+
+def add_verbs(verbs: "Verbs") -> None:
+    examples = "mosaic daemon status\nmosaic daemon start --tcp 127.0.0.1:50055\nmosaic daemon stop --kill-runs"
+    parser = add_verb(verbs, "daemon", status, "start, stop or look at the daemon", examples)
+    actions = parser.add_subparsers(metavar="start|stop|status", required=True)
+
+    parser = add_verb(
+        actions, "start", start, "start the daemon; its settings are kept", "mosaic daemon start --max-runs 8"
+    )
+    parser.add_argument("--tcp", metavar="ADDR", help="also listen on this loopback address, e.g. 127.0.0.1:50055")
+    parser.add_argument("--gpus", metavar="N", help="pretend to have N GPUs (for tests); auto: the real ones")
+    parser.add_argument("--max-runs", metavar="N", help="how many runs may be live at once")
+
+    parser = add_verb(actions, "stop", stop, "stop the daemon; runs go on without it", "mosaic daemon stop --kill-runs")
+    parser.add_argument("--kill-runs", action="store_true", help="end all runs first")
+
+    parser = add_verb(
+        actions, "status", status, "tell whether the daemon runs, and how it is", "mosaic daemon status --json"
+    )
+    add_json(parser)
+
+
+def start(args: argparse.Namespace) -> int:
+    from mosaic.client import TrainerClient
+
+    refuse_host(args, "daemon start")
+    try:
+        with TrainerClient.connect(start=False) as client:
+            print(f"The daemon (pid {client.health().pid}) already runs. To change its settings, stop it first.")
+            return 0
+    except NoDaemon:
+        pass
+    with TrainerClient.connect(options=start_options(args)) as client:
+        health = client.health()
+    print(f"The daemon (pid {health.pid}) serves {health.root} at {', '.join(health.addresses)}.")
+    return 0
+
+
+def start_options(args: argparse.Namespace) -> tuple[str, ...]:
+    wishes = {"--tcp": args.tcp, "--gpus": args.gpus, "--max-runs": args.max_runs}
+    return tuple(word for option, value in wishes.items() if value is not None for word in (option, str(value)))
+
+
+def stop(args: argparse.Namespace) -> int:
+    try:
+        with connected(args, start=False) as client:
+            pid, left = client.health().pid, client.shutdown(args.kill_runs)
+    except NoDaemon:
+        print("No daemon is running.")
+        return 0
+    if not host_of(args):
+        _wait_until_gone(pid)
+    print(f"The daemon has stopped; {left} run(s) go on without it." if left else "The daemon has stopped.")
+    return 0
+
+
+def _wait_until_gone(pid: int) -> None:
+    """So that `mosaic daemon stop && mosaic daemon start` never meets the old one."""
+    deadline = time.monotonic() + GONE_WITHIN_S
+    while os.path.exists(f"/proc/{pid}") and not _is_zombie(pid):
+        if time.monotonic() > deadline:
+            raise MosaicError(f"The daemon (pid {pid}) is still stopping after {GONE_WITHIN_S:.0f} s.")
+        time.sleep(0.02)
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def status(args: argparse.Namespace) -> int:
+    try:
+        with connected(args, start=False) as client:
+            health = client.health()
+            print(json.dumps(to_dict(health), indent=1) if args.json else describe(health, client))
+    except NoDaemon as error:
+        print(json.dumps({"running": False}) if args.json else error)
+        return 1
+    return 0
+
+
+def to_dict(health: "pb.Health") -> dict[str, object]:
+    return {
+        "running": True,
+        "healthy": health.healthy,
+        "problem": health.problem,
+        "pid": health.pid,
+        "version": health.version,
+        "started_at": health.started_at,
+        "addresses": list(health.addresses),
+        "root": health.root,
+        "live_runs": health.live_runs,
+        "max_runs": health.max_runs,
+        "gpus": [
+            {"uuid": gpu.uuid, "name": gpu.name, "owner": gpu.owner, "blocked": gpu.blocked} for gpu in health.gpus
+        ],
+    }
+
+
+def describe(health: "pb.Health", client: "TrainerClient") -> str:
+    lines = [
+        f"The daemon is {'healthy' if health.healthy else f'not healthy: {health.problem}'}.",
+        f"pid        {health.pid}, version {health.version}, up {format_duration(time.time() - health.started_at)}",
+        f"root       {health.root}",
+        f"addresses  {', '.join(health.addresses) or client.target}",
+        f"runs       {health.live_runs} live, at most {health.max_runs}",
+    ]
+    for gpu in health.gpus:
+        use = gpu.blocked or (f"run {gpu.owner}" if gpu.owner else "free")
+        lines.append(f"GPU        {gpu.name or gpu.uuid} ({gpu.uuid}): {use}")
+    return "\n".join(lines)

@@ -1,0 +1,76 @@
+"""`mosaic doctor`: what is wrong with this machine's MOSAIC, why it matters, and what can be done."""
+
+import argparse
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from mosaic.cli.ailments import Finding, Patient, examine
+from mosaic.cli.connection import refuse_host
+from mosaic.cli.paint import paint
+from mosaic.cli.verb import add_json, add_verb
+from mosaic.model.errors import MosaicError, NoDaemon
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+
+if TYPE_CHECKING:
+    from mosaic.cli.verb import Verbs
+    from mosaic.client import TrainerClient
+
+
+def add_verbs(verbs: "Verbs") -> None:
+    parser = add_verb(
+        verbs, "doctor", see_doctor, "find what is wrong and explain it", "mosaic doctor\nmosaic doctor --fix"
+    )
+    parser.add_argument("--fix", action="store_true", help="mend what can be mended safely")
+    add_json(parser)
+
+
+def see_doctor(args: argparse.Namespace) -> int:
+    refuse_host(args, "doctor")
+    findings = list(examine(look_at(StateRoot.from_environment())))
+    mended = [mend(finding) if args.fix else "" for finding in findings]
+    if args.json:
+        told = [{**finding.to_dict(), "fixed": text == "done"} for finding, text in zip(findings, mended, strict=True)]
+        print(json.dumps(told, indent=1))
+    else:
+        _print(findings, mended)
+    return 0 if all(text == "done" for text in mended) else 1
+
+
+def mend(finding: Finding) -> str:
+    """`done`, or why not; empty when there is nothing that could be done safely."""
+    if finding.fix is None:
+        return ""
+    try:
+        finding.fix()
+    except OSError as error:
+        return f"failed: {error}"
+    return "done"
+
+
+def _print(findings: list[Finding], mended: list[str]) -> None:
+    for finding, text in zip(findings, mended, strict=True):
+        print(f"{paint('✗', 'red')} {paint(finding.what, 'bold')}\n  {finding.why}")
+        if finding.remedy:
+            automatic = f" ({text})" if text else " (mosaic doctor --fix does it)" if finding.fix else ""
+            print(f"  → {finding.remedy}{automatic}")
+    if not findings:
+        print(f"{paint('✓', 'green')} All is well.")
+
+
+def look_at(root: StateRoot) -> Patient:
+    """Ask the daemon, if one answers; none is started for it."""
+    from mosaic.client import TrainerClient
+
+    try:
+        with TrainerClient.connect(root, start=False) as client:
+            return Patient(root, client.health(), _states(client))
+    except NoDaemon:
+        return Patient(root)
+    except MosaicError as error:
+        return Patient(root, refusal=str(error))
+
+
+def _states(client: "TrainerClient") -> Mapping[str, RunState]:
+    return {run.run_id: run.state for run in client.list_runs().runs}

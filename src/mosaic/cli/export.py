@@ -1,0 +1,142 @@
+"""`mosaic export` and `mosaic curve`: a run's measurements for other programs."""
+
+import argparse
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from mosaic.cli.connection import connected
+from mosaic.cli.paint import number
+from mosaic.cli.table import render_table
+from mosaic.cli.verb import add_json, add_verb, count
+from mosaic.model.errors import MosaicError
+
+if TYPE_CHECKING:
+    from mosaic.cli.verb import Verbs
+    from mosaic.client import TrainerClient
+    from mosaic.client.events import Event
+
+TYPES = ("step", "episode", "metric", "lifecycle")
+
+# What CSV has of each type; every other field is JSON in the last column.
+COLUMNS = {
+    "step": ("step_index", "reward", "env_index", "agent_id", "episode_index", "terminated", "truncated"),
+    "episode": ("episode_index", "total_reward", "steps", "env_index", "agent_id", "terminated", "truncated"),
+    "metric": ("step", "name", "value"),
+    "lifecycle": ("event", "payload"),
+}
+
+
+def add_verbs(verbs: "Verbs") -> None:
+    parser = add_verb(
+        verbs,
+        "export",
+        export_run,
+        "print a run's telemetry as JSON lines or CSV (NaN and Infinity as such)",
+        "mosaic export 01JCQ > run.jsonl\nmosaic export 01JCQ --type metric --format csv -o metrics.csv",
+    )
+    parser.add_argument("run", metavar="RUN", help="a run id, or its first letters")
+    parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
+    parser.add_argument("--type", choices=TYPES, help="only this type")
+    parser.add_argument("--since", type=count, default=0, metavar="SEQ", help="only what came after this seq")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until the run is over")
+    parser.add_argument("-o", "--output", metavar="FILE", help="instead of stdout")
+
+    parser = add_verb(
+        verbs,
+        "curve",
+        show_curve,
+        "print a metric over its steps, or the names there are",
+        "mosaic curve 01JCQ\nmosaic curve 01JCQ episode/return --points 50",
+    )
+    parser.add_argument("run", metavar="RUN", help="a run id, or its first letters")
+    parser.add_argument("name", metavar="NAME", nargs="?", default="", help="without it: which there are")
+    parser.add_argument("--points", type=count, default=20, metavar="N", help="at most N points (20)")
+    add_json(parser)
+
+
+def export_run(args: argparse.Namespace) -> int:
+    with connected(args) as client, _output(args.output) as file:
+        write = write_csv if args.format == "csv" else write_jsonl
+        if args.follow and isinstance(file, io.TextIOWrapper):
+            file.reconfigure(line_buffering=True)  # whoever follows wants each line when it comes
+        write(_events(client, args), file, args.type)
+    return 0
+
+
+def _events(client: "TrainerClient", args: argparse.Namespace) -> "Iterator[Event]":
+    run = client.get_run(args.run)
+    # A live run's export ends with what there is now; a stream without an end would wait for more.
+    until = None if args.follow or run.state.is_over else run.summary.events
+    streams = {"step": client.stream_steps, "episode": client.stream_episodes}
+    stream = streams.get(args.type, client.stream_events)
+    if until is not None and until <= args.since:
+        return
+    for event in stream(run.run_id, since_seq=args.since, until_seq=until):
+        if args.type in (None, event.type):
+            yield event
+
+
+def write_jsonl(events: "Iterable[Event]", file: TextIO, _: str | None = None) -> None:
+    encode = json.JSONEncoder(separators=(",", ":")).encode
+    for event in events:
+        file.write(encode(event.to_dict()) + "\n")
+
+
+def write_csv(events: "Iterable[Event]", file: TextIO, only: str | None = None) -> None:
+    """One row per event; a metric event with many values is a row per value."""
+    names = COLUMNS[only] if only else tuple(dict.fromkeys(name for type_ in TYPES for name in COLUMNS[type_]))
+    writer = csv.DictWriter(file, ("seq", "ts_ns", "type", *names, "extra"), lineterminator="\n")
+    writer.writeheader()
+    for event in events:
+        for row in csv_rows(event):
+            writer.writerow(row)
+
+
+def csv_rows(event: "Event") -> "Iterator[dict[str, Any]]":
+    plain = event.to_dict()
+    extra = json.dumps(event.extra) if event.extra else ""
+    shared = {"seq": event.seq, "ts_ns": event.ts_ns, "type": event.type, "extra": extra}
+    if event.type == "metric":
+        for name, value in plain["values"].items():
+            yield {**shared, "step": plain["step"], "name": name, "value": value}
+    else:
+        yield {**shared, **{name: _cell(plain[name]) for name in COLUMNS[event.type]}}
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | bool) else value
+
+
+@contextmanager
+def _output(path: str | None) -> Iterator[TextIO]:
+    if not path:
+        yield sys.stdout
+        return
+    try:
+        file = open(path, "w", newline="")  # noqa: SIM115
+    except OSError as error:
+        raise MosaicError(f"{path} cannot be written: {error.strerror}") from None
+    with file:
+        yield file
+
+
+def show_curve(args: argparse.Namespace) -> int:
+    with connected(args) as client:
+        if not args.name:
+            names = client.curve_names(args.run)
+            print(json.dumps(names, indent=1) if args.json else "\n".join(names))
+            return 0
+        curve = client.query_curve(args.run, args.name, args.points)
+    points = list(zip(curve.step, curve.mean, curve.min, curve.max, curve.count, strict=True))
+    if args.json:
+        keys = ("step", "mean", "min", "max", "count")
+        print(json.dumps([dict(zip(keys, point, strict=True)) for point in points], indent=1))
+        return 0
+    rows = [(str(step), number(mean), number(low), number(high), str(count)) for step, mean, low, high, count in points]
+    print(render_table(("STEP", "MEAN", "MIN", "MAX", "COUNT"), rows, right=frozenset(range(5))))
+    return 0

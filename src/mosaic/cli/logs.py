@@ -1,0 +1,89 @@
+"""`mosaic logs`."""
+
+import argparse
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mosaic.cli.connection import connected
+from mosaic.cli.verb import add_verb, count
+
+if TYPE_CHECKING:
+    from mosaic.cli.verb import Verbs
+    from mosaic.client import TrainerClient
+    from mosaic.client.events import LogPiece
+
+FIRST_TAIL_BYTES = 64 * 1024
+
+
+def add_verbs(verbs: "Verbs") -> None:
+    parser = add_verb(
+        verbs,
+        "logs",
+        show_logs,
+        "print what a run's worker printed, telemetry lines aside",
+        "mosaic logs 01JCQ --tail 20\nmosaic logs 01JCQ -f\nmosaic logs 01JCQ --stderr",
+    )
+    parser.add_argument("run", metavar="RUN", help="a run id, or its first letters")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on until the run is over")
+    parser.add_argument("--tail", type=count, metavar="N", help="begin with the last N lines of each stream")
+    streams = parser.add_mutually_exclusive_group()
+    streams.add_argument("--stdout", dest="stream", action="store_const", const="stdout", help="only stdout")
+    streams.add_argument("--stderr", dest="stream", action="store_const", const="stderr", help="only stderr")
+
+
+def show_logs(args: argparse.Namespace) -> int:
+    with connected(args) as client:
+        since = {"stdout": 0, "stderr": 0}
+        if args.tail is not None:
+            pieces = tail_pieces(client, args.run, args.tail)
+            for stream in since:
+                since[stream] = max((piece.end for piece in pieces if piece.stream == stream), default=0)
+                _print(last_lines([p for p in pieces if p.stream == stream], args.tail), args.stream)
+            if not args.follow:
+                return 0
+        _print(client.stream_logs(args.run, args.follow, 0, since["stdout"], since["stderr"]), args.stream)
+    return 0
+
+
+def tail_pieces(client: "TrainerClient", run_id: str, lines: int) -> "list[LogPiece]":
+    """Pieces that hold the last `lines` lines of each stream, and perhaps some more."""
+    tail_bytes, before = FIRST_TAIL_BYTES, -1
+    while True:
+        pieces = list(client.stream_logs(run_id, tail_bytes=tail_bytes))
+        # Telemetry lines lie between log lines, so a tail in bytes may hold few of them: look further back.
+        counts = [count_lines(p for p in pieces if p.stream == stream) for stream in ("stdout", "stderr")]
+        if min(counts) >= lines or (sum(counts) == before and tail_bytes > 64 * FIRST_TAIL_BYTES):
+            return pieces
+        tail_bytes, before = tail_bytes * 8, sum(counts)
+
+
+def count_lines(pieces: "Iterable[LogPiece]") -> int:
+    return sum(1 if piece.trouble else piece.text.count(b"\n") for piece in pieces)
+
+
+def last_lines(pieces: "list[LogPiece]", lines: int) -> "list[LogPiece]":
+    """The newest pieces, the first of them cut, so that `lines` lines are left."""
+    kept: list[LogPiece] = []
+    for piece in reversed(pieces):
+        if lines <= 0:
+            break
+        own = piece.text.splitlines(keepends=True)
+        kept.append(piece if piece.trouble else replace(piece, text=b"".join(own[-lines:])))
+        lines -= count_lines([piece])
+    return kept[::-1]
+
+
+def _print(pieces: "Iterable[LogPiece]", stream: str | None) -> None:
+    for piece in pieces:
+        if stream in (None, piece.stream):
+            sys.stdout.buffer.write(render(piece))
+            sys.stdout.buffer.flush()
+
+
+def render(piece: "LogPiece") -> bytes:
+    if piece.trouble:
+        head = piece.text[:200].decode(errors="replace").strip()
+        return f"[mosaic: {piece.stream} at byte {piece.offset}: {piece.trouble}] {head}\n".encode()
+    return piece.text

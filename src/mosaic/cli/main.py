@@ -1,0 +1,83 @@
+"""The entry point: parse, do, and turn errors into one sentence and an exit code."""
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from mosaic import __version__
+from mosaic.cli import daemon, disk, doctor, export, logs, run, runs, watch, worker
+from mosaic.cli.verb import common_options
+from mosaic.model.errors import MosaicError
+
+OVERVIEW = """\
+MOSAIC runs any reinforcement-learning library, each in its own process and environment.
+
+  mosaic run toy steps=500 rate=50     start a run and follow it
+  mosaic runs                          what runs, what ran
+  mosaic watch                         the same, live
+  mosaic show RUN                      everything about one run
+  mosaic logs RUN -f                   what it prints
+  mosaic cancel RUN                    end it
+  mosaic export RUN > run.jsonl        its telemetry, as JSON lines
+  mosaic worker list                   what can be run
+  mosaic doctor                        when something is odd
+
+RUN may be the first letters of a run's id. Every verb explains itself: mosaic run --help
+All verbs: run submit runs show watch logs cancel export curve du rm gc daemon worker doctor
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.action(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _reader_left()
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        return _tell(error, getattr(args, "verbose", False))
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mosaic",
+        description="Run reinforcement-learning libraries, each in its own process and environment.",
+        epilog="Each verb has its own --help, with examples.",
+        parents=[common_options()],
+    )
+    parser.add_argument("--version", action="version", version=f"mosaic {__version__}")
+    parser.set_defaults(action=_overview)
+    verbs = parser.add_subparsers(metavar="VERB", title="verbs")
+    for group in (run, runs, watch, logs, export, disk, daemon, worker, doctor):
+        group.add_verbs(verbs)
+    return parser
+
+
+def _overview(_: argparse.Namespace) -> int:
+    print(OVERVIEW, end="")
+    return 0
+
+
+def _tell(error: Exception, verbose: bool) -> int:
+    if verbose:
+        traceback.print_exception(error)
+    elif isinstance(error, MosaicError):
+        print(f"mosaic: {error}", file=sys.stderr)
+    else:
+        print(f"mosaic: {type(error).__name__}: {error} (run it again with -v for the traceback)", file=sys.stderr)
+    return 1
+
+
+def _reader_left() -> int:
+    # `mosaic export RUN | head` has what it wanted; the interpreter's last flush must not complain either.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

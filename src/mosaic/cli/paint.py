@@ -1,0 +1,85 @@
+"""Colour and small pictures in text: only on a terminal, never with NO_COLOR."""
+
+import math
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from mosaic.model.states import RunState
+
+CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+
+STATE_STYLE = {
+    RunState.INIT: "yellow",
+    RunState.HANDSHAKE: "yellow",
+    RunState.READY: "cyan",
+    RunState.EXECUTING: "green",
+    RunState.TERMINATED: "blue",
+    RunState.FAULTED: "red",
+    RunState.CANCELLED: "dim",
+}
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+LEVELS = "▁▂▃▄▅▆▇█"
+
+
+def is_colourful(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, style: str, stream: TextIO | None = None) -> str:
+    if not style or not is_colourful(stream or sys.stdout):
+        return text
+    return f"\x1b[{CODES[style]}m{text}\x1b[0m"
+
+
+def sparkline(values: Sequence[float], width: int = 20) -> str:
+    """The newest values as small bars, at most `width`; what is not a finite number is a gap."""
+    shown = list(values)[-width:]
+    finite = [value for value in shown if math.isfinite(value)]
+    if not finite:
+        return ""
+    low, high = min(finite), max(finite)
+    return "".join(_level(value, low, high) for value in shown)
+
+
+def _level(value: float, low: float, high: float) -> str:
+    if not math.isfinite(value):
+        return " "
+    if high == low:
+        return LEVELS[3]
+    return LEVELS[round((value - low) / (high - low) * (len(LEVELS) - 1))]
+
+
+def bar(fraction: float, width: int = 12) -> str:
+    """`━━━━━╌╌╌` for a fraction between 0 and 1."""
+    full = round(min(1.0, max(0.0, fraction)) * width)
+    return "━" * full + "╌" * (width - full)
+
+
+def number(value: float | None) -> str:
+    """A number in few letters: 12, 0.0312, 1.2M."""
+    if value is None:
+        return "-"
+    if not math.isfinite(value):
+        return str(value)
+    for limit, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= limit:
+            return f"{value / (1e3 if letter == 'k' else limit):.3g}{letter}"
+    return f"{value:.4g}"
+
+
+def size(count: float) -> str:
+    """Bytes for people: 312 B, 4.1 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def printable(text: str) -> str:
+    """Without colours and control characters: a worker's words must not move the terminal's cursor."""
+    return "".join(letter if letter.isprintable() else " " for letter in ESCAPE.sub("", text))

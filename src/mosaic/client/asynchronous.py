@@ -1,0 +1,264 @@
+"""The client for asyncio: one method per call of the service, typed answers, the model's errors."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from mosaic.client.endpoint import Endpoint, endpoint_elsewhere, find_endpoint, is_elsewhere
+from mosaic.client.events import Curve, Event, LogPiece
+from mosaic.client.run import Run, RunList
+from mosaic.client.starting import StartedDaemon, may_start
+from mosaic.client.status import error_from
+from mosaic.client.streams import EventStream, LogStream, watch_runs
+from mosaic.model.errors import MosaicError, NoDaemon
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.convert import state_to_wire
+from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
+
+MESSAGE_LIMIT = 64 * 1024 * 1024
+REACH_WITHIN_S = 10.0
+CALL_TIMEOUT_S = 30.0
+SLOW_CALL_TIMEOUT_S = 180.0  # ends process trees or deletes large folders
+
+CHANNEL_OPTIONS = (
+    # gRPC's own backoff grows to minutes: a client would find a restarted daemon 8-10 s late.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 300),
+    ("grpc.use_local_subchannel_pool", 1),  # a connection of its own: another client's may be a dead daemon's
+    ("grpc.enable_http_proxy", 0),  # the daemon is on this machine, whatever http_proxy says
+    ("grpc.max_receive_message_length", MESSAGE_LIMIT),
+    ("grpc.max_send_message_length", MESSAGE_LIMIT),
+    ("grpc.default_authority", "localhost"),  # a socket's path is no valid authority
+)
+
+
+class AsyncTrainerClient:
+    """Talks to the daemon from asyncio code.
+
+    1. Every failure is a `MosaicError` whose text says what to do.
+    2. A stream delivers every event once and in order, across restarts of the daemon and however slow its reader is.
+
+    Example::
+
+        async with await AsyncTrainerClient.connect() as client:
+            worker = {"module": "toy_worker.cli", "config": {"steps": 200}}
+            run = await client.submit_run({"metadata": {"worker": worker}})
+            async for event in client.stream_events(run.run_id):
+                print(event.seq, event.to_dict())
+            print((await client.get_run(run.run_id)).state)
+    """
+
+    def __init__(self, endpoint: Endpoint, patience_s: float = 60.0) -> None:
+        """`patience_s`: how long a broken stream waits for the next daemon before it raises NoDaemon."""
+        self.target = endpoint.target
+        self._patience_s = patience_s
+        self._metadata = (("authorization", f"Bearer {endpoint.token}"),)
+        self._channel = grpc.aio.insecure_channel(endpoint.target, options=CHANNEL_OPTIONS)
+        self._stub: Any = TrainerServiceStub(self._channel)  # type: ignore[no-untyped-call]
+
+    @classmethod
+    async def connect(
+        cls, root: StateRoot | None = None, start: bool = True, options: tuple[str, ...] = ()
+    ) -> "AsyncTrainerClient":
+        """A client of the daemon of `root`, which is started (with `options`) when nobody answers."""
+        root = root or StateRoot.from_environment()
+        if is_elsewhere():
+            return await cls._answering(endpoint_elsewhere(root))
+        try:
+            return await cls._answering(find_endpoint(root))
+        except NoDaemon:
+            if not start or not may_start():
+                raise
+        return await cls._started(root, options)
+
+    @classmethod
+    async def _answering(cls, endpoint: Endpoint | None) -> "AsyncTrainerClient":
+        if endpoint is None:
+            raise NoDaemon("No daemon is running. Start it with: mosaic daemon start")
+        client = cls(endpoint)
+        try:
+            await asyncio.wait_for(client._reach(), REACH_WITHIN_S)
+            return client
+        except TimeoutError:
+            error = NoDaemon(f"The daemon at {endpoint.target} does not answer. Look at it with: mosaic doctor")
+        except NoDaemon as refused:
+            error = refused
+        await client.close()
+        raise error
+
+    @classmethod
+    async def _started(cls, root: StateRoot, options: tuple[str, ...]) -> "AsyncTrainerClient":
+        daemon = StartedDaemon(root, options)
+        while True:
+            try:
+                return await cls._answering(find_endpoint(root))
+            except NoDaemon:
+                daemon.check()
+            await asyncio.sleep(0.03)
+
+    async def _reach(self) -> None:
+        """Wait for the connection itself; cheaper than a call, and it fails at once where nobody listens."""
+        state = self._channel.get_state(try_to_connect=True)
+        while state is not grpc.ChannelConnectivity.READY:
+            if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                raise NoDaemon(f"No daemon answers at {self.target}. Start it with: mosaic daemon start")
+            await self._channel.wait_for_state_change(state)
+            state = self._channel.get_state(try_to_connect=True)
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    async def __aenter__(self) -> "AsyncTrainerClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Runs
+
+    async def submit_run(self, config: Mapping[str, Any] | str | Path, idempotency_key: str = "") -> Run:
+        """Submit a trainer config: a mapping, JSON text, or the path of a JSON file."""
+        request = pb.SubmitRunRequest(config_json=config_text(config), idempotency_key=idempotency_key)
+        return Run.from_wire(await self._ask(self._stub.SubmitRun, request))
+
+    async def cancel_run(self, run_id: str) -> Run:
+        """Ask for the end of a run. The wish is durable when this returns; the run ends a little later."""
+        return Run.from_wire(await self._ask(self._stub.CancelRun, pb.RunRequest(run_id=run_id)))
+
+    async def delete_run(self, run_id: str) -> int:
+        """Delete a run that is over, with its folder; answers the bytes freed."""
+        reply = await self._ask(self._stub.DeleteRun, pb.RunRequest(run_id=run_id), SLOW_CALL_TIMEOUT_S)
+        return int(reply.freed_bytes)
+
+    async def get_run(self, run_id: str) -> Run:
+        """One run with its history and config; `run_id` may be a unique prefix."""
+        return Run.from_wire(await self._ask(self._stub.GetRun, pb.RunRequest(run_id=run_id)))
+
+    async def list_runs(self, states: Collection[RunState] = (), limit: int = 0) -> RunList:
+        """Newest first; without `states` all, without `limit` every one."""
+        wanted = [state_to_wire(state) for state in states]
+        return RunList.from_wire(await self._ask(self._stub.ListRuns, pb.ListRunsRequest(states=wanted, limit=limit)))
+
+    def watch_runs(
+        self, states: Collection[RunState] = (), limit: int = 0, interval_ms: int = 500
+    ) -> AsyncIterator[RunList]:
+        """First all runs that match, then what changed, for ever."""
+        wanted = [state_to_wire(state) for state in states]
+        request = pb.WatchRunsRequest(states=wanted, limit=limit, interval_ms=interval_ms)
+        return watch_runs(self._open(self._stub.WatchRuns), request, self.target, self._revive)
+
+    # Telemetry
+
+    async def stream_steps(
+        self, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
+    ) -> AsyncIterator[Event]:
+        """The steps of a run, then live ones until it is over."""
+        async for batch in self.event_batches("step", run_id, since_seq, until_seq, tail):
+            for event in batch:
+                yield event
+
+    async def stream_episodes(
+        self, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
+    ) -> AsyncIterator[Event]:
+        """The episodes of a run, then live ones until it is over."""
+        async for batch in self.event_batches("episode", run_id, since_seq, until_seq, tail):
+            for event in batch:
+                yield event
+
+    async def stream_events(
+        self, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
+    ) -> AsyncIterator[Event]:
+        """Steps, episodes, metrics and lifecycle events of a run, then live ones until it is over.
+
+        `since_seq`: those after this one. `until_seq`: stop after this one. `tail`: begin with the newest so many.
+        """
+        async for batch in self.event_batches("", run_id, since_seq, until_seq, tail):
+            for event in batch:
+                yield event
+
+    def event_batches(
+        self, kind: str, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
+    ) -> AsyncIterator[list[Event]]:
+        """The same by the batch, for callers that take many at once; `kind` is step, episode or empty for all."""
+        calls = {
+            "step": self._stub.StreamRunSteps,
+            "episode": self._stub.StreamRunEpisodes,
+            "": self._stub.StreamRunEvents,
+        }
+        request = pb.StreamRequest(run_id=run_id, since_seq=since_seq, until_seq=until_seq, tail=tail)
+
+        async def is_over() -> bool:
+            return (await self.get_run(run_id)).state.is_over
+
+        return EventStream(self._open(calls[kind]), request, self.target, self._revive, is_over).batches()
+
+    async def stream_logs(
+        self, run_id: str, follow: bool = False, tail_bytes: int = 0, since_stdout: int = 0, since_stderr: int = 0
+    ) -> AsyncIterator[LogPiece]:
+        """What the worker printed beside telemetry; with `follow` until the run is over."""
+        async for batch in self.log_batches(run_id, follow, tail_bytes, since_stdout, since_stderr):
+            for piece in batch:
+                yield piece
+
+    def log_batches(
+        self, run_id: str, follow: bool = False, tail_bytes: int = 0, since_stdout: int = 0, since_stderr: int = 0
+    ) -> AsyncIterator[list[LogPiece]]:
+        request = pb.StreamLogsRequest(
+            run_id=run_id, since_stdout=since_stdout, since_stderr=since_stderr, follow=follow, tail_bytes=tail_bytes
+        )
+        return LogStream(self._open(self._stub.StreamRunLogs), request, self.target, self._revive).batches()
+
+    async def query_curve(self, run_id: str, name: str, points: int = 0) -> Curve:
+        """A metric, `step/reward`, `episode/return` or `episode/length` in at most `points` (0: 2000) points."""
+        request = pb.QueryCurveRequest(run_id=run_id, name=name, points=points)
+        return Curve.from_wire(await self._ask(self._stub.QueryCurve, request))
+
+    async def curve_names(self, run_id: str) -> list[str]:
+        """Every curve that `query_curve` can draw for this run."""
+        reply = await self._ask(self._stub.QueryCurve, pb.QueryCurveRequest(run_id=run_id))
+        return list(reply.known_names)
+
+    # Daemon
+
+    async def health(self) -> pb.Health:
+        reply: pb.Health = await self._ask(self._stub.GetHealth, pb.GetHealthRequest(), timeout_s=10.0)
+        return reply
+
+    async def shutdown(self, kill_runs: bool = False) -> int:
+        """Stop the daemon; answers how many runs go on without it (none with `kill_runs`)."""
+        request = pb.ShutdownRequest(kill_runs=kill_runs)
+        reply = await self._ask(self._stub.Shutdown, request, SLOW_CALL_TIMEOUT_S)
+        return int(reply.runs_left)
+
+    async def _ask(self, call: Any, request: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+        try:
+            return await call(request, timeout=timeout_s, metadata=self._metadata)
+        except grpc.aio.AioRpcError as failure:
+            raise error_from(failure, self.target) from None
+
+    def _open(self, call: Any) -> Any:
+        return lambda request: call(request, metadata=self._metadata)
+
+    async def _revive(self) -> None:
+        """Wait until a daemon answers at this address again."""
+        try:
+            await self._stub.GetHealth(
+                pb.GetHealthRequest(), metadata=self._metadata, timeout=self._patience_s, wait_for_ready=True
+            )
+        except grpc.aio.AioRpcError as failure:
+            raise error_from(failure, self.target) from None
+
+
+def config_text(config: Mapping[str, Any] | str | Path) -> str:
+    if isinstance(config, Path):
+        try:
+            return config.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise MosaicError(f"{config} cannot be read: {error}") from None
+    return config if isinstance(config, str) else json.dumps(config)

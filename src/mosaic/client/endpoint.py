@@ -1,0 +1,56 @@
+"""Where the daemon listens and the token that opens it."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mosaic.model.durable import read_json
+from mosaic.model.errors import NoDaemon, NotAllowed
+from mosaic.model.rundir import StateRoot
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    target: str  # a gRPC target: unix:/path/daemon.sock or 127.0.0.1:50055
+    token: str = field(repr=False)
+
+
+def is_elsewhere() -> bool:
+    """Whether the user points at a daemon that is not ours to start."""
+    return bool(os.environ.get("MOSAIC_ADDRESS"))
+
+
+def find_endpoint(root: StateRoot) -> Endpoint | None:
+    """The endpoint named by the environment or left by the daemon of `root`; None when there is none yet."""
+    target = os.environ.get("MOSAIC_ADDRESS") or _address_in(root)
+    token = _token(root)
+    if not target or token is None:
+        return None
+    return Endpoint(target, token)
+
+
+def endpoint_elsewhere(root: StateRoot) -> Endpoint:
+    found = find_endpoint(root)
+    if found is None:
+        raise NoDaemon(
+            f"MOSAIC_ADDRESS is set, but {root.token} does not exist. Name the token's file with MOSAIC_TOKEN_FILE."
+        )
+    return found
+
+
+def _address_in(root: StateRoot) -> str:
+    addresses = (read_json(root.address) or {}).get("addresses") or [""]
+    return str(addresses[0])
+
+
+def _token(root: StateRoot) -> str | None:
+    named = os.environ.get("MOSAIC_TOKEN_FILE")
+    path = Path(named) if named else root.token
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        if named:
+            raise NotAllowed(f"MOSAIC_TOKEN_FILE names {path}, which does not exist.") from None
+        return None
+    except PermissionError:
+        raise NotAllowed(f"You may not read {path}: this daemon belongs to another user.") from None

@@ -1,0 +1,141 @@
+"""A run as a client sees it: the registry's record, the live summary, and what can be worked out from both."""
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mosaic.model.run import Move, RunSummary
+from mosaic.model.states import RunState
+from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.convert import state_from_wire
+
+
+@dataclass(frozen=True)
+class Run:
+    run_id: str
+    name: str
+    area: str
+    worker_name: str
+    state: RunState
+    reason: str
+    attempt: int
+    created_at: float  # unix seconds
+    updated_at: float
+    gpus_requested: int
+    gpus_mandatory: bool
+    granted: tuple[str, ...]  # GPU UUIDs held now
+    tags: tuple[str, ...]
+    total_steps: int | None
+    time_limit_s: float | None
+    cancel_wished: bool
+    waiting_for: str  # INIT: what it waits for
+    held_by: str  # how the process tree is held
+    telemetry: str  # "" is fine; else "draining 3 MB", "incomplete" …
+    life: str  # "" is fine; else "quiet 6 min" …
+    revision: int
+    run_dir: str
+    summary: RunSummary
+    history: tuple[Move, ...] = ()  # get_run only
+    config: dict[str, Any] | None = None  # get_run only; secrets redacted
+
+    @classmethod
+    def from_wire(cls, info: pb.RunInfo) -> "Run":
+        return cls(
+            run_id=info.run_id,
+            name=info.name,
+            area=info.area,
+            worker_name=info.worker_name,
+            state=state_from_wire(info.state),
+            reason=info.reason,
+            attempt=info.attempt,
+            created_at=info.created_at,
+            updated_at=info.updated_at,
+            gpus_requested=info.gpus_requested,
+            gpus_mandatory=info.gpus_mandatory,
+            granted=tuple(info.granted),
+            tags=tuple(info.tags),
+            total_steps=info.total_steps if info.HasField("total_steps") else None,
+            time_limit_s=info.time_limit_s if info.HasField("time_limit_s") else None,
+            cancel_wished=info.cancel_wished,
+            waiting_for=info.waiting_for,
+            held_by=info.held_by,
+            telemetry=info.telemetry,
+            life=info.life,
+            revision=info.revision,
+            run_dir=info.run_dir,
+            summary=_summary(info),
+            history=tuple(_move(move) for move in info.history),
+            config=json.loads(info.config_json) if info.config_json else None,
+        )
+
+    @property
+    def progress(self) -> float | None:
+        """Between 0 and 1, when the config told how many steps there are."""
+        if not self.total_steps:
+            return None
+        return min(1.0, (self.summary.last_step + 1) / self.total_steps)
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds until the last step at the present rate; None when nobody can tell."""
+        if self.state is not RunState.EXECUTING or not self.total_steps or self.summary.steps_per_s <= 0:
+            return None
+        return max(0.0, self.total_steps - self.summary.last_step - 1) / self.summary.steps_per_s
+
+    @property
+    def duration_s(self) -> float:
+        """From the submit until its end, or until now."""
+        end = self.updated_at if self.state.is_over else time.time()
+        return max(0.0, end - self.created_at)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `--json` prints: plain values, states as strings."""
+        plain = asdict(self)
+        plain["state"] = str(self.state)
+        plain["progress"] = self.progress
+        plain["eta_s"] = self.eta_s
+        plain["history"] = [
+            {"old": str(move.old) if move.old else None, "new": str(move.new), "at": move.at, "reason": move.reason}
+            for move in self.history
+        ]
+        return plain
+
+
+@dataclass(frozen=True)
+class RunList:
+    """An answer of list_runs or one turn of watch_runs."""
+
+    runs: tuple[Run, ...]
+    total: int  # how many match, the limit aside
+    deleted: tuple[str, ...] = ()  # watch_runs: ids that are gone
+    is_whole: bool = True  # watch_runs: all that match, not only what changed
+
+    @classmethod
+    def from_wire(cls, reply: pb.ListRunsReply, is_whole: bool = True) -> "RunList":
+        runs = tuple(Run.from_wire(info) for info in reply.runs)
+        return cls(runs, reply.total, tuple(reply.deleted), is_whole)
+
+
+def _summary(info: pb.RunInfo) -> RunSummary:
+    if not info.HasField("summary"):
+        return RunSummary()
+    wire = info.summary
+    return RunSummary(
+        events=wire.events,
+        steps=wire.steps,
+        episodes=wire.episodes,
+        metrics=wire.metrics,
+        rejects=wire.rejects,
+        last_step=wire.last_step,
+        last_return=wire.last_return if wire.HasField("last_return") else None,
+        recent_returns=list(wire.recent_returns),
+        steps_per_s=wire.steps_per_s,
+        last_event_at=wire.last_event_at,
+        last_values=dict(wire.last_values),
+    )
+
+
+def _move(wire: pb.Move) -> Move:
+    old = None if wire.old == pb.STATE_UNSPECIFIED else state_from_wire(wire.old)
+    return Move(old, state_from_wire(wire.new), wire.at, wire.reason)

@@ -1,0 +1,45 @@
+"""gRPC's status codes back into the model's errors, with the server's own sentence."""
+
+import grpc
+
+from mosaic.model import errors
+
+ERRORS: dict[grpc.StatusCode, type[errors.MosaicError]] = {
+    grpc.StatusCode.NOT_FOUND: errors.UnknownRun,
+    grpc.StatusCode.INVALID_ARGUMENT: errors.BadConfig,
+    grpc.StatusCode.FAILED_PRECONDITION: errors.RunIsLive,
+    grpc.StatusCode.UNAUTHENTICATED: errors.NotAllowed,
+    grpc.StatusCode.PERMISSION_DENIED: errors.NotAllowed,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: errors.StoreUnavailable,
+    grpc.StatusCode.INTERNAL: errors.StoreFailed,
+    grpc.StatusCode.UNAVAILABLE: errors.NoDaemon,
+    grpc.StatusCode.CANCELLED: errors.NoDaemon,
+    grpc.StatusCode.DEADLINE_EXCEEDED: errors.NoDaemon,
+}
+
+# The daemon died, or is stopping: what was asked for can be asked for again at the next one.
+BROKEN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED})
+
+
+def error_from(failure: grpc.aio.AioRpcError, target: str) -> errors.MosaicError:
+    """The model's error for a failed call."""
+    kind = ERRORS.get(failure.code(), errors.MosaicError)
+    return with_sentence(kind, _sentence(failure, target))
+
+
+def with_sentence(kind: type[errors.MosaicError], sentence: str) -> errors.MosaicError:
+    """An error of `kind` that says `sentence`, whatever its constructor would have said."""
+    error = kind.__new__(kind)
+    error.args = (sentence,)
+    if isinstance(error, errors.BadConfig):
+        error.field = sentence.partition(":")[0]
+    return error
+
+
+def _sentence(failure: grpc.aio.AioRpcError, target: str) -> str:
+    code = failure.code()
+    if code in BROKEN:
+        return f"No daemon answers at {target}. Start it with: mosaic daemon start"
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return f"The daemon at {target} took too long to answer. Look at it with: mosaic doctor"
+    return failure.details() or f"The daemon answered {code.name} without a reason."

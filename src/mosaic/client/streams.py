@@ -1,0 +1,125 @@
+"""Streams that outlive the daemon: each goes on where it broke off; a caller sees everything once and in order."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+
+from mosaic.client.events import Event, LogPiece, event_from_wire, log_from_wire
+from mosaic.client.run import RunList
+from mosaic.client.status import BROKEN, error_from
+from mosaic.wire import mosaic_pb2 as pb
+
+# Between a break and the next try; a daemon that is stopping must not be asked in a tight loop.
+PAUSE_S = 0.1
+
+Call = Callable[..., Any]
+Revive = Callable[[], Awaitable[None]]  # returns when a daemon answers again, or raises NoDaemon
+IsOver = Callable[[], Awaitable[bool]]
+
+
+class EventStream:
+    """The events of one run from `since_seq` on; ranges that a slow reader missed are fetched in their place."""
+
+    def __init__(self, call: Call, request: pb.StreamRequest, target: str, revive: Revive, is_over: IsOver) -> None:
+        self._call = call
+        self._request = request
+        self._target = target
+        self._revive = revive
+        self._is_over = is_over
+        self._seen = request.since_seq
+
+    async def batches(self) -> AsyncIterator[list[Event]]:
+        while True:
+            try:
+                async for batch in self._call(self._next_request()):
+                    async for events in self._complete(batch):
+                        yield events
+            except grpc.aio.AioRpcError as failure:
+                await _mend(failure, self._target, self._revive)
+                continue
+            # A daemon that stops may end its streams politely; only the run's own end is the end.
+            if self._request.HasField("until_seq") or await self._is_over():
+                return
+            await asyncio.sleep(PAUSE_S)
+
+    def _next_request(self) -> pb.StreamRequest:
+        request = pb.StreamRequest()
+        request.CopyFrom(self._request)
+        request.since_seq = self._seen
+        if self._seen > self._request.since_seq:
+            request.tail = 0
+        return request
+
+    async def _complete(self, batch: pb.EventBatch) -> AsyncIterator[list[Event]]:
+        if batch.HasField("missed"):
+            async for events in self._fetch(batch.missed):
+                yield events
+        events = [event_from_wire(wire) for wire in batch.events if wire.seq > self._seen]
+        if events:
+            self._seen = events[-1].seq
+            yield events
+
+    async def _fetch(self, missed: pb.Range) -> AsyncIterator[list[Event]]:
+        since = max(self._seen, missed.first - 1)
+        request = pb.StreamRequest(run_id=self._request.run_id, since_seq=since, until_seq=missed.last)
+        async for events in EventStream(self._call, request, self._target, self._revive, self._is_over).batches():
+            yield events
+        self._seen = max(self._seen, missed.last)
+
+
+class LogStream:
+    """The log of one run, from two byte offsets on."""
+
+    def __init__(self, call: Call, request: pb.StreamLogsRequest, target: str, revive: Revive) -> None:
+        self._call = call
+        self._request = request
+        self._target = target
+        self._revive = revive
+        self._seen = {"stdout": request.since_stdout, "stderr": request.since_stderr}
+
+    async def batches(self) -> AsyncIterator[list[LogPiece]]:
+        while True:
+            try:
+                async for batch in self._call(self._next_request()):
+                    if pieces := self._new(log_from_wire(batch)):
+                        yield pieces
+                return
+            except grpc.aio.AioRpcError as failure:
+                await _mend(failure, self._target, self._revive)
+
+    def _next_request(self) -> pb.StreamLogsRequest:
+        request = pb.StreamLogsRequest()
+        request.CopyFrom(self._request)
+        request.since_stdout, request.since_stderr = self._seen["stdout"], self._seen["stderr"]
+        if request != self._request:
+            request.tail_bytes = 0
+        return request
+
+    def _new(self, pieces: list[LogPiece]) -> list[LogPiece]:
+        fresh = [piece for piece in pieces if piece.offset >= self._seen[piece.stream]]
+        for piece in fresh:
+            self._seen[piece.stream] = max(self._seen[piece.stream], piece.end)
+        return fresh
+
+
+async def watch_runs(call: Call, request: pb.WatchRunsRequest, target: str, revive: Revive) -> AsyncIterator[RunList]:
+    """All runs that match, then what changed; after a break all of them again, as a whole list."""
+    while True:
+        is_whole = True
+        try:
+            async for reply in call(request):
+                yield RunList.from_wire(reply, is_whole)
+                is_whole = False
+            await asyncio.sleep(PAUSE_S)
+        except grpc.aio.AioRpcError as failure:
+            await _mend(failure, target, revive)
+
+
+async def _mend(failure: grpc.aio.AioRpcError, target: str, revive: Revive) -> None:
+    """Wait for a daemon when the break is one that a new daemon mends; raise the model's error otherwise."""
+    if failure.code() not in BROKEN:
+        raise error_from(failure, target) from None
+    await asyncio.sleep(PAUSE_S)
+    await revive()

@@ -1,0 +1,180 @@
+"""The same client for code without asyncio."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mosaic.client.asynchronous import AsyncTrainerClient
+from mosaic.client.endpoint import Endpoint
+from mosaic.client.events import Curve, Event, LogPiece
+from mosaic.client.run import Run, RunList
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+from mosaic.wire import mosaic_pb2 as pb
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop in a thread of its own, so that Ctrl-C reaches the caller and never a call half made."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="mosaic-client", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def iterate(self, batches: AsyncIterator[T]) -> Iterator[T]:
+        """One hop between the threads per batch, not per event."""
+        try:
+            while (batch := self.run(_next(batches))) is not None:
+                yield batch
+        finally:
+            if not self._loop.is_closed():
+                self.run(_close(batches))
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class TrainerClient:
+    """Talks to the daemon: submit runs, follow them, read what they measured.
+
+    Its methods are those of `AsyncTrainerClient`, with plain iterators for streams.
+
+    Example::
+
+        with TrainerClient.connect() as client:  # starts the daemon when none runs
+            worker = {"module": "toy_worker.cli", "config": {"steps": 200}}
+            run = client.submit_run({"metadata": {"worker": worker}})
+            for event in client.stream_events(run.run_id):
+                print(event.seq, event.to_dict())
+            print(client.get_run(run.run_id).state)
+    """
+
+    def __init__(self, inner: AsyncTrainerClient, loop: LoopThread) -> None:
+        self._inner = inner
+        self._loop = loop
+
+    @classmethod
+    def connect(
+        cls, root: StateRoot | None = None, start: bool = True, options: tuple[str, ...] = ()
+    ) -> "TrainerClient":
+        """A client of the daemon of `root` (else of MOSAIC_HOME), which is started when nobody answers."""
+        return cls._in_thread(lambda: AsyncTrainerClient.connect(root, start, options))
+
+    @classmethod
+    def at(cls, endpoint: Endpoint) -> "TrainerClient":
+        """A client of exactly this endpoint; nothing is started and nothing is asked yet."""
+
+        async def make() -> AsyncTrainerClient:
+            return AsyncTrainerClient(endpoint)
+
+        return cls._in_thread(make)
+
+    @classmethod
+    def _in_thread(cls, make: Any) -> "TrainerClient":
+        loop = LoopThread()
+        try:
+            return cls(loop.run(make()), loop)
+        except BaseException:
+            loop.stop()
+            raise
+
+    @property
+    def target(self) -> str:
+        return self._inner.target
+
+    def close(self) -> None:
+        self._loop.run(self._inner.close())
+        self._loop.stop()
+
+    def __enter__(self) -> "TrainerClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def submit_run(self, config: Mapping[str, Any] | str | Path, idempotency_key: str = "") -> Run:
+        return self._loop.run(self._inner.submit_run(config, idempotency_key))
+
+    def cancel_run(self, run_id: str) -> Run:
+        return self._loop.run(self._inner.cancel_run(run_id))
+
+    def delete_run(self, run_id: str) -> int:
+        return self._loop.run(self._inner.delete_run(run_id))
+
+    def get_run(self, run_id: str) -> Run:
+        return self._loop.run(self._inner.get_run(run_id))
+
+    def list_runs(self, states: Collection[RunState] = (), limit: int = 0) -> RunList:
+        return self._loop.run(self._inner.list_runs(states, limit))
+
+    def watch_runs(
+        self, states: Collection[RunState] = (), limit: int = 0, interval_ms: int = 500
+    ) -> Iterator[RunList]:
+        return self._loop.iterate(self._inner.watch_runs(states, limit, interval_ms))
+
+    def stream_steps(
+        self, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
+    ) -> Iterator[Event]:
+        return self._events("step", run_id, since_seq, until_seq, tail)
+
+    def stream_episodes(
+        self, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
+    ) -> Iterator[Event]:
+        return self._events("episode", run_id, since_seq, until_seq, tail)
+
+    def stream_events(
+        self, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
+    ) -> Iterator[Event]:
+        return self._events("", run_id, since_seq, until_seq, tail)
+
+    def _events(self, kind: str, run_id: str, since_seq: int, until_seq: int | None, tail: int) -> Iterator[Event]:
+        for batch in self._loop.iterate(self._inner.event_batches(kind, run_id, since_seq, until_seq, tail)):
+            yield from batch
+
+    def stream_logs(
+        self, run_id: str, follow: bool = False, tail_bytes: int = 0, since_stdout: int = 0, since_stderr: int = 0
+    ) -> Iterator[LogPiece]:
+        for batch in self._loop.iterate(
+            self._inner.log_batches(run_id, follow, tail_bytes, since_stdout, since_stderr)
+        ):
+            yield from batch
+
+    def query_curve(self, run_id: str, name: str, points: int = 0) -> Curve:
+        return self._loop.run(self._inner.query_curve(run_id, name, points))
+
+    def curve_names(self, run_id: str) -> list[str]:
+        return self._loop.run(self._inner.curve_names(run_id))
+
+    def health(self) -> pb.Health:
+        return self._loop.run(self._inner.health())
+
+    def shutdown(self, kill_runs: bool = False) -> int:
+        return self._loop.run(self._inner.shutdown(kill_runs))
+
+
+async def _next(batches: AsyncIterator[T]) -> T | None:
+    return await anext(batches, None)
+
+
+async def _close(batches: AsyncIterator[T]) -> None:
+    for _ in range(100):
+        try:
+            await batches.aclose()  # type: ignore[attr-defined]
+            return
+        except RuntimeError:
+            # Ctrl-C cancelled a step that is still on its way out; closing has to wait for it.
+            await asyncio.sleep(0.01)

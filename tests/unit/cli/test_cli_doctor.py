@@ -1,0 +1,303 @@
+"""The doctor on made-up roots: each ailment is found, explained, and mended only when that is safe."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mosaic.cli import ailments
+from mosaic.cli.ailments import Patient, examine, try_hole
+from mosaic.cli.disk import YOUNG_S, find_leftovers, usage_of
+from mosaic.cli.doctor import mend
+from mosaic.cli.flocks import is_locked, lock_holder
+from mosaic.cli.orphans import find_orphans, find_segments, remove_segment
+from mosaic.model.durable import write_json
+from mosaic.model.rundir import AREAS
+from mosaic.model.states import RunState
+from mosaic.wire import mosaic_pb2 as pb
+
+OVER = "01JCQ5W2ZK8M3N4P5Q6R7S8T9V"
+LIVE = "01JCQ5W2ZK8M3N4P5Q6R7S8T9W"
+STATES = {OVER: RunState.TERMINATED, LIVE: RunState.EXECUTING}
+
+
+@pytest.fixture
+def shm(tmp_path):
+    folder = tmp_path / "shm"
+    folder.mkdir()
+    return folder
+
+
+def healthy(**fields):
+    from mosaic import __version__
+
+    return pb.Health(**{"healthy": True, "version": __version__, **fields})
+
+
+def findings(patient, check):
+    return list(check(patient))
+
+
+def test_a_sound_root_has_nothing(root, shm, monkeypatch):
+    monkeypatch.setattr(ailments, "ROOT_NEEDS_BYTES", 0)
+    monkeypatch.setattr(ailments, "SHM_NEEDS_BYTES", 0)
+    monkeypatch.setattr(ailments, "try_hole", lambda _: "")
+
+    assert list(examine(Patient(root, healthy(), STATES, shm=shm))) == []
+
+
+def test_a_root_open_to_others_is_closed(root):
+    root.path.chmod(0o755)
+    (found,) = findings(Patient(root), ailments.check_root)
+
+    assert mend(found) == "done"
+    assert root.path.stat().st_mode & 0o777 == 0o700
+    assert findings(Patient(root), ailments.check_root) == []
+
+
+def test_a_token_that_others_can_read_is_told_but_not_touched(root):
+    root.token.write_text("x")
+    root.token.chmod(0o644)
+
+    (found,) = findings(Patient(root), ailments.check_token)
+
+    assert found.fix is None
+    assert mend(found) == ""
+
+
+def test_a_dead_daemons_files_are_removed(root):
+    root.pid.write_text("999999\n")
+    write_json(root.address, {"version": 1, "addresses": ["unix:/x"]})
+    (found,) = findings(Patient(root), ailments.check_daemon)
+
+    assert "999999" in found.what
+    assert mend(found) == "done"
+    assert not root.pid.exists()
+    assert not root.address.exists()
+
+
+def test_a_daemon_that_holds_the_lock_but_is_silent_keeps_its_files(root):
+    root.pid.write_text("999999\n")
+    with open(root.lock, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (found,) = findings(Patient(root), ailments.check_daemon)
+
+        assert f"(pid {os.getpid()})" in found.what
+        assert found.fix is None
+
+
+def test_a_lock_taken_since_the_look_protects_the_files(root):
+    root.pid.write_text("999999\n")
+    (found,) = findings(Patient(root), ailments.check_daemon)
+    with open(root.lock, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        mend(found)
+
+    assert root.pid.exists()
+
+
+def test_a_daemon_that_is_not_healthy_or_of_another_version_is_told(root):
+    patient = Patient(root, pb.Health(healthy=False, problem="a writer died", version="0.0.1"))
+
+    told = [found.what for found in findings(patient, ailments.check_daemon)]
+
+    assert "a writer died" in told[0]
+    assert "0.0.1" in told[1]
+
+
+def test_a_root_nobody_used_has_no_dead_daemon(root):
+    assert findings(Patient(root), ailments.check_daemon) == []
+
+
+def test_is_locked_tells_a_held_lock_from_a_free_one(tmp_path):
+    path = tmp_path / "lock"
+    with open(path, "w") as lock:
+        assert not is_locked(path)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert is_locked(path)
+        assert lock_holder(path) == os.getpid()
+    assert not is_locked(path)
+    assert lock_holder(path) == 0
+    assert not is_locked(tmp_path / "nothing")
+
+
+@pytest.fixture
+def start():
+    """Processes that wait; each says a byte when it runs, and none is left behind."""
+    started = []
+
+    def make(code="", environment=None, cwd=None, arguments=()):
+        program = f"{code}\nprint(flush=True)\nimport time\ntime.sleep(600)"
+        command = [sys.executable, "-c", program, *arguments]
+        child = subprocess.Popen(command, env=environment, cwd=cwd, stdout=subprocess.PIPE)
+        started.append(child)
+        child.stdout.readline()
+        return child
+
+    yield make
+    for child in started:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def run_environment(root, run_id):
+    return {"MOSAIC_RUN_ID": run_id, "MOSAIC_RUN_DIR": str(root.area("runs") / run_id)}
+
+
+def test_a_process_of_a_run_that_is_over_is_killed_and_a_live_runs_is_not(root, start):
+    orphan = start(environment=run_environment(root, OVER))
+    worker = start(environment=run_environment(root, LIVE))
+
+    (found,) = findings(Patient(root, healthy(), STATES), ailments.check_orphans)
+    assert str(orphan.pid) in found.what
+    mend(found)
+
+    assert orphan.wait(10) == -signal.SIGKILL
+    assert worker.poll() is None
+
+
+def test_a_resource_tracker_without_an_environment_is_known_by_its_folder(root, start):
+    folder = root.run("evals", OVER)
+    folder.make()
+    tracker = start(environment={}, cwd=folder.videos, arguments=("multiprocessing.resource_tracker",))
+    shell = start(environment={}, cwd=folder.path)
+
+    found = [orphan.pid for orphan in find_orphans(root.trainer, lambda run_id: run_id == OVER)]
+
+    assert tracker.pid in found
+    assert shell.pid not in found
+
+
+def test_another_roots_processes_are_not_ours(root, start, tmp_path):
+    stranger = start(environment={"MOSAIC_RUN_ID": OVER, "MOSAIC_RUN_DIR": str(tmp_path / "x" / "runs" / OVER)})
+
+    found = [orphan.pid for orphan in find_orphans(root.trainer, lambda _: True)]
+
+    assert stranger.pid not in found
+
+
+def test_without_a_daemon_exit_json_tells_that_a_run_is_over(root):
+    over, live = root.run("runs", OVER), root.run("runs", LIVE)
+    over.make()
+    live.make()
+    write_json(over.exit, {"version": 1})
+    patient = Patient(root)
+
+    assert patient.is_over(OVER)
+    assert not patient.is_over(LIVE)
+    assert not patient.is_over("01JCQ5W2ZK8M3N4P5Q6R7S8T9X")
+
+
+def test_segments_of_a_run_that_is_over_are_removed_and_no_others(root, shm):
+    names = [f"mosaic.fastlane.{OVER}", f"mosaic.fastlane.{OVER}.1", f"mosaic.fastlane.{LIVE}", "psm_stranger"]
+    for name in names:
+        (shm / name).write_bytes(b"x")
+
+    for found in findings(Patient(root, healthy(), STATES, shm=shm), ailments.check_segments):
+        mend(found)
+
+    assert sorted(os.listdir(shm)) == sorted(names[2:])
+
+
+def test_a_segment_whose_writer_lives_stays(shm):
+    page = shm / f"mosaic.fastlane.{OVER}"
+    page.write_bytes(b"x")
+    with open(page, "rb") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
+
+        with pytest.raises(BlockingIOError):
+            remove_segment(find_segments(shm, lambda _: True)[0])
+
+    assert page.exists()
+
+
+def test_a_full_disk_is_told(root, shm, monkeypatch):
+    monkeypatch.setattr(ailments, "ROOT_NEEDS_BYTES", 1 << 62)
+    monkeypatch.setattr(ailments, "SHM_NEEDS_BYTES", 1 << 62)
+
+    places = [found.what for found in findings(Patient(root, shm=shm), ailments.check_room)]
+
+    assert len(places) == 2
+    assert str(root.path) in places[0]
+
+
+def test_trying_a_hole_leaves_nothing_behind(root):
+    before = set(os.listdir(root.path))
+
+    try_hole(root.path)
+
+    assert set(os.listdir(root.path)) == before
+
+
+def test_a_filesystem_without_holes_is_told():
+    assert try_hole(Path("/proc")) != ""
+
+
+def test_broken_environments_are_told_and_whole_ones_are_not(root):
+    for name in ("whole", "empty", "dangling", "crashing"):
+        (root.envs / name / "bin").mkdir(parents=True)
+    (root.envs / "whole/bin/python").symlink_to(sys.executable)
+    (root.envs / "dangling/bin/python").symlink_to("/nowhere/python")
+    crashing = root.envs / "crashing/bin/python"
+    crashing.write_text("#!/bin/sh\nexit 9\n")
+    crashing.chmod(0o755)
+
+    told = [found.what for found in findings(Patient(root), ailments.check_environments)]
+
+    assert len(told) == 3
+    assert "exit code 9" in told[0]
+    assert "/nowhere/python" in told[1]
+    assert "missing" in told[2]
+
+
+def make_old(path):
+    os.utime(path, (1, 1))
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_gc_finds_folders_of_no_run_and_never_one_with_checkpoints(root, area):
+    ids = [f"01JCQ5W2ZK8M3N4P5Q6R7S8T{pair}" for pair in ("A1", "A2", "A3", "A4")]
+    known, stray, precious, young = (root.run(area, run_id) for run_id in ids)
+    for folder in (known, stray, precious, young):
+        folder.make()
+    (precious.checkpoints / "policy.pt").write_text("weights")
+    for folder in (known, stray, precious):
+        make_old(folder.path)
+
+    found, kept = find_leftovers(root, {known.run_id}, young.path.stat().st_mtime + YOUNG_S / 2)
+
+    assert [leftover.paths for leftover in found] == [(stray.path,)]
+    assert str(precious.path) in kept[0]
+
+
+def test_gc_finds_config_files_of_no_run(root):
+    mine, stray = root.config_file(LIVE), root.worker_file(OVER)
+    for file in (mine, stray):
+        file.write_text("{}")
+        make_old(file)
+
+    (found,), _ = find_leftovers(root, {LIVE}, 1 + 2 * YOUNG_S)
+
+    assert found.paths == (stray,)
+
+
+def test_usage_counts_blocks_not_length(root):
+    run = root.run("runs", OVER)
+    run.make()
+    with open(run.stdout, "wb") as file:
+        file.truncate(1 << 30)
+    run.telemetry.write_bytes(b"x" * 10000)
+    (run.checkpoints / "deep").mkdir()
+    (run.checkpoints / "deep" / "policy.pt").write_bytes(b"x" * 10000)
+
+    parts = usage_of(run.path)
+
+    assert parts["logs"] < 1 << 20
+    assert parts["telemetry"] >= 10000
+    assert parts["checkpoints"] >= 10000

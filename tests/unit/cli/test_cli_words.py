@@ -1,0 +1,145 @@
+"""What people type: durations, key=value, states, the parser itself."""
+
+import argparse
+
+import pytest
+
+from mosaic.cli import main as command
+from mosaic.cli.durations import format_duration, parse_duration
+from mosaic.cli.run import build_config
+from mosaic.cli.runs import parse_states
+from mosaic.cli.settings import parse_settings
+from mosaic.model.errors import BadConfig
+from mosaic.model.states import LIVE_STATES, RunState
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("45s", 45),
+        ("2h", 7200),
+        ("1h30m", 5400),
+        ("1.5h", 5400),
+        ("30d", 2592000),
+        ("5min", 300),
+        ("1w", 604800),
+    ],
+)
+def test_a_duration_is_read_as_people_write_it(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2x", "h", "1h foo", "-5"])
+def test_what_is_no_duration_is_refused_with_examples(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="1h30m"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (59.9, "59s"), (200, "3m20s"), (7500, "2h05m"), (385200, "4d11h"), (-3, "0s")]
+)
+def test_a_duration_is_told_in_two_units(seconds, text):
+    assert format_duration(seconds) == text
+
+
+def test_settings_are_json_where_they_can_be_and_text_otherwise():
+    words = ["steps=200", "flag=true", "xs=[1,2]", "name=CartPole-v1", "empty=", "eq=a=b", "none=null"]
+
+    assert parse_settings(words) == {
+        "steps": 200,
+        "flag": True,
+        "xs": [1, 2],
+        "name": "CartPole-v1",
+        "empty": "",
+        "eq": "a=b",
+        "none": None,
+    }
+
+
+def test_dots_nest_and_env_is_short_for_env_id():
+    settings = parse_settings(["extras.lr=3e-4", "extras.net.layers=2", "env=Pong"])
+
+    assert settings == {"extras": {"lr": 3e-4, "net": {"layers": 2}}, "env_id": "Pong"}
+
+
+@pytest.mark.parametrize("words", [["steps"], ["=5"], ["a..b=1"], ["a=1", "a=2"], ["a=1", "a.b=2"], ["a.b=2", "a=1"]])
+def test_settings_that_cannot_be_meant_are_refused(words):
+    with pytest.raises(BadConfig):
+        parse_settings(words)
+
+
+def test_states_may_be_named_in_any_case_and_in_groups():
+    assert parse_states("faulted,READY") == (RunState.FAULTED, RunState.READY)
+    assert parse_states("live") == LIVE_STATES
+    with pytest.raises(argparse.ArgumentTypeError, match="EXECUTING"):
+        parse_states("busy")
+
+
+def parse(*words):
+    return command.build_parser().parse_args(words)
+
+
+def test_a_run_line_becomes_a_trainer_config():
+    args = parse(
+        *("run", "cleanrl@jax", "env=Pong", "--name", "p", "--tag", "a", "--tag", "b"),
+        *("--gpus", "2", "--gpus-mandatory", "--time-limit", "2h"),
+    )
+
+    config = build_config(args, "cleanrl_worker.cli")
+
+    assert config == {
+        "metadata": {
+            "run_name": "p",
+            "tags": ["a", "b"],
+            "worker": {"module": "cleanrl_worker.cli", "variant": "jax", "config": {"env_id": "Pong"}},
+        },
+        "payload": {"resources": {"gpus": {"requested": 2, "mandatory": True}}, "limits": {"time_s": 7200.0}},
+    }
+
+
+def test_a_plain_run_line_asks_for_nothing_more():
+    assert build_config(parse("run", "toy"), "toy_worker.cli") == {
+        "metadata": {"worker": {"module": "toy_worker.cli", "config": {}}},
+        "payload": {},
+    }
+
+
+@pytest.mark.parametrize("words", [("-v", "runs"), ("runs", "-v")])
+def test_common_options_stand_before_or_after_the_verb(words):
+    assert parse(*words).verbose is True
+
+
+def test_a_host_before_the_verb_is_not_forgotten():
+    assert parse("--host", "me@box", "runs").host == "me@box"
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        *("run", "submit", "runs", "show", "watch", "logs", "cancel", "export", "curve", "du", "rm", "gc", "doctor"),
+        *("daemon", "daemon start", "daemon stop", "daemon status", "worker", "worker list", "worker describe"),
+    ],
+)
+def test_the_help_of_every_verb_has_examples(verb, capsys):
+    with pytest.raises(SystemExit) as left:
+        command.main([*verb.split(), "--help"])
+
+    assert left.value.code == 0
+    assert "examples:\n  mosaic " in capsys.readouterr().out
+
+
+def test_mosaic_alone_gives_an_overview(capsys):
+    assert command.main([]) == 0
+
+    assert "mosaic run toy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words", ["runs --state busy", "runs --limit -1", "run toy --time-limit soon", "gc --older-than x"]
+)
+def test_a_wrong_word_is_a_usage_error(words):
+    with pytest.raises(SystemExit) as left:
+        command.main(words.split())
+
+    assert left.value.code == 2

@@ -1,0 +1,155 @@
+"""The promises of streams: everything once, in order, whatever happens to the daemon or the reader."""
+
+import asyncio
+
+import grpc
+import pytest
+from scripted_daemon import RUN_ID, TOKEN, ScriptedService, step
+
+from mosaic.client import AsyncTrainerClient
+from mosaic.client.endpoint import Endpoint
+from mosaic.client.synchronous import LoopThread
+from mosaic.model.errors import NoDaemon, UnknownRun
+from mosaic.wire import mosaic_pb2 as pb
+
+UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+
+
+def batch(*seqs, missed=None):
+    return pb.EventBatch(
+        events=[step(seq) for seq in seqs], missed=pb.Range(first=missed[0], last=missed[1]) if missed else None
+    )
+
+
+def seqs_of(events):
+    return [event.seq for event in events]
+
+
+def test_a_broken_stream_goes_on_after_the_last_event_seen(serve, connect):
+    service = ScriptedService(turns=[[batch(1, 2), batch(3), UNAVAILABLE], [batch(4, 5)]])
+    client = connect(serve(service))
+
+    seen = seqs_of(client.stream_events(RUN_ID))
+
+    assert seen == [1, 2, 3, 4, 5]
+    assert [request.since_seq for request in service.requests] == [0, 3]
+
+
+def test_events_sent_again_are_not_seen_again(serve, connect):
+    service = ScriptedService(turns=[[batch(1, 2), UNAVAILABLE], [batch(1, 2, 3)]])
+    client = connect(serve(service))
+
+    assert seqs_of(client.stream_events(RUN_ID)) == [1, 2, 3]
+
+
+def test_a_missed_range_is_fetched_in_its_place(serve, connect):
+    service = ScriptedService(turns=[[batch(1), batch(8, 9, missed=(2, 7)), batch(10)]])
+    client = connect(serve(service))
+
+    assert seqs_of(client.stream_events(RUN_ID)) == list(range(1, 11))
+
+
+def test_a_tail_is_asked_for_once_and_resumed_by_number(serve, connect):
+    service = ScriptedService(turns=[[batch(50, 51), UNAVAILABLE], [batch(52)]])
+    client = connect(serve(service))
+
+    seen = seqs_of(client.stream_events(RUN_ID, tail=2))
+
+    assert seen == [50, 51, 52]
+    assert [(request.tail, request.since_seq) for request in service.requests] == [(2, 0), (0, 51)]
+
+
+def test_a_polite_end_of_a_stopping_daemon_is_not_the_end_of_the_run(serve, connect):
+    service = ScriptedService(turns=[[batch(1)], [batch(2)]], state=pb.EXECUTING)
+    client = connect(serve(service))
+
+    stream = client.stream_events(RUN_ID)
+    first = next(stream).seq, next(stream).seq
+    stream.close()
+
+    assert first == (1, 2)
+
+
+def test_a_stream_survives_a_daemon_that_is_started_again(serve, connect):
+    service = ScriptedService(turns=[[batch(1), batch(2), UNAVAILABLE], [batch(3)]])
+    daemon = serve(service)
+    client = connect(daemon)
+
+    stream = client.stream_events(RUN_ID)
+    first = [next(stream).seq, next(stream).seq]
+    daemon.stop()
+    daemon.start()
+
+    assert first + seqs_of(stream) == [1, 2, 3]
+
+
+def test_a_stream_gives_up_when_no_daemon_comes_back(serve):
+    service = ScriptedService(turns=[[batch(1), UNAVAILABLE]])
+    daemon = serve(service)
+
+    async def read():
+        async with AsyncTrainerClient(Endpoint(daemon.target, TOKEN), patience_s=0.2) as client:
+            async for _ in client.stream_events(RUN_ID):
+                await asyncio.to_thread(daemon.stop)
+
+    with pytest.raises(NoDaemon):
+        asyncio.run(read())
+
+
+def test_an_error_that_no_new_daemon_mends_is_raised(serve, connect):
+    service = ScriptedService(turns=[[batch(1), grpc.StatusCode.NOT_FOUND]])
+    client = connect(serve(service))
+
+    with pytest.raises(UnknownRun, match="the script says NOT_FOUND"):
+        list(client.stream_events(RUN_ID))
+
+
+def test_a_log_goes_on_at_its_byte_offsets(serve, connect):
+    def text(stream, offset, words):
+        return pb.LogBatch(texts=[pb.LogText(stream=stream, offset=offset, text=words)])
+
+    service = ScriptedService(
+        log_turns=[
+            [text(pb.STDOUT, 0, b"one\n"), text(pb.STDERR, 10, b"oops\n"), UNAVAILABLE],
+            [text(pb.STDOUT, 0, b"one\n"), text(pb.STDOUT, 4, b"two\n")],
+        ]
+    )
+    client = connect(serve(service))
+
+    pieces = list(client.stream_logs(RUN_ID, follow=True, tail_bytes=100))
+
+    assert [piece.text for piece in pieces] == [b"one\n", b"oops\n", b"two\n"]
+    again = service.requests[1]
+    assert (again.since_stdout, again.since_stderr, again.tail_bytes) == (4, 15, 0)
+
+
+def test_an_abandoned_stream_leaves_the_client_usable(serve, connect):
+    service = ScriptedService(turns=[[batch(1), batch(2), batch(3)]])
+    client = connect(serve(service))
+
+    for _ in client.stream_events(RUN_ID):
+        break
+
+    assert client.get_run(RUN_ID).run_id == RUN_ID
+
+
+def test_a_stream_left_open_does_not_disturb_a_closed_client():
+    async def batches():
+        yield [1]
+        yield [2]
+
+    loop = LoopThread()
+    stream = loop.iterate(batches())
+    next(stream)
+    loop.stop()
+
+    stream.close()
+
+
+def test_every_call_carries_the_token(serve, connect):
+    service = ScriptedService()
+    client = connect(serve(service))
+
+    client.get_run(RUN_ID)
+
+    assert service.metadata[0]["authorization"] == f"Bearer {TOKEN}"
