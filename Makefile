@@ -28,7 +28,35 @@ lock: $(UV)
 	$(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header requirements/dev.in -o requirements/dev.txt
 
 check: setup
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+	$(BIN)/ruff format --check -q .
+	$(BIN)/ruff check -q .
 	$(BIN)/mypy src sdk/src
-	$(BIN)/python -m pytest tests/unit tests/test_layers.py -m "not slow" -n 2
+	$(BIN)/python -m pytest tests/unit tests/test_layers.py sdk workers -m "not slow" -n 2
+
+# Everything but what is marked slow; workers' own suites included.
+test: check
+	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n 2
+
+test-all: setup
+	$(BIN)/python -m pytest tests workers -n 2
+
+# The main job: a daemon, a real run through the whole pipeline, shown live.
+run: setup
+	@$(BIN)/mosaic run toy steps=6000 rate=400 text_every=500 --name "first run"
+	@echo
+	@echo "What to look at next:"
+	@echo "  .venv/bin/mosaic runs            every run"
+	@echo "  .venv/bin/mosaic watch           the live view to keep open"
+	@echo "  .venv/bin/mosaic show <run>      one run: history, paths, last values (a prefix of the id will do)"
+	@echo "  .venv/bin/mosaic export <run>    its telemetry as JSON lines"
+	@echo "  .venv/bin/mosaic daemon stop     when you are done; live runs would go on"
+
+bench: setup
+	$(BIN)/python benchmarks/emit.py
+	$(BIN)/python benchmarks/ingest.py
+	$(BIN)/python benchmarks/submit.py
+	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/listing.py
+
+clean:
+	rm -rf .venv .tools

@@ -1,0 +1,86 @@
+"""What the benchmarks share: a MOSAIC of their own in a temporary folder, CPU clocks of processes, and the table."""
+
+import contextlib
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from lab import Lab  # the tests' rig serves here as well
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def lab(*options: str) -> Iterator[Lab]:
+    home = Path(tempfile.mkdtemp(prefix="mosaic-bench-"))
+    rig = Lab(home, options)
+    try:
+        yield rig
+    finally:
+        rig.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process, its threads included; nanosecond counters where the kernel has them."""
+    total = 0.0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            total += int((task / "schedstat").read_text().split()[0]) / 1e9
+    return total
+
+
+def ticked_cpu_s(pid: int) -> float:
+    """CPU seconds with a 10 ms grain, dead threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def rss_mb(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+class LifeCpu:
+    """The CPU a process used in its whole life, read until it ends."""
+
+    def __init__(self, pid: int) -> None:
+        self.seconds = 0.0
+        self._thread = threading.Thread(target=self._follow, args=(pid,), daemon=True)
+        self._thread.start()
+
+    def _follow(self, pid: int) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                self.seconds = ticked_cpu_s(pid)
+                time.sleep(0.01)
+
+    def join(self) -> float:
+        self._thread.join(60)
+        return self.seconds
+
+
+def p50(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+def table(title: str, rows: Sequence[Sequence[str]]) -> None:
+    print(f"\n{title}")
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    for row in rows:
+        print("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    sys.stdout.flush()
+
+
+def verdict(ok: bool) -> str:
+    return "ok" if ok else "MISSED"

@@ -1,0 +1,176 @@
+"""A whole MOSAIC in a temporary folder: the real daemon, holders, tailers and toy workers, and ways to be cruel."""
+
+import contextlib
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mosaic.client import TrainerClient
+from mosaic.client.run import Run
+from mosaic.model.durable import read_json
+from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.model.states import RunState
+
+
+class Lab:
+    def __init__(self, home: Path, options: tuple[str, ...] = ()) -> None:
+        self.root = StateRoot(home)
+        self.options = options
+        self.client = TrainerClient.connect(self.root, options=options)
+
+    # ---- runs
+
+    def submit(
+        self, name: str = "", limits: dict[str, Any] | None = None, gpus: dict[str, Any] | None = None, **config: Any
+    ) -> Run:
+        """A run of the toy worker with these config keys."""
+        worker = {"module": "toy_worker.cli", "config": config}
+        return self.submit_worker(worker, name, limits, gpus)
+
+    def submit_worker(
+        self,
+        worker: dict[str, Any],
+        name: str = "",
+        limits: dict[str, Any] | None = None,
+        gpus: dict[str, Any] | None = None,
+    ) -> Run:
+        metadata = {"worker": worker} | ({"run_name": name} if name else {})
+        payload = {"limits": limits or {}, "resources": {"gpus": gpus or {}}}
+        return self.client.submit_run({"metadata": metadata, "payload": payload})
+
+    def rundir(self, run: Run) -> RunDir:
+        return RunDir(run.run_dir)
+
+    def state(self, run: Run) -> RunState:
+        return self.client.get_run(run.run_id).state
+
+    def wait_for(self, run: Run, *states: RunState, timeout_s: float = 60) -> Run:
+        return self.wait_until_run(run, lambda now: now.state in states, f"{states}", timeout_s)
+
+    def wait_until_over(self, run: Run, timeout_s: float = 90) -> Run:
+        return self.wait_until_run(run, lambda now: now.state.is_over, "an end", timeout_s)
+
+    def wait_until_run(self, run: Run, wish: Callable[[Run], bool], words: str, timeout_s: float = 60) -> Run:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            now = self.client.get_run(run.run_id)
+            if wish(now):
+                return now
+            assert time.monotonic() < deadline, (
+                f"run {run.run_id} waits for {words}: {now.state} {now.reason} {self.logs(run)}"
+            )
+            time.sleep(0.02)
+
+    def events(self, run: Run, kind: str = "") -> list[dict[str, Any]]:
+        """What is stored, over the wire, in order."""
+        found = [event.to_dict() for event in self.client.stream_events(run.run_id)]
+        return [event for event in found if not kind or event["type"] == kind]
+
+    def text(self, run: Run, stream: str = "stdout") -> bytes:
+        return b"".join(
+            piece.text for piece in self.client.stream_logs(run.run_id) if piece.stream == stream and not piece.trouble
+        )
+
+    def rejects(self, run: Run) -> list[Any]:
+        return [piece for piece in self.client.stream_logs(run.run_id) if piece.trouble]
+
+    def table(self, run: Run, sql: str) -> list[tuple[Any, ...]]:
+        with contextlib.closing(sqlite3.connect(f"file:{self.rundir(run).telemetry}?mode=ro", uri=True)) as db:
+            return db.execute(sql).fetchall()
+
+    def logs(self, run: Run) -> str:
+        """The holder's, the tailer's and the daemon's last words, for a failing test's message."""
+        rundir = self.rundir(run)
+        files = (rundir.holder_log, rundir.tailer_log, rundir.stderr, self.root.daemon_log)
+        return "".join(
+            f"\n--- {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in files if path.exists()
+        )
+
+    # ---- cruelty
+
+    def daemon_pid(self) -> int:
+        return self.client.health().pid
+
+    def kill_daemon(self) -> None:
+        pid = self.daemon_pid()
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not alive(pid))
+
+    def stop_daemon(self) -> None:
+        """A stop on purpose; returns when it is gone."""
+        pid = self.daemon_pid()
+        self.client.shutdown()
+        wait_until(lambda: not alive(pid))
+
+    def restart_daemon(self) -> None:
+        self.client.close()
+        self.client = TrainerClient.connect(self.root, options=self.options)
+
+    def holder_pid(self, run: Run) -> int:
+        started = read_json(self.rundir(run).started)
+        assert started
+        return int(started["holder_pid"])
+
+    def root_pid(self, run: Run) -> int:
+        started = read_json(self.rundir(run).started)
+        assert started
+        return int(started["root_pid"])
+
+    def tailer_pid(self, run: Run) -> int:
+        wait_until(lambda: self._tailers(run) != [])
+        return self._tailers(run)[0]
+
+    def _tailers(self, run: Run) -> list[int]:
+        return [
+            pid for pid in all_pids() if b"mosaic.proxy.tail" in cmdline(pid) and run.run_id.encode() in cmdline(pid)
+        ]
+
+    def close(self) -> None:
+        """End everything and leave nothing behind."""
+        with contextlib.suppress(Exception):
+            self.client.close()
+        with contextlib.suppress(Exception), TrainerClient.connect(self.root, options=self.options) as client:
+            client.shutdown(kill_runs=True)
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def processes(self) -> list[int]:
+        """Every process whose command line or environment names this lab's folder."""
+        mark = str(self.root.path).encode()
+        return [pid for pid in all_pids() if pid != os.getpid() and (mark in cmdline(pid) or mark in environ(pid))]
+
+
+def all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def cmdline(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def environ(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    return b""
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def wait_until(done: Callable[[], bool], timeout_s: float = 30, words: str = "") -> None:
+    deadline = time.monotonic() + timeout_s
+    while not done():
+        assert time.monotonic() < deadline, f"waited {timeout_s} s in vain for {words or done}"
+        time.sleep(0.01)

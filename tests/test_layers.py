@@ -1,0 +1,80 @@
+"""Imports point one way: this names any that does not."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[1]
+SOURCE = REPO / "src" / "mosaic"
+
+LAYERS = {  # folder → folders it may import
+    "model": set(),
+    "wire": {"model"},
+    "catalog": {"wire", "model"},
+    "registry": {"model"},
+    "broadcast": {"wire", "model"},
+    "submit": {"catalog", "wire", "model"},
+    "ingest": {"registry", "broadcast", "wire", "model"},
+    "dispatch": {"submit", "ingest", "registry", "broadcast", "catalog", "wire", "model"},
+    "proxy": {"wire", "model"},
+    "daemon": {"submit", "dispatch", "ingest", "registry", "broadcast", "catalog", "wire", "model"},
+    "client": {"catalog", "wire", "model"},
+    "cli": {"client", "catalog", "wire", "model"},
+}
+# The holder's half of the proxy runs before anything heavy may be imported.
+HOLDER = (
+    *("hold", "holder", "owner", "launch", "tree", "init", "members", "spawn", "spool", "tailer", "ending", "outcome"),
+    *("kernel", "procfs"),
+)
+FILES = [path for path in SOURCE.rglob("*.py") if "_pb2" not in path.name]
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_one_way(path):
+    folder = path.relative_to(SOURCE).parts[0]
+    if folder.endswith(".py"):
+        return
+    allowed = LAYERS[folder] | {folder}
+
+    for name in imports_of(path):
+        parts = name.split(".")
+        if parts[0] == "mosaic" and len(parts) > 1 and (SOURCE / parts[1]).is_dir():
+            assert parts[1] in allowed, f"{path.relative_to(REPO)} imports {name}"
+
+
+def test_the_model_imports_nothing_third_party():
+    for path in (SOURCE / "model").glob("*.py"):
+        for name in imports_of(path):
+            assert name.split(".")[0] in sys.stdlib_module_names | {"mosaic"}, f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize("name", HOLDER)
+def test_the_holder_imports_only_the_standard_library(name):
+    for imported in imports_of(SOURCE / "proxy" / f"{name}.py"):
+        assert imported.split(".")[0] in sys.stdlib_module_names | {"mosaic"}
+        assert not imported.startswith(("mosaic.wire", "mosaic.client"))
+
+
+def test_workers_import_only_the_sdk():
+    for path in (REPO / "workers").rglob("*.py"):
+        for name in imports_of(path):
+            assert name.split(".")[0] != "mosaic", f"{path.relative_to(REPO)} imports {name}"
+
+
+def test_the_sdk_imports_only_the_standard_library():
+    # sitecustomize: the injected one hands over to the one it stands before.
+    allowed = sys.stdlib_module_names | {"mosaic_sdk", "sitecustomize"}
+    for path in (REPO / "sdk" / "src").rglob("*.py"):
+        for name in imports_of(path):
+            assert name.split(".")[0] in allowed, f"{path} imports {name}"
