@@ -6,7 +6,11 @@ import threading
 
 from lab import alive, wait_until
 
+from mosaic.catalog.workers import Catalog
 from mosaic.model.states import RunState
+from mosaic.registry.registry import Registry
+from mosaic.submit.record import record
+from mosaic.submit.validate import SubmitContext, validate
 
 S = RunState
 EVENTS = 100_000
@@ -126,6 +130,40 @@ def test_a_subscriber_sees_every_seq_once_across_a_daemon_restart(lab):
 
     assert seen == list(range(1, other.client.get_run(run.run_id).summary.events + 1))
     other.client.close()
+
+
+def test_a_polite_stop_and_start_breaks_no_stream(lab):
+    run = lab.submit(steps=8_000, rate=4_000)
+    seen = []
+    other = type(lab)(lab.root.path)
+    reader = threading.Thread(target=lambda: seen.extend(e.seq for e in other.client.stream_events(run.run_id)))
+    reader.start()
+    lab.wait_until_run(run, lambda now: now.summary.steps > 1_000, "1,000 steps")
+
+    lab.stop_daemon()
+    lab.restart_daemon()
+    end = lab.wait_until_over(run)
+    reader.join(60)
+    other.client.close()
+
+    assert seen == list(range(1, end.summary.events + 1))
+
+
+def test_a_run_claimed_by_a_daemon_that_died_before_the_spawn_is_launched_once(lab):
+    lab.stop_daemon()
+    config = {"metadata": {"worker": {"module": "toy_worker.cli", "config": {"steps": 50}}}}
+    context = SubmitContext(lab.root, Catalog(lab.root), run_exists=lambda _: False, tcp_address="", gpu_count=0)
+    run = validate(config, context)
+    record(lab.root, run)
+    registry = Registry.open(lab.root.registry)
+    registry.add(run)
+    registry.claim(run.run_id, [])
+    registry.close()
+
+    lab.restart_daemon()
+    end = lab.wait_until_over(lab.client.get_run(run.run_id))
+
+    assert (end.state, end.attempt, end.summary.steps) == (S.TERMINATED, 2, 50)
 
 
 def children_of(pid):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mosaic import __version__
 from mosaic.cli import daemon, disk, doctor, export, logs, run, runs, watch, worker
-from mosaic.cli.verb import common_options
+from mosaic.cli.verb import BadUsage, common_options
 from mosaic.model.errors import MosaicError
 
 OVERVIEW = """\
@@ -70,7 +70,7 @@ def _tell(error: Exception, verbose: bool) -> int:
         print(f"mosaic: {error}", file=sys.stderr)
     else:
         print(f"mosaic: {type(error).__name__}: {error} (run it again with -v for the traceback)", file=sys.stderr)
-    return 1
+    return 2 if isinstance(error, BadUsage) else 1
 
 
 def _reader_left() -> int:

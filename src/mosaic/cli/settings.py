@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mosaic.model.errors import BadConfig
+from mosaic.cli.verb import BadUsage
 
 SHORT = {"env": "env_id"}
 
@@ -15,7 +15,7 @@ def parse_settings(words: Sequence[str]) -> dict[str, Any]:
     for word in words:
         key, equals, text = word.partition("=")
         if not equals or not all(key.split(".")):
-            raise BadConfig(word, "is not key=value, as in steps=200 or extras.lr=3e-4")
+            raise BadUsage(f"{word} is not key=value, as in steps=200 or extras.lr=3e-4")
         _put(settings, SHORT.get(key, key), parse_value(text))
     return settings
 
@@ -33,7 +33,7 @@ def _put(settings: dict[str, Any], key: str, value: Any) -> None:
     for name in outer:
         place = place.setdefault(name, {})
         if not isinstance(place, dict):
-            raise BadConfig(key, f"'{name}' already has a value of its own; it cannot hold '{last}' as well")
+            raise BadUsage(f"{key}: '{name}' already has a value of its own; it cannot hold '{last}' as well")
     if last in place:
-        raise BadConfig(key, "is given twice")
+        raise BadUsage(f"{key} is given twice")
     place[last] = value

@@ -7,10 +7,16 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mosaic.model.errors import MosaicError
+
 Action = Callable[[argparse.Namespace], int]
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+class BadUsage(MosaicError):
+    """Words on the command line that mean nothing: exit code 2, as argparse has it."""
 
 
 def add_verb(verbs: "Verbs", name: str, action: Action, summary: str, examples: str) -> argparse.ArgumentParser:

@@ -54,8 +54,9 @@ class Doors:
     async def close(self) -> None:
         for server in self._servers:
             await server.stop(grace=0.5)
-        for path in (self._root.address, socket_path(self._root), self._root.pid):
-            path.unlink(missing_ok=True)
+        if _is_ours(self._root.pid):
+            for path in (self._root.address, socket_path(self._root), self._root.pid):
+                path.unlink(missing_ok=True)
 
     async def _open(self, address: str) -> str:
         if not address.startswith("unix:"):
@@ -83,6 +84,14 @@ def socket_path(root: StateRoot) -> Path:
     if base.stat().st_uid != os.getuid() or base.stat().st_mode & 0o077:
         raise AddressTaken(f"{base} is not a private folder of yours. Set MOSAIC_HOME to a shorter path.")
     return base / f"mosaic-{hashlib.sha256(os.fsencode(root.path)).hexdigest()[:16]}.sock"
+
+
+def _is_ours(pid_file: Path) -> bool:
+    """False when the root was deleted under us and another daemon serves a new one in its place."""
+    try:
+        return pid_file.read_text().strip() == str(os.getpid())
+    except OSError:
+        return False
 
 
 def _refuse_taken(address: str) -> None:

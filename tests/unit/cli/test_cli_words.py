@@ -9,7 +9,7 @@ from mosaic.cli.durations import format_duration, parse_duration
 from mosaic.cli.run import build_config
 from mosaic.cli.runs import parse_states
 from mosaic.cli.settings import parse_settings
-from mosaic.model.errors import BadConfig
+from mosaic.cli.verb import BadUsage
 from mosaic.model.states import LIVE_STATES, RunState
 
 
@@ -65,7 +65,7 @@ def test_dots_nest_and_env_is_short_for_env_id():
 
 @pytest.mark.parametrize("words", [["steps"], ["=5"], ["a..b=1"], ["a=1", "a=2"], ["a=1", "a.b=2"], ["a.b=2", "a=1"]])
 def test_settings_that_cannot_be_meant_are_refused(words):
-    with pytest.raises(BadConfig):
+    with pytest.raises(BadUsage):
         parse_settings(words)
 
 
