@@ -6,7 +6,7 @@ export UV_FIND_LINKS := $(PIP_FIND_LINKS)
 export UV_PYTHON_DOWNLOADS = never
 BIN = .venv/bin
 
-.PHONY: run test test-all check bench setup lock proto clean
+.PHONY: run test test-all check faults bench setup lock proto clean
 
 setup: .venv/.ready
 
@@ -51,12 +51,19 @@ run: setup
 	@echo "  .venv/bin/mosaic export <run>    its telemetry as JSON lines"
 	@echo "  .venv/bin/mosaic daemon stop     when you are done; live runs would go on"
 
+# The fault lab at length: random schedules of kills, stops and full disks, and a soak. docs/reliability.md
+faults: setup
+	$(BIN)/python benchmarks/faults.py --schedules 1000 --minutes 60 --seed 7
+	$(BIN)/python benchmarks/soak.py --minutes 30
+	$(BIN)/python benchmarks/fuzz.py --lines 1000000 --seed 7
+
 bench: setup
 	$(BIN)/python benchmarks/emit.py
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/submit.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/listing.py
+	$(BIN)/python benchmarks/worker_list.py
 
 clean:
 	rm -rf .venv .tools

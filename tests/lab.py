@@ -135,9 +135,11 @@ class Lab:
             self.client.close()
         with contextlib.suppress(Exception), TrainerClient.connect(self.root, options=self.options) as client:
             client.shutdown(kill_runs=True)
-        for pid in self.processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        # More than once: a tailer may just have started a daemon.
+        while pids := self.processes():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def processes(self) -> list[int]:
         """Every process whose command line or environment names this lab's folder."""

@@ -169,3 +169,15 @@ def test_a_run_claimed_by_a_daemon_that_died_before_the_spawn_is_launched_once(l
 def children_of(pid):
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(child) for child in file.read().split()]
+
+
+def test_a_daemon_buries_the_tailers_it_started_for_dead_holders(lab):
+    for _ in range(3):
+        run = lab.submit(steps=1_000_000, rate=500)
+        lab.wait_for(run, S.EXECUTING)
+        os.kill(lab.holder_pid(run), signal.SIGKILL)
+        lab.wait_until_over(run)
+    lab.wait_until_over(lab.submit(steps=10))
+
+    # A dead child stays in the kernel's table until somebody asks for it; the newest may still be asked for.
+    assert sum(not alive(child) for child in children_of(lab.daemon_pid())) <= 2

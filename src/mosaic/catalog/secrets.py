@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 MASK = "***"
-_SECRET = re.compile(r"SECRET|PASSWORD|PASSWD|CREDENTIAL", re.I)
+_SECRET = re.compile(r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.I)
 # These words have innocent uses too (max_tokens = 512, key_dim = 64): only texts under them are secrets.
 _SECRET_TEXT = re.compile(r"KEY|TOKEN|AUTH", re.I)
 _INNOCENT = re.compile(r"KEYBOARD|MONKEY|KEYFRAME|TOKENI[ZS]E|AUTHOR(?!I)", re.I)
 _IN_TEXT = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {MASK}"),
-    (re.compile(r"(\w+://[^/\s:@]*):[^/\s@]+@"), rf"\1:{MASK}@"),
+    # \b: without it a long word is tried from each of its letters, and 100 kB of them stop the daemon for minutes.
+    (re.compile(r"(\b\w+://[^/\s:@]*):[^/\s@]+@"), rf"\1:{MASK}@"),
 )
 _ARGUMENT_LISTS = ("arguments", "argv")
 

@@ -62,10 +62,14 @@ def start_options(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def stop(args: argparse.Namespace) -> int:
+    pid = 0
     try:
         with connected(args, start=False) as client:
-            pid, left = client.health().pid, client.shutdown(args.kill_runs)
+            pid = client.health().pid
+            left = client.shutdown(args.kill_runs)
     except NoDaemon:
+        if pid:
+            raise  # it was there, and did not say that it stops
         print("No daemon is running.")
         return 0
     if not host_of(args):

@@ -170,8 +170,9 @@ def _interrupted(client: "TrainerClient", run: "Run") -> int:
 def _wants_cancel() -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
-    print("\nDetach (the run goes on) or cancel it? [d/c] ", end="", flush=True)
     try:
+        # The question inside as well: who knows it answers it with Ctrl-C before it is all printed.
+        print("\nDetach (the run goes on) or cancel it? [d/c] ", end="", flush=True)
         # input() can sleep through a Ctrl-C that comes just before it reads.
         while not select.select([sys.stdin], [], [], 0.1)[0]:
             pass

@@ -159,7 +159,11 @@ def _episode(seq: int, ts_ns: int, e: pb.Episode) -> Episode:
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    return dict(json.loads(text)) if text else {}
+    try:
+        return dict(json.loads(text)) if text else {}
+    except ValueError:
+        # A whole number of more than 4300 digits is JSON all the same; one such field must not hide all other events.
+        return dict(json.loads(text, parse_int=float))
 
 
 @dataclass(frozen=True)

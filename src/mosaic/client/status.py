@@ -3,6 +3,7 @@
 import grpc
 
 from mosaic.model import errors
+from mosaic.wire.names import ERROR_NAME
 
 ERRORS: dict[grpc.StatusCode, type[errors.MosaicError]] = {
     grpc.StatusCode.NOT_FOUND: errors.UnknownRun,
@@ -23,8 +24,17 @@ BROKEN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED})
 
 def error_from(failure: grpc.aio.AioRpcError, target: str) -> errors.MosaicError:
     """The model's error for a failed call."""
-    kind = ERRORS.get(failure.code(), errors.MosaicError)
+    kind = _named(failure) or ERRORS.get(failure.code(), errors.MosaicError)
     return with_sentence(kind, _sentence(failure, target))
+
+
+def _named(failure: grpc.aio.AioRpcError) -> type[errors.MosaicError] | None:
+    """The class that the daemon raised, when it told: several share one status code."""
+    for key, name in failure.trailing_metadata() or ():
+        kind = getattr(errors, str(name), None) if key == ERROR_NAME else None
+        if isinstance(kind, type) and issubclass(kind, errors.MosaicError):
+            return kind
+    return None
 
 
 def with_sentence(kind: type[errors.MosaicError], sentence: str) -> errors.MosaicError:

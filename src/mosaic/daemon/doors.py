@@ -81,7 +81,8 @@ def socket_path(root: StateRoot) -> Path:
         return root.socket
     base = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/mosaic-{os.getuid()}")
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if base.stat().st_uid != os.getuid() or base.stat().st_mode & 0o077:
+    # The link itself must be ours too: anybody may plant one in /tmp.
+    if {base.lstat().st_uid, base.stat().st_uid} != {os.getuid()} or base.stat().st_mode & 0o077:
         raise AddressTaken(f"{base} is not a private folder of yours. Set MOSAIC_HOME to a shorter path.")
     return base / f"mosaic-{hashlib.sha256(os.fsencode(root.path)).hexdigest()[:16]}.sock"
 

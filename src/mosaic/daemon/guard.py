@@ -1,15 +1,20 @@
-"""The edge of every call: first the token, then the error table. Handlers know neither."""
+"""The edge of every call: first the token, then the message, then the error table. Handlers know none of them."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from mosaic.daemon.auth import Tokens, bearer
 from mosaic.model import errors
+from mosaic.wire.names import ERROR_NAME
 
 log = logging.getLogger(__name__)
+
+# A status travels in a header, where gRPC spells a byte with up to three and drops the whole answer beyond 8 kB.
+LONGEST_SENTENCE = 2000
 
 # These check a session token or a nonce themselves, because only they know which run the call is about.
 RUN_METHODS = frozenset({"RegisterWorker", "Heartbeat", "PublishTelemetry"})
@@ -48,34 +53,35 @@ class Guard(grpc.aio.ServerInterceptor):
         return handler
 
     def _guard(self, handler: Any, method: str) -> Any:
-        is_open = method in RUN_METHODS
+        is_open, read = method in RUN_METHODS, handler.request_deserializer
+        # Without a deserializer the request comes as bytes: nobody's message is read before the token is.
         if handler.response_streaming:
-            stream = self._guarded_stream(handler.unary_stream, is_open)
-            return grpc.unary_stream_rpc_method_handler(
-                stream, handler.request_deserializer, handler.response_serializer
-            )
-        call = self._guarded_call(handler.unary_unary, is_open)
-        return grpc.unary_unary_rpc_method_handler(call, handler.request_deserializer, handler.response_serializer)
+            stream = self._guarded_stream(handler.unary_stream, read, is_open)
+            return grpc.unary_stream_rpc_method_handler(stream, None, handler.response_serializer)
+        call = self._guarded_call(handler.unary_unary, read, is_open)
+        return grpc.unary_unary_rpc_method_handler(call, None, handler.response_serializer)
 
-    def _guarded_call(self, call: Callable[..., Awaitable[Any]], is_open: bool) -> Callable[..., Awaitable[Any]]:
-        async def guarded(request: Any, context: Any) -> Any:
+    def _guarded_call(
+        self, call: Callable[..., Awaitable[Any]], read: Callable[[bytes], Any], is_open: bool
+    ) -> Callable[..., Awaitable[Any]]:
+        async def guarded(request: bytes, context: Any) -> Any:
             if not (is_open or self._is_owner(context)):
                 await _refuse(context)
             try:
-                return await call(request, context)
+                return await call(read(request), context)
             except Exception as error:
                 await _abort(context, error)
 
         return guarded
 
     def _guarded_stream(
-        self, call: Callable[..., AsyncIterator[Any]], is_open: bool
+        self, call: Callable[..., AsyncIterator[Any]], read: Callable[[bytes], Any], is_open: bool
     ) -> Callable[..., AsyncIterator[Any]]:
-        async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
+        async def guarded(request: bytes, context: Any) -> AsyncIterator[Any]:
             if not (is_open or self._is_owner(context)):
                 await _refuse(context)
             try:
-                async for reply in call(request, context):
+                async for reply in call(read(request), context):
                     yield reply
             except Exception as error:
                 await _abort(context, error)
@@ -96,12 +102,24 @@ async def _refuse(context: Any) -> None:
 async def _abort(context: Any, error: Exception) -> None:
     if isinstance(error, grpc.aio.AbortError):
         raise error
+    name = ((ERROR_NAME, type(error).__name__),)
     for kind in type(error).__mro__:
         if kind in STATUS:
-            await context.abort(STATUS[kind], str(error))
+            await context.abort(STATUS[kind], _sentence(error), name)
     if isinstance(error, errors.MosaicError):
-        await context.abort(grpc.StatusCode.UNKNOWN, str(error))
+        await context.abort(grpc.StatusCode.UNKNOWN, _sentence(error), name)
+    if isinstance(error, DecodeError):
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "The request is no message of this call's kind.")
     log.exception("A call failed in a way nobody foresaw.", exc_info=error)
     await context.abort(
-        grpc.StatusCode.INTERNAL, f"The daemon met a bug ({type(error).__name__}: {error}); its log has the traceback."
+        grpc.StatusCode.INTERNAL,
+        f"The daemon met a bug ({type(error).__name__}: {_sentence(error)}); its log has the traceback.",
     )
+
+
+def _sentence(error: Exception) -> str:
+    """What the error says, short enough for a header; a name in it may have a million letters."""
+    text = str(error).encode(errors="replace")
+    if len(text) <= LONGEST_SENTENCE:
+        return text.decode()
+    return text[:LONGEST_SENTENCE].decode(errors="ignore") + " …"

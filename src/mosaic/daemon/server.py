@@ -47,13 +47,15 @@ log = logging.getLogger(__name__)
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
+    # SQLite, gRPC and logging let the umask choose a file's mode. Workers keep the user's own.
+    umask = os.umask(0o077)
     root = StateRoot(Path(args.root).absolute()) if args.root else StateRoot.from_environment()
     try:
         check_root(root)
         _log_to_file(root)
         lock = DaemonLock.take(root)
         settings = settings_at_start(root, args.tcp, args.gpus, args.max_runs, args.from_settings)
-        asyncio.run(serve(root, settings))
+        asyncio.run(serve(root, settings, umask))
     except AlreadyRunning as error:
         print(error, file=sys.stderr)
         return 3
@@ -64,8 +66,8 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-async def serve(root: StateRoot, settings: Settings) -> None:
-    """Everything a daemon is made of, from start to stop."""
+async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
+    """Everything a daemon is made of, from start to stop. `umask` is what its runs get."""
     stopping = asyncio.Event()
     on_purpose = False
 
@@ -78,7 +80,7 @@ async def serve(root: StateRoot, settings: Settings) -> None:
     hearing = Hearing()
     broadcaster = Broadcaster()
     ingest = Ingest(broadcaster, Index(root.index), hearing)
-    launcher, catalog = LocalLauncher(), Catalog(root)
+    launcher, catalog = LocalLauncher(umask), Catalog(root)
     tokens = Tokens.load(root)
     health = grpc_health.aio.HealthServicer()
 
@@ -125,11 +127,11 @@ async def serve(root: StateRoot, settings: Settings) -> None:
         await _until_stopped(stopping, dispatching, ingest, health)
     finally:
         if on_purpose:
-            replace(Settings.load(root), stopped_on_purpose=True).save(root)
+            _remember_purpose(root)
         if dispatching:
             dispatching.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await dispatching
+            # Its failure, if it had one, is already on its way up; it must not keep the files from being closed.
+            await asyncio.gather(dispatching, return_exceptions=True)
         await doors.close()
         await ingest.close()
         registry.close()
@@ -149,6 +151,13 @@ async def _until_stopped(
             await health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
 
 
+def _remember_purpose(root: StateRoot) -> None:
+    try:
+        replace(Settings.load(root), stopped_on_purpose=True).save(root)
+    except OSError as error:
+        log.warning("A tailer will start the daemon again, because daemon.json cannot be written: %s", error)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mosaic-daemon", description="MOSAIC's Trainer Daemon.")
     parser.add_argument("--root", default="", help="state folder; default: MOSAIC_HOME or the XDG state folder")
@@ -161,6 +170,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _log_to_file(root: StateRoot) -> None:
     handler = logging.handlers.RotatingFileHandler(root.daemon_log, maxBytes=10 << 20, backupCount=3)
+    root.daemon_log.chmod(0o600)  # whoever started the daemon may have made it
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 

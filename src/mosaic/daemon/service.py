@@ -6,6 +6,7 @@ from typing import Any
 
 from mosaic.daemon.auth import bearer
 from mosaic.daemon.trainer import Trainer
+from mosaic.ingest.check import LARGEST
 from mosaic.ingest.follow import stream_logs
 from mosaic.model.rundir import RunDir
 from mosaic.wire import mosaic_pb2 as pb
@@ -76,10 +77,10 @@ class Service(TrainerServiceServicer):
     async def _stream(self, request: pb.StreamRequest, kinds: tuple[str, ...] | None) -> AsyncIterator[pb.EventBatch]:
         record = await self._trainer.find(request.run_id)
         rundir = self._trainer.rundir(record)
-        since = request.since_seq
+        since = min(request.since_seq, LARGEST)
         if request.tail:
             since = await self._trainer.ingest.since_of_tail(rundir, request.tail, kinds)
-        until = request.until_seq if request.HasField("until_seq") else None
+        until = min(request.until_seq, LARGEST) if request.HasField("until_seq") else None
         read, live = self._trainer.ingest.reader(rundir), not record.state.is_over
         async for batch in self._trainer.broadcaster.stream(read, record.run_id, since, until, kinds, live):
             yield batch

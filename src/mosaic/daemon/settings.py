@@ -34,10 +34,12 @@ def settings_at_start(root: StateRoot, tcp: str, gpus: str, max_runs: int | None
         gpus = gpus or os.environ.get("MOSAIC_GPUS", "")
         settings = replace(
             settings,
-            tcp=loopback(tcp) if tcp else settings.tcp,
+            tcp=tcp or settings.tcp,
             fake_gpus=_gpu_count(gpus) if gpus else settings.fake_gpus,
             max_runs=max_runs or settings.max_runs,
         )
+    # Also what was kept: the file may have been edited, and nobody outside this machine gets in by that.
+    settings = replace(settings, tcp=loopback(settings.tcp) if settings.tcp else "")
     settings.save(root)
     return settings
 
@@ -49,7 +51,7 @@ def loopback(address: str) -> str:
         raise BadConfig(
             "--tcp", f"'{address}' is not a loopback address. From another machine use: mosaic --host user@box"
         )
-    if not port.isdigit() or int(port) > 65535:
+    if not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise BadConfig("--tcp", f"'{address}' has no port between 0 and 65535, as in {DEFAULT_TCP}")
     return address
 
@@ -57,6 +59,6 @@ def loopback(address: str) -> str:
 def _gpu_count(text: str) -> int | None:
     if text == "auto":
         return None
-    if not text.isdigit() or int(text) > 64:
+    if not (text.isascii() and text.isdigit()) or int(text) > 64:
         raise BadConfig("MOSAIC_GPUS", f"'{text}' is neither 'auto' nor a number of pretended GPUs up to 64")
     return int(text)

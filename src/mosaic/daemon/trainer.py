@@ -5,7 +5,7 @@ import hmac
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from mosaic.dispatch.loop import Dispatcher, Hearing
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
 from mosaic.model.errors import NotAllowed, RunIsLive
+from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import LIVE_STATES, RunState
@@ -30,6 +31,8 @@ from mosaic.submit.record import record as record_submission
 from mosaic.submit.validate import SubmitContext, validate
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import move_to_wire, run_to_wire
+
+MOST_SESSIONS = 1000
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,12 @@ class Trainer:
         config = await self.registry.do(lambda r: validate(config_json, self._context(r, idempotency_key)))
         if config.worker.use_grpc:
             await self.open_tcp()
+        failpoint("submit.validated")
         # The folder first, the row last: a crash in between leaves a folder nobody names, never a run without a config.
         rundir = await asyncio.to_thread(record_submission, self.root, config)
+        failpoint("submit.recorded")
         record, is_new = await self.registry.do(lambda r: r.add(config))
+        failpoint("submit.added")
         if not is_new:
             await asyncio.to_thread(self._erase_files, config.run_id, rundir)
         self.dispatcher.wake()
@@ -89,6 +95,7 @@ class Trainer:
         record = await self.find(run_id)
         if not record.state.is_over:
             record = await self.registry.do(lambda r: r.wish_cancel(record.run_id))
+            failpoint("cancel.wished")
             self.dispatcher.wake(record.run_id)
         return await self.info(record)
 
@@ -101,9 +108,13 @@ class Trainer:
         freed = await asyncio.to_thread(_size, rundir.path)
         self.sessions.pop(record.run_id, None)
         await self.ingest.forget(record.run_id)
+        failpoint("delete.forgotten")
         # The row goes first: what a crash leaves then is a folder nobody names, which gc finds.
         await self.registry.do(lambda r: r.delete(record.run_id))
+        self.sessions.pop(record.run_id, None)  # again: a publish may have come in between
+        failpoint("delete.unlisted")
         await asyncio.to_thread(self._erase_files, record.run_id, rundir)
+        failpoint("delete.done")
         return freed
 
     async def get(self, run_id: str) -> pb.RunInfo:
@@ -148,6 +159,7 @@ class Trainer:
             raise NotAllowed(f"Run {run_id}: this nonce is not the one of attempt {record.attempt}.")
         token = self.tokens.session(run_id, attempt)
         await self.registry.do(lambda r: _make_ready(r, run_id, token))
+        failpoint("register.ready")
         self.sessions[run_id] = Session(token_hash(token), rundir)
         cursor = await self.ingest.open(run_id, rundir)
         self.dispatcher.wake(run_id)
@@ -163,6 +175,8 @@ class Trainer:
     async def _load_session(self, run_id: str) -> Session:
         record = await self.registry.do(lambda r: r.get(run_id))
         known = await self.registry.do(lambda r: r.session(run_id))
+        if len(self.sessions) >= MOST_SESSIONS:
+            self.sessions.clear()  # it is a cache; runs that are over fill it
         session = self.sessions[run_id] = Session(known, self.rundir(record))
         return session
 
@@ -194,13 +208,7 @@ class Trainer:
         drained = await self.registry.do(lambda r: r.drained())
         roots = self.launcher.roots()
         live = await self.registry.do(lambda r: r.count(LIVE_STATES))
-        gpus = []
-        for gpu in self.dispatcher.gpus.all:
-            strangers = self.dispatcher.gpus.strangers(gpu.uuid, lambda pid: belongs_to(pid, roots))
-            blocked = f"drained: {drained[gpu.uuid]}" if gpu.uuid in drained else ""
-            if strangers and not blocked:
-                blocked = f"used by a stranger's process {strangers[0]}"
-            gpus.append(pb.Gpu(uuid=gpu.uuid, name=gpu.name, owner=owners.get(gpu.uuid, ""), blocked=blocked))
+        gpus = await asyncio.to_thread(self._gpus, owners, drained, roots)
         return pb.Health(
             healthy=not self.ingest.problem,
             problem=self.ingest.problem,
@@ -214,11 +222,23 @@ class Trainer:
             max_runs=self.dispatcher.max_runs,
         )
 
+    def _gpus(self, owners: Mapping[str, str], drained: Mapping[str, str], roots: list[int]) -> list[pb.Gpu]:
+        """All GPUs with their owner, or with what keeps them from having one. Asks the driver, which may be slow."""
+        told = []
+        for gpu in self.dispatcher.gpus.all:
+            strangers = self.dispatcher.gpus.strangers(gpu.uuid, lambda pid: belongs_to(pid, roots))
+            blocked = f"used by a stranger's process {strangers[0]}" if strangers else ""
+            if gpu.uuid in drained:
+                blocked = f"drained: {drained[gpu.uuid]}"
+            told.append(pb.Gpu(uuid=gpu.uuid, name=gpu.name, owner=owners.get(gpu.uuid, ""), blocked=blocked))
+        return told
+
     async def end_all(self) -> None:
         """Cancel every live run and wait until all are over."""
-        for record in await self.registry.do(_wish_all_cancelled):
-            self.dispatcher.wake(record.run_id)
-        while await self.registry.do(lambda r: r.count(LIVE_STATES)):
+        # Asked again each time: somebody's script may go on submitting.
+        while live := await self.registry.do(_wish_all_cancelled):
+            for record in live:
+                self.dispatcher.wake(record.run_id)
             await asyncio.sleep(0.1)
 
     def _erase_files(self, run_id: str, rundir: RunDir) -> None:

@@ -15,7 +15,7 @@ SHM = Path("/dev/shm")
 STDERR_TAIL_BYTES = 16_384
 
 
-def exit_of_dead_holder(attempt: int, rundir: RunDir) -> dict[str, Any]:
+def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[str, Any]:
     """The exit.json that a killed holder could not write."""
     return {
         "version": 1,
@@ -23,7 +23,7 @@ def exit_of_dead_holder(attempt: int, rundir: RunDir) -> dict[str, Any]:
         "exit_code": None,
         "signal": None,
         "ended_by": "holder died",
-        "unkillable": False,
+        "unkillable": unkillable,
         "stdout_bytes": _size(rundir.stdout),
         "stderr_bytes": _size(rundir.stderr),
     }

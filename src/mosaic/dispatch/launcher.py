@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 from mosaic.dispatch import procs
 from mosaic.model import durable
+from mosaic.model.errors import MosaicError
+from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
 
 log = logging.getLogger(__name__)
@@ -63,16 +65,21 @@ class Launcher(Protocol):
 class LocalLauncher:
     """Holders on this machine, found again through their run folders."""
 
-    def __init__(self) -> None:
+    def __init__(self, umask: int = -1) -> None:
+        self._umask = umask  # of holders, tailers and so of workers; -1: the daemon's own
         self._spawned: dict[str, subprocess.Popen[bytes]] = {}
         self._watched: dict[str, int] = {}  # run id → pidfd
         self._tailers: dict[str, subprocess.Popen[bytes]] = {}
 
     def launch(self, rundir: RunDir, launch: dict[str, Any]) -> None:
+        _refuse_links(rundir)
         durable.write_json(rundir.launch, launch)
+        failpoint("spawn.written")
         command = [sys.executable, "-I", "-S", str(HOLDER), "--run-dir", str(rundir.path)]
         command += ["--attempt", str(launch["attempt"])]
-        self._spawned[rundir.run_id] = _spawn(command, rundir.holder_log)
+        child = _spawn(command, rundir.holder_log, self._umask)
+        failpoint("spawn.spawned")
+        self._spawned[rundir.run_id] = child
 
     def is_starting(self, rundir: RunDir) -> bool:
         child = self._spawned.get(rundir.run_id)
@@ -91,7 +98,7 @@ class LocalLauncher:
         return False
 
     def fence(self, rundir: RunDir) -> int | None:
-        fd = os.open(rundir.owner_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(rundir.owner_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -118,9 +125,10 @@ class LocalLauncher:
         if pidfd is not None:
             asyncio.get_running_loop().remove_reader(pidfd)
             os.close(pidfd)
-        child = self._spawned.pop(rundir.run_id, None)
-        if child is not None:
-            child.poll()  # reap it
+        for children in (self._spawned, self._tailers):
+            child = children.pop(rundir.run_id, None)
+            if child is not None:
+                child.poll()  # reap it
 
     def stop(self, rundir: RunDir) -> bool:
         return self._signal(rundir, signal.SIGTERM)
@@ -129,10 +137,11 @@ class LocalLauncher:
         return self._signal(rundir, signal.SIGUSR1)
 
     def bury(self, rundir: RunDir, started: dict[str, Any]) -> bool:
-        _kill_exactly(started)
+        if started:
+            _kill_exactly(started)
         for pid in procs.carrying(rundir.run_id):
             _kill(pid)
-        return not _lives(started) and not procs.carrying(rundir.run_id)
+        return not (started and _lives(started)) and not procs.carrying(rundir.run_id)
 
     def tail(self, rundir: RunDir) -> None:
         running = self._tailers.get(rundir.run_id)
@@ -140,7 +149,9 @@ class LocalLauncher:
             return
         launch = durable.read_json(rundir.launch) or {}
         if launch.get("tailer_argv"):
-            self._tailers[rundir.run_id] = _spawn(launch["tailer_argv"], rundir.tailer_log, launch["tailer_env"])
+            self._tailers[rundir.run_id] = _spawn(
+                launch["tailer_argv"], rundir.tailer_log, self._umask, launch["tailer_env"]
+            )
 
     def cpu_s(self, rundir: RunDir) -> float | None:
         started = durable.read_json(rundir.started)
@@ -161,11 +172,29 @@ class LocalLauncher:
         return True
 
 
-def _spawn(command: list[str], log_file: Path, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+def _refuse_links(rundir: RunDir) -> None:
+    # Nobody but us has written here yet, so a link was planted: holder, tailer and store would write where it leads.
+    for path in (rundir.path, rundir.logs, *rundir.path.iterdir(), *rundir.logs.iterdir()):
+        if path.is_symlink():
+            raise MosaicError(f"{path} is a link, and a run writes only inside its folder. Submit it again.")
+
+
+def _spawn(
+    command: list[str], log_file: Path, umask: int, env: dict[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
     """A process of its own session that outlives the daemon."""
-    with log_file.open("ab") as output:
+    # Not through a link: it would make us write elsewhere.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with open(os.open(log_file, flags, 0o600), "ab") as out:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env, cwd="/", start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=env,
+            cwd="/",
+            start_new_session=True,
+            umask=umask,
         )
 
 

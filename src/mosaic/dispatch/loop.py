@@ -24,7 +24,8 @@ from mosaic.dispatch.prepare import Addresses, Plan, plan_launch
 from mosaic.dispatch.reasons import final_state
 from mosaic.ingest.receive import Ingest
 from mosaic.model import durable
-from mosaic.model.errors import IllegalMove, MosaicError
+from mosaic.model.errors import IllegalMove, MosaicError, SchemaTooNew, StoreFailed, UnknownRun
+from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunConfig, RunRecord
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import RunState
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 SWEEP_S = 2.0
 MAX_LAUNCHES = 5  # of one run, when its holder never comes to start the worker
 DRAIN_PATIENCE_S = 600.0
+UNKILLABLE_S = 60.0
 
 
 @dataclass
@@ -46,9 +48,11 @@ class LiveRun:
     seen_at: float
     stop_sent: bool = False
     end_reason: str = ""  # why we ended it ourselves
+    adopted: bool = False  # what its file knows (measured, heartbeats) was asked once
     measured: bool = False
     drained: bool = False  # its tailer has sent the last byte and will send no more
     trouble: str = ""  # why its telemetry cannot be stored now
+    burying_since: float = 0.0  # when we began to kill what a dead holder left
     missing: int = -1  # bytes not stored yet after its end …
     missing_since: float = 0.0  # … and since when that number stands still
 
@@ -115,19 +119,38 @@ class Dispatcher:
     # ---- the loop
 
     async def run(self) -> None:
+        await self._take_up()
         next_sweep = self._clock()
         while True:
             self._woken.clear()
             news, self._news = self._news, set()
-            if self._clock() >= next_sweep:
+            is_sweep = self._clock() >= next_sweep
+            if is_sweep:
                 next_sweep = self._clock() + SWEEP_S
-                await self.turn()
-            else:
-                await self.turn(news)
+            await self._try_turn(None if is_sweep else news)
             try:
                 await asyncio.wait_for(self._woken.wait(), max(0.0, next_sweep - self._clock()))
             except TimeoutError:
                 pass
+
+    async def _take_up(self) -> None:
+        """What an earlier daemon left undone beside the live runs."""
+        for record in await self._registry.do(lambda r: r.incomplete()):
+            self._launcher.tail(self._root.run(record.area, record.run_id))
+        for uuid in await self._registry.do(lambda r: r.drained()):
+            # A drained GPU comes back when a daemon starts and finds nobody on it.
+            if not await asyncio.to_thread(self.gpus.strangers, uuid, lambda pid: False):
+                await self._undrain(uuid)
+
+    async def _undrain(self, uuid: str) -> None:
+        await self._registry.do(lambda r: r.undrain(uuid))
+
+    async def _try_turn(self, only: Collection[str] | None) -> None:
+        try:
+            await self.turn(only)
+        except Exception:
+            # The registry on a full disk, or locked by a stranger: late is better than a daemon that is gone.
+            log.exception("A turn of the dispatcher was cut short; the next sweep tries again.")
 
     async def turn(self, only: Collection[str] | None = None) -> None:
         """Bring every live run, or `only` these, one step forward; then start what waits."""
@@ -153,6 +176,9 @@ class Dispatcher:
                 await self._end(record, RunState.CANCELLED, "cancelled before it started")
             return
         live = self._remember(record)
+        if not live.rundir.path.is_dir():
+            await self._end_without_folder(record, live)
+            return
         now = situation(live.rundir, record.attempt, self._launcher)
         match now.case:
             case Case.ENDED:
@@ -172,10 +198,19 @@ class Dispatcher:
             return
         running = len(await self._registry.do(lambda r: r.live())) - len(waiting)
         for decision in decide(waiting, running, self.max_runs, await self.free_gpus()):
+            await self._try_start(decision)
+
+    async def _try_start(self, decision: Start | Wait) -> None:
+        try:
             if isinstance(decision, Start):
                 await self._claim_and_launch(decision)
             else:
                 await self._note_waiting(decision)
+        except (IllegalMove, UnknownRun) as error:
+            log.info("%s", error)  # it was cancelled or deleted since we looked; the next turn sees that
+        except Exception:
+            # No room on the disk, say: the others start; the next sweep looks again.
+            log.exception("Run %s could not be started.", decision.run_id, extra={"run_id": decision.run_id})
 
     async def _note_waiting(self, wait: Wait) -> None:
         await self._registry.do(lambda r: r.note(wait.run_id, waiting_for=wait.waiting_for))
@@ -189,8 +224,10 @@ class Dispatcher:
         return await asyncio.to_thread(self.gpus.free, owners, drained, lambda pid: belongs_to(pid, roots))
 
     async def _claim_and_launch(self, start: Start) -> None:
+        failpoint("claim.decided")
         # Claim before spawning: after a crash here the next daemon finds a claim, never a process nobody owns.
         attempt = await self._registry.do(lambda r: r.claim(start.run_id, start.gpus))
+        failpoint("claim.done")
         record = await self._registry.do(lambda r: r.get(start.run_id))
         await self._launch(record, attempt)
 
@@ -199,6 +236,7 @@ class Dispatcher:
         try:
             config = await asyncio.to_thread(load, self._root, record.run_id, record.worker_name)
             plan = await asyncio.to_thread(self._plan, config, live.rundir, record, attempt)
+            failpoint("spawn.planned")
             await asyncio.to_thread(self._launcher.launch, live.rundir, plan.launch)
         except (MosaicError, OSError) as error:
             await self._end(record, RunState.FAULTED, f"spawn error: {error}")
@@ -222,6 +260,10 @@ class Dispatcher:
         if fence is None:
             return
         try:
+            if (durable.read_json(live.rundir.started) or {}).get("attempt") == record.attempt:
+                return  # it started, and let go again, since we looked
+            # Under the lock: once we let go, a holder that comes late finds nothing to start.
+            live.rundir.launch.unlink(missing_ok=True)
             if record.cancel_wished:
                 await self._registry.do(lambda r: r.raise_attempt(record.run_id))
                 await self._end(record, RunState.CANCELLED, "cancelled before its worker started")
@@ -243,6 +285,9 @@ class Dispatcher:
         held_by = now.facts.get("held_by", "")
         if held_by and held_by != record.held_by:
             await self._registry.do(lambda r: r.note(record.run_id, held_by=held_by))
+        if record.state is not RunState.HANDSHAKE and not live.adopted:
+            live.adopted = True  # a silent run's tailer says nothing to a new daemon
+            await self._ingest.open(record.run_id, live.rundir)
         if live.measured and record.state is RunState.READY:
             await self._registry.do(lambda r: r.move(record.run_id, RunState.EXECUTING))
         if record.cancel_wished:
@@ -279,25 +324,46 @@ class Dispatcher:
 
     async def _bury(self, record: RunRecord, live: LiveRun, now: Situation) -> None:
         """The holder died. Its namespace died with it; make sure, then write the end it could not write."""
-        if not await asyncio.to_thread(self._launcher.bury, live.rundir, now.facts):
+        buried = await asyncio.to_thread(self._launcher.bury, live.rundir, now.facts)
+        live.burying_since = live.burying_since or self._clock()
+        if not buried and self._clock() - live.burying_since < UNKILLABLE_S:
             self._wake_later(record.run_id)
             return
-        exit = finish.exit_of_dead_holder(record.attempt, live.rundir)
+        failpoint("bury.proven")
+        exit = finish.exit_of_dead_holder(record.attempt, live.rundir, unkillable=not buried)
         await asyncio.to_thread(durable.write_json, live.rundir.exit, exit)
         self.wake(record.run_id)
 
     async def _finish(self, record: RunRecord, live: LiveRun, now: Situation) -> None:
         if record.granted:
             await self._give_back_gpus(record, bool(now.facts.get("unkillable")))
+        failpoint("finish.freed")
         finish.remove_segments(record.run_id)
         if not self._launcher.is_held(live.rundir):
             self._launcher.tail(live.rundir)  # does nothing while one of ours is at work; tail.lock keeps out a second
-        cursor = await self._ingest.open(record.run_id, live.rundir)
+        try:
+            cursor = await self._ingest.open(record.run_id, live.rundir)
+        except (StoreFailed, SchemaTooNew):
+            if self._ingest.problem:
+                raise  # a writer died: the next daemon goes on
+            # Its file is damaged: waiting does not mend it, and the run has ended all the same.
+            await self._close(record, live, now, complete=False)
+            return
         missing = finish.bytes_missing(now.facts, cursor.stdout_offset, cursor.stderr_offset)
         # Not before its tailer said goodbye: one more publish would open the closed file again.
         if not (live.drained and not missing) and not self._lost_patience(live, missing):
             return
         await self._close(record, live, now, complete=not missing)
+
+    async def _end_without_folder(self, record: RunRecord, live: LiveRun) -> None:
+        """Somebody deleted the run's folder: how it ends can no longer be told there, only here."""
+        if self._launcher.stop(live.rundir):
+            return  # its holder ends the tree; its own end wakes us
+        if not await asyncio.to_thread(self._launcher.bury, live.rundir, {}):
+            self._wake_later(record.run_id)
+            return
+        await self._ingest.finish(record.run_id)
+        await self._end(record, RunState.FAULTED, f"its folder {live.rundir.path} was deleted while it was live")
 
     async def _give_back_gpus(self, record: RunRecord, unkillable: bool) -> None:
         if unkillable:
@@ -320,8 +386,10 @@ class Dispatcher:
         if record.state is RunState.READY and summary.steps + summary.episodes + summary.metrics:
             await self._registry.do(lambda r: r.move(record.run_id, RunState.EXECUTING))
         await asyncio.to_thread(finish.write_manifest, record, live.rundir)
+        failpoint("finish.drained")
         if complete:
             await self._ingest.finish(record.run_id)
+        failpoint("finish.closed")
         await self._registry.do(lambda r: r.note(record.run_id, telemetry="" if complete else "incomplete"))
         await self._end(record, state, reason)
 
@@ -329,6 +397,7 @@ class Dispatcher:
         try:
             await self._registry.do(lambda r: r.free_gpus(record.run_id))
             await self._registry.do(lambda r: r.move(record.run_id, state, reason))
+            failpoint("finish.moved")
         except IllegalMove as error:
             log.warning("%s", error, extra={"run_id": record.run_id})
         log.info("Run %s is %s. %s", record.run_id, state, reason, extra={"run_id": record.run_id})
@@ -381,6 +450,11 @@ class Hearing:
         if live and not live.measured:
             live.measured = True
             self._wake(run_id)
+
+    def was_beating(self, run_id: str) -> None:
+        live = self._live(run_id)
+        if live and live.vitals.last_heartbeat is None:
+            live.vitals.heartbeat(self._clock(), None)
 
     def heartbeat(self, run_id: str, progress: int | None) -> None:
         live = self._live(run_id)

@@ -15,7 +15,10 @@ from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.submit.record import write_worker_file
 
 # What a tailer needs of the daemon's environment; nothing that belongs to a run.
-TAILER_VARIABLES = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "PYTHONDONTWRITEBYTECODE")
+TAILER_VARIABLES = (
+    *("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE"),
+    *("MOSAIC_FAILPOINTS", "MOSAIC_FAILPOINTS_DIR"),  # the fault lab's
+)
 
 
 class Addresses(Protocol):

@@ -24,6 +24,8 @@ def _check_places(request: pb.PublishTelemetryRequest, run_id: str) -> None:
     for text in request.texts:
         if text.stream != request.stream or text.offset < at or text.offset + len(text.text) > request.end:
             raise BadBatch(run_id, f"log text at {text.offset} overlaps another or lies outside the range")
+        if not text.text:
+            raise BadBatch(run_id, f"the log text at {text.offset} is empty")
         at = text.offset + len(text.text)
     for reject in request.rejects:
         inside = request.start <= reject.offset and reject.offset + reject.length <= request.end

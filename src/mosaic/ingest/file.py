@@ -4,7 +4,7 @@ import sqlite3
 from importlib import resources
 from pathlib import Path
 
-from mosaic.model.errors import SchemaTooNew
+from mosaic.model.errors import SchemaTooNew, StoreFailed
 
 SCHEMA = 1
 BUSY_S = 5.0  # only a stranger's connection can be in the way
@@ -15,6 +15,9 @@ MIGRATIONS = [resources.files("mosaic.ingest").joinpath("schema.sql").read_text(
 
 def connect(path: Path, read_only: bool) -> sqlite3.Connection:
     """Open the file, made or migrated when needed. read_only: a finished run's file is not touched."""
+    # SQLite would follow a link and write elsewhere; a worker can plant one, its folder is its own.
+    if path.is_symlink():
+        raise StoreFailed(f"{path} is a link; a run's telemetry stays in its folder. Delete the link.")
     frozen = read_only and _exists(path) and not _is_in_wal_mode(path)
     if frozen:
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S, isolation_level=None)

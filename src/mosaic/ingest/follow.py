@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+from mosaic.ingest.check import LARGEST
 from mosaic.ingest.receive import Ingest
 from mosaic.model.rundir import RunDir
 from mosaic.wire import mosaic_pb2 as pb
@@ -39,7 +40,7 @@ async def _stored(
 
 async def _places(ingest: Ingest, rundir: RunDir, request: pb.StreamLogsRequest) -> "dict[pb.Stream, int]":
     if not request.tail_bytes:
-        return {pb.STDOUT: request.since_stdout, pb.STDERR: request.since_stderr}
+        return {pb.STDOUT: min(request.since_stdout, LARGEST), pb.STDERR: min(request.since_stderr, LARGEST)}
     cursor = await ingest.cursor(rundir)
     ends = {pb.STDOUT: cursor.stdout_offset, pb.STDERR: cursor.stderr_offset}
     return {stream: max(0, end - request.tail_bytes) for stream, end in ends.items()}

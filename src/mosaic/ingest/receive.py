@@ -17,6 +17,7 @@ from mosaic.ingest.logs import LogPage
 from mosaic.ingest.store import LOG_PAGE_BYTES, Commit, RunStore
 from mosaic.ingest.writers import Writer
 from mosaic.model.errors import MosaicError, SchemaTooNew, StoreFailed, StoreUnavailable
+from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunSummary
 from mosaic.model.rundir import RunDir
 from mosaic.wire import mosaic_pb2 as pb
@@ -36,6 +37,9 @@ class Listener(Protocol):
         """The run has a step, an episode or a metric: once for every time its file is opened."""
 
     def heartbeat(self, run_id: str, progress: "int | None") -> None: ...
+
+    def was_beating(self, run_id: str) -> None:
+        """Its file has heartbeats from before it was opened."""
 
     def activity(self, run_id: str) -> None:
         """Bytes arrived."""
@@ -101,10 +105,14 @@ class Ingest:
     async def open(self, run_id: str, rundir: RunDir) -> pb.Cursor:
         """Where the run's streams go on. Its file is opened for writing, unless it was closed for good."""
         run = await self._opened(rundir)
-        cursor, measured = await self._guarded(run, lambda store: (store.cursor(), store.is_measured))
+        cursor, measured, beating = await self._guarded(
+            run, lambda store: (store.cursor(), store.is_measured, store.has_heartbeats)
+        )
         if not run.store.read_only:
             self.broadcaster.open(run_id, cursor.next_seq - 1)
         self._tell_measured(run, measured)
+        if beating:
+            self.listener.was_beating(run_id)
         return cursor
 
     async def publish(self, rundir: RunDir, request: pb.PublishTelemetryRequest) -> pb.PublishTelemetryReply:
@@ -114,6 +122,7 @@ class Ingest:
         commit = await self._guarded(
             run, lambda store: store.commit(request), lambda commit: self._committed(run, request, commit)
         )
+        failpoint("ack.ready")
         return pb.PublishTelemetryReply(next_offset=commit.next_offset, durable_offset=commit.durable_offset)
 
     async def finish(self, run_id: str) -> None:

@@ -20,8 +20,9 @@ from mosaic.ingest.logs import LogPage, read_logs
 from mosaic.ingest.names import NameSets
 from mosaic.ingest.rollup import Curves
 from mosaic.ingest.rows import KINDS, TABLES, Row, Rows, rows_of
-from mosaic.ingest.tally import Tally, object_of, progress_of
-from mosaic.model.errors import MosaicError
+from mosaic.ingest.tally import Tally, object_of, progress_of, sayable
+from mosaic.model.errors import BadBatch, MosaicError, StoreUnavailable
+from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunSummary
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -69,6 +70,14 @@ def _told(method: "Callable[Concatenate[RunStore, P], T]") -> "Callable[Concaten
             if told := meaning(error, self.path):
                 raise told from error
             raise
+        except OSError as error:
+            # A folder in the file's place, no descriptor left: this run's trouble, and the thread serves others too.
+            self._undo()
+            raise StoreUnavailable(f"{self.path} cannot be used now: {error}. It is tried again by itself.") from error
+        except (OverflowError, UnicodeError, RecursionError) as error:
+            # A number, a text or a nesting that no file takes. The thread serves other runs too and must not die of it.
+            self._undo()
+            raise BadBatch(self.run_id, f"it cannot be stored ({error})") from error
 
     return wrapper
 
@@ -96,11 +105,15 @@ class RunStore:
     @_told
     def commit(self, request: pb.PublishTelemetryRequest) -> Commit:
         """Store the batch, or raise WrongOffset, BadBatch, StoreUnavailable, StoreFailed and store nothing."""
+        if request.stream not in self._next:
+            raise BadBatch(self.run_id, f"there is no stream {request.stream}")
         check(request, self.run_id, self._next[request.stream])
         first = self._last_seq + 1
         rows = rows_of(request.events, self._last_seq, self._names, self.run_id)
         if request.end > request.start or request.gaps:
+            failpoint("commit.open")
             self._write(request, rows)
+            failpoint("commit.done")
             self._checkpoint_sometimes(request.end - request.start)
         return self._commit_of(request, rows, first)
 
@@ -132,6 +145,7 @@ class RunStore:
             db.executemany("INSERT INTO name_sets VALUES (?, ?)", self._names.take_fresh())
             if self._tally.summary.events >= self._snapshot_seq + SNAPSHOT_EVERY:
                 self._save_snapshot(db)
+            failpoint("commit.full")
         self._last_seq += len(request.events)
         self._next[request.stream] = request.end
         self._tally.summary.rejects += len(request.rejects)
@@ -238,6 +252,12 @@ class RunStore:
 
     @property
     @_told
+    def has_heartbeats(self) -> bool:
+        beat = self._open_db.execute("SELECT 1 FROM lifecycle WHERE event = 'heartbeat' LIMIT 1").fetchone()
+        return beat is not None
+
+    @property
+    @_told
     def is_final(self) -> bool:
         """The file was closed for good, and nobody has written to it since."""
         return bool(self._open_db.execute("PRAGMA journal_mode").fetchone()[0] == "delete")
@@ -332,7 +352,7 @@ def _told_gap(request: pb.PublishTelemetryRequest, row: Row) -> Row:
     """Lines the SDK counted and could not write; nobody knows how many bytes they were."""
     payload = object_of(row[3])
     reason = f"{payload.get('lines', 'some')} lines were not written: {payload.get('reason', 'no reason given')}"
-    return (request.stream, request.start, 0, reason, row[0])
+    return (request.stream, request.start, 0, sayable(reason), row[0])
 
 
 _INSERT_ROLLUP = f"INSERT INTO rollups VALUES ({', '.join('?' * 11)})"

@@ -9,7 +9,7 @@ def write_bytes(path: "str | os.PathLike[str]", data: bytes, mode: int = 0o600) 
     """Replace `path` by `data`; after a crash it holds the old bytes or the new ones, never a part."""
     path = os.fspath(path)
     temp = f"{path}.{os.getpid()}.tmp"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
         try:
             _write_all(fd, data)

@@ -82,6 +82,7 @@ class StateRoot:
         self.logs = self.path / "logs"
         self.daemon_log = self.logs / "trainer_daemon.log"
         self.envs = self.path / "envs"
+        self.answers = self.envs / ".answers"
 
     @classmethod
     def from_environment(cls) -> "StateRoot":

@@ -15,6 +15,7 @@ import signal
 import time
 
 from mosaic.model import durable
+from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
 from mosaic.proxy import init, kernel, owner, procfs
 from mosaic.proxy.ending import Ending, Step
@@ -84,9 +85,12 @@ class Holder:
 
     def _start_worker(self) -> None:
         try:
+            failpoint("hold.owned")
             self._open_spool()
             self._tree = self._start_tree()
+            failpoint("hold.tree")
             self._write_started(self._tree)
+            failpoint("hold.started")
         except (OSError, Refused) as error:
             self._fail(f"The run cannot be started: {error}")
             return
@@ -95,6 +99,7 @@ class Holder:
         if self._ending.cause is None:
             self._tree.wish(init.GO)
             self._ending.limit(now, self._launch.time_limit_s)
+        failpoint("hold.going")
 
     def _open_spool(self) -> None:
         self._files = [SpoolFile(self._run_dir.stdout), SpoolFile(self._run_dir.stderr)]
@@ -143,7 +148,8 @@ class Holder:
 
     def _open_tailer_log(self) -> int:
         try:
-            return os.open(self._run_dir.tailer_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            return os.open(self._run_dir.tailer_log, flags, 0o600)
         except OSError as error:
             say(f"The tailer has no log: {error}.")  # a full disk, perhaps; no reason to end a worker that runs
             return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
@@ -225,11 +231,17 @@ class Holder:
         try:
             self._release_reserves()
             record = self._outcome.record(self._launch, self._tree, self._files, self._ending.cause)
+            failpoint("exit.proven")
             durable.write_json(self._run_dir.exit, record)
+            self._is_written = True
+        except FileNotFoundError:
+            say("The run's folder is gone: nobody will ask how it ended.")
             self._is_written = True
         except OSError as error:
             say(f"exit.json cannot be written ({error.strerror}); trying again.")
             self._look_again_at = now + _WRITE_AGAIN_S
+            return
+        failpoint("exit.written")
 
     def _release_reserves(self) -> None:
         if not self._outcome.is_unkillable:

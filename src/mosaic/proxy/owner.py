@@ -4,6 +4,7 @@ import fcntl
 import os
 
 from mosaic.model import durable
+from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
 from mosaic.proxy.launch import Launch, read_launch
 
@@ -14,7 +15,9 @@ class Leave(Exception):
 
 def take(run_dir: RunDir, attempt: int) -> Launch:
     """The launch that this holder owns from now on until it dies, or Leave."""
+    failpoint("lock.open")
     _lock(str(run_dir.owner_lock))
+    failpoint("lock.taken")
     launch = read_launch(durable.read_json(run_dir.launch))
     if launch.attempt != attempt:
         raise Leave(f"launch.json is for attempt {launch.attempt}, this is attempt {attempt}")
@@ -28,7 +31,7 @@ def take(run_dir: RunDir, attempt: int) -> Launch:
 
 def _lock(path: str) -> None:
     # The descriptor is never closed: it lives as long as this process.
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -14,6 +14,7 @@ import logging
 import os
 from dataclasses import dataclass
 
+from mosaic.model.failpoints import failpoint
 from mosaic.proxy.parse import HEAD_BYTES
 from mosaic.proxy.punch import grow, punch
 
@@ -73,16 +74,18 @@ class Spool:
 
     def __init__(self, path: "str | os.PathLike[str]", breaks: bytes = b"\n", write_fd: int | None = None) -> None:
         # A run whose holder died early may have no spool; that is an empty one.
-        self._fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self._breaks = breaks
         self._write_fd = write_fd
         self._punched = 0
         self._shrunk_to: int | None = None
+        self._seen_to = 0
         self.seek(0)
 
     def seek(self, offset: int) -> None:
         """Go on at `offset`, the start of a line."""
         self.offset = self._read_to = offset
+        self._seen_to = max(self._seen_to, offset)
         self._held = bytearray()  # the unfinished line
         self._head: bytes | None = None  # set while a line over the limit is skipped
 
@@ -95,12 +98,14 @@ class Spool:
 
     @property
     def behind(self) -> int:
-        return max(0, self.size - self.offset)
+        # Not from the offset on: a line without its end (a progress bar) is read, however long it stays unfinished.
+        return max(0, self.size - self._seen_to)
 
     def read(self, final: bool = False) -> Piece | None:
         """The next piece; None when there is none yet. `final`: nobody writes any more, a cut line is a piece too."""
         while data := os.pread(self._fd, CHUNK_BYTES, self._read_to):
             self._read_to += len(data)
+            self._seen_to = max(self._seen_to, self._read_to)
             if piece := self._skip(data) if self._head is not None else self._gather(data):
                 return self._take(piece)
         if self.size < self._read_to:
@@ -113,7 +118,9 @@ class Spool:
         if self._write_fd is None or end - self._punched < PUNCH_BYTES:
             return
         try:
+            failpoint("punch.open")
             punch(self._write_fd, self._punched, end)
+            failpoint("punch.done")
             self._punched = end
         except OSError as error:
             log.warning("The spool keeps its size, acknowledged bytes cannot be freed: %s", error)

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 
+from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.proxy.bell import Bell
 from mosaic.proxy.doorbell import PATIENCE_S, Doorbell
@@ -54,7 +55,9 @@ class Tailer:
                 time.sleep(PAUSE_S)
 
     def _resume(self) -> None:
+        failpoint("register.ask")
         cursor = self._publisher.register()
+        failpoint("register.told")
         self._spools[pb.STDOUT].seek(cursor.stdout_offset)
         self._spools[pb.STDERR].seek(cursor.stderr_offset)
 
@@ -67,6 +70,8 @@ class Tailer:
                 self._publish_the_end()
                 return
             self._bell.wait()
+            if not self._run.path.exists():
+                raise RunGone(f"{self._run.path} was deleted")
 
     def _publish_what_is_there(self) -> None:
         for stream, piece in self._pieces():
@@ -109,7 +114,9 @@ class Tailer:
     def _send(self, request: Request) -> None:
         request.exited = self._run.exit.exists()
         request.behind_bytes = self._behind()
+        failpoint("publish.ask")
         reply = self._publisher.publish(request)
+        failpoint("ack.heard")
         # Whatever a reply says, what it has not acknowledged is not freed.
         self._spools[request.stream].punch(min(reply.durable_offset, reply.next_offset))
 
@@ -138,7 +145,7 @@ def tail(run: RunDir, doorbell: Doorbell, write_fds: "dict[pb.Stream, int | None
 def _lock(run: RunDir) -> None:
     """One tailer at work per run; the next one waits here. The process holds the lock to its end."""
     try:
-        fd = os.open(run.tail_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(run.tail_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except FileNotFoundError as error:
         raise RunGone(str(error)) from None
     fcntl.flock(fd, fcntl.LOCK_EX)

@@ -17,6 +17,7 @@ from mosaic.model.errors import (
     StoreUnavailable,
     UnknownRun,
 )
+from mosaic.model.failpoints import failpoint
 from mosaic.model.run import Move, RunConfig, RunRecord
 from mosaic.model.states import LIVE_STATES, MOVES, RunState
 from mosaic.registry.file import STEPS, open_file
@@ -113,12 +114,9 @@ class Registry:
     def revision(self) -> int:
         return int(self._value("SELECT revision FROM clock"))
 
-    def changed_since(self, revision: int) -> "builtins.list[RunRecord]":
-        return self._records("WHERE revision > ? ORDER BY revision", (revision,))
-
-    def deleted_since(self, revision: int) -> "builtins.list[str]":
-        rows = self._db.execute("SELECT run_id FROM deleted WHERE revision > ? ORDER BY revision", (revision,))
-        return [run_id for (run_id,) in rows]
+    def incomplete(self) -> "builtins.list[RunRecord]":
+        """Runs that are over and whose last lines are not stored yet."""
+        return self._records("WHERE telemetry = 'incomplete' ORDER BY number", ())
 
     # Moving
 
@@ -239,7 +237,9 @@ class Registry:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("UPDATE clock SET revision = revision + 1")
             yield self.revision()
+            failpoint("registry.commit")
             self._db.execute("COMMIT")
+            failpoint("registry.committed")
         except sqlite3.OperationalError as error:
             self._roll_back()
             raise self._explained(error) from error

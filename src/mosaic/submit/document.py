@@ -8,6 +8,7 @@ from mosaic.model.errors import BadConfig
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
+LONGEST_PATH = 200  # of what a complaint names: a name of 2 MB over half a million items would take a terabyte
 
 
 def read_document(config: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -53,9 +54,9 @@ def _check(document: dict[str, Any]) -> None:
         elif isinstance(value, dict):
             for name in value:
                 _check_text(path, name)
-            todo += [(f"{path}.{name}", item, depth + 1) for name, item in value.items()]
+            todo += [(f"{path[:LONGEST_PATH]}.{name[:LONGEST_PATH]}", item, depth + 1) for name, item in value.items()]
         elif isinstance(value, list):
-            todo += [(f"{path}[{number}]", item, depth + 1) for number, item in enumerate(value)]
+            todo += [(f"{path[:LONGEST_PATH]}[{number}]", item, depth + 1) for number, item in enumerate(value)]
 
 
 def _check_text(path: str, text: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mosaic.model import durable
 from mosaic.model.errors import BadConfig, StoreUnavailable, UnknownRun
+from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunConfig
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.submit.config import read_config
@@ -25,6 +26,7 @@ def record(root: StateRoot, config: RunConfig) -> RunDir:
     except OSError as error:
         raise _unavailable(rundir, error) from error
     try:
+        failpoint("submit.folder")
         _write(root, rundir, config)
     except OSError as error:
         with suppress(OSError):

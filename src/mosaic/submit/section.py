@@ -1,7 +1,6 @@
 """One object inside a config, read field by field; every complaint names the field by its whole path."""
 
 import difflib
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -36,7 +35,7 @@ class Section:
     def whole(self, name: str, low: int, high: int) -> int:
         number = int(self._typed(name, int, low))
         if not low <= number <= high:
-            raise self.bad(name, f"it must lie between {low} and {high}, not be {number}.")
+            raise self.bad(name, f"it must lie between {low} and {high}, not be {_told(number)}.")
         return number
 
     def seconds(self, name: str) -> float | None:
@@ -46,8 +45,9 @@ class Section:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.bad(name, f"it must be a number of seconds, not {_told(value)}.")
-        if not (math.isfinite(value) and 0 < value <= MAX_SECONDS):
-            raise self.bad(name, f"it must be more than 0 and at most {MAX_SECONDS:.0f} seconds, not {value}.")
+        # Compared, never converted: JSON's whole numbers may be too long for a float. NaN fails it too.
+        if not 0 < value <= MAX_SECONDS:
+            raise self.bad(name, f"it must be more than 0 and at most {MAX_SECONDS:.0f} seconds, not {_told(value)}.")
         return float(value)
 
     def texts(self, name: str) -> tuple[str, ...]:

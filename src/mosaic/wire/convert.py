@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from mosaic.model.errors import BadConfig
 from mosaic.model.run import Move, RunRecord, RunSummary
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
@@ -12,7 +13,11 @@ def state_to_wire(state: RunState) -> str:
 
 
 def state_from_wire(state: int) -> RunState:
-    return RunState(pb.State.Name(state))
+    """The state, or BadConfig for a number that names none."""
+    name = pb.State.Name(state) if state in pb.State.values() else ""
+    if name not in RunState.__members__:
+        raise BadConfig("states", f"there is no state {state}.")
+    return RunState[name]
 
 
 def run_to_wire(

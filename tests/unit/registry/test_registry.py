@@ -161,18 +161,12 @@ def test_listing_and_counting_states_use_an_index(registry):
     assert all("USING" in str(plan) for plan in plans[1:])
 
 
-def test_a_watcher_gets_what_changed_and_what_is_gone(registry, add):
-    quiet, moved, gone = add(), add(), walk(registry, add(), S.FAULTED)
-    seen = registry.revision()
+def test_runs_with_incomplete_telemetry_are_found(registry, add):
+    _, unfinished = add(), walk(registry, add(), S.FAULTED)
 
-    registry.move(moved, S.HANDSHAKE)
-    registry.delete(gone)
+    registry.note(unfinished, telemetry="incomplete")
 
-    assert [run.run_id for run in registry.changed_since(seen)] == [moved]
-    assert registry.deleted_since(seen) == [gone]
-    assert registry.revision() == seen + 2
-    assert registry.changed_since(registry.revision()) == []
-    assert quiet in [run.run_id for run in registry.changed_since(0)]
+    assert [run.run_id for run in registry.incomplete()] == [unfinished]
 
 
 CHANGES = {

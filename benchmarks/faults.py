@@ -1,0 +1,115 @@
+"""The fault lab's long form: many random schedules, each on a MOSAIC of its own, each judged.
+
+    python benchmarks/faults.py --schedules N --minutes M --seed S [--first K] [--jobs 2] [--keep]
+
+Prints every broken schedule with the seed and the number that make it again (`--seed S --first K --schedules 1`), and a
+table of what was done how often. Exit code 1 when a promise was broken.
+"""
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+# The lab that `make test` runs in short.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "faults"))
+
+from ordeal import Report, may_mount, undergo
+from rig import p50, table
+from schedule import make_schedule
+
+from mosaic.model.failpoints import POINTS
+
+
+def main() -> int:
+    args = _parser().parse_args()
+    reports = []
+    began = time.monotonic()
+    for report in _reports(args):
+        reports.append(report)
+        if report.violations:
+            _tell_broken(report)
+        if len(reports) % 25 == 0:
+            broken = sum(bool(report.violations) for report in reports)
+            print(f"{len(reports)} schedules, {broken} broken, {time.monotonic() - began:.0f} s", flush=True)
+    _tell(reports, args.seed, time.monotonic() - began)
+    return int(any(report.violations for report in reports))
+
+
+def _reports(args: argparse.Namespace) -> Iterator[Report]:
+    """Results as they come; no schedule is begun after the minutes are over."""
+    deadline = time.monotonic() + args.minutes * 60
+    mounts = may_mount()
+    numbers = iter(range(args.first, args.first + args.schedules))
+
+    def tasks() -> Iterator[tuple[int, int, bool, bool]]:
+        for number in numbers:
+            if time.monotonic() > deadline:
+                return
+            yield args.seed, number, mounts, args.keep
+
+    # spawn: a fork of a process with gRPC threads hangs.
+    with multiprocessing.get_context("spawn").Pool(args.jobs, maxtasksperchild=50) as pool:
+        running = []
+        for task in tasks():
+            running.append(pool.apply_async(_one, task))
+            while len([one for one in running if not one.ready()]) >= args.jobs:
+                time.sleep(0.02)
+            done = [one for one in running if one.ready()]
+            running = [one for one in running if one not in done]
+            yield from (one.get() for one in done)
+        yield from (one.get() for one in running)
+
+
+def _one(seed: int, number: int, mounts: bool, keep: bool) -> Report:
+    return undergo(make_schedule(seed, number, mounts), keep)
+
+
+def _tell_broken(report: Report) -> None:
+    print(f"\nBROKEN {report.schedule}")
+    for violation in report.violations:
+        print(f"  {violation}")
+    print(f"  again: --seed {report.schedule.seed} --first {report.schedule.number} --schedules 1", end="")
+    print(f"; its folder: {report.kept}" if report.kept else "; --keep leaves its folder", flush=True)
+
+
+def _tell(reports: list[Report], seed: int, wall_s: float) -> None:
+    done: Counter[str] = sum((report.done for report in reports), Counter())
+    points = Counter(name.partition(":")[0] for name in done.elements() if name.partition(":")[0] in POINTS)
+    faults = [(name, str(done[name])) for name in sorted(done) if name.partition(":")[0] not in POINTS]
+    table("faults", [("fault", "times"), *faults])
+    actions = {
+        name: [(one.partition(":")[2], done[one]) for one in sorted(done) if one.startswith(f"{name}:")]
+        for name in POINTS
+    }
+    words = {name: " ".join(f"{action} {times}" for action, times in actions[name]) for name in POINTS}
+    table("failpoints", [("failpoint", "acted", "as"), *((name, str(points[name]), words[name]) for name in POINTS)])
+    runs = sum(len(report.schedule.runs) for report in reports)
+    readopted = [seconds for report in reports for seconds in report.readopted_s]
+    broken = [report for report in reports if report.violations]
+    took = sum(times for name, times in done.items() if "too late" not in name)
+    print(f"\nseed {seed}: {len(reports)} schedules, {runs} runs, {took} faults in {wall_s:.0f} s")
+    if readopted:
+        times = f"p50 {p50(readopted):.2f} s, longest {max(readopted):.2f} s (promised: 2 s)"
+        print(f"re-adoption: {len(readopted)} times, {times}")
+    print(f"failpoints never met: {', '.join(name for name in POINTS if not points[name]) or 'none'}")
+    print(f"violations: {sum(len(report.violations) for report in broken)} in {len(broken)} schedules")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="faults", description=__doc__.partition("\n")[0])
+    parser.add_argument("--schedules", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first schedule")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", action="store_true", help="leave the folders of broken schedules")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

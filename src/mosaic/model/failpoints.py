@@ -1,0 +1,113 @@
+"""Failpoints: named places where the fault lab has this process killed, stopped, or refused by the disk.
+
+    MOSAIC_FAILPOINTS=name[:action[:times[:skip]]],…   action: kill (SIGKILL to itself), stop, full (ENOSPC), eio
+    MOSAIC_FAILPOINTS_DIR=folder                       one file per name, one byte per visit
+
+Of all visits to a point the first `skip` (0) pass, the next `times` (1) act, the rest pass. With the folder visits are
+counted over all processes and restarts: a daemon that was killed at a point does not die there for ever.
+Without the variable a failpoint costs one look at a bool. A worker never inherits it. Standard library only.
+"""
+
+import errno
+import os
+import signal
+from typing import NamedTuple
+
+POINTS = {  # in the order in which a run meets them: between every two steps that a crash could part
+    "submit.validated": "daemon: the config is good, nothing is written",
+    "submit.folder": "daemon: the run's folder is made, its config is not written",
+    "submit.recorded": "daemon: the files are written, the row is not",
+    "submit.added": "daemon: the row is committed, the client is not answered",
+    "registry.commit": "daemon: any change of the registry, before its COMMIT",
+    "registry.committed": "daemon: any change of the registry, after its COMMIT",
+    "claim.decided": "daemon: a run may start, it is not claimed",
+    "claim.done": "daemon: claimed, nothing is prepared",
+    "spawn.planned": "daemon: the launch is planned, launch.json is not written",
+    "spawn.written": "daemon: launch.json is written, no holder is spawned",
+    "spawn.spawned": "daemon: the holder is spawned and not remembered",
+    "lock.open": "holder: it runs and has no lock",
+    "lock.taken": "holder: it has the lock and has not read launch.json",
+    "hold.owned": "holder: the run is its own, no spool is open",
+    "hold.tree": "holder: the tree's root waits, started.json is not written",
+    "hold.started": "holder: started.json is written, the worker does not run",
+    "hold.going": "holder: the worker runs, no tailer does",
+    "register.ask": "tailer: it has its lock and is not registered",
+    "register.ready": "daemon: READY is committed, the store is not open",
+    "register.told": "tailer: it knows the cursor and has read nothing",
+    "publish.ask": "tailer: a batch is parsed and not sent",
+    "commit.open": "daemon: the rows of a batch are made, no transaction is open",
+    "commit.full": "daemon: the transaction holds the batch, before its COMMIT",
+    "commit.done": "daemon: the batch is committed, nobody is told",
+    "ack.ready": "daemon: subscribers are told, the tailer is not",
+    "ack.heard": "tailer: the batch is acknowledged, nothing is punched",
+    "punch.open": "tailer: acknowledged bytes are about to be freed",
+    "punch.done": "tailer: acknowledged bytes are freed",
+    "cancel.wished": "daemon: the wish is committed, the client is not answered",
+    "exit.proven": "holder: the tree is dead, exit.json is not written",
+    "exit.written": "holder: exit.json is written, the holder still lives",
+    "bury.proven": "daemon: what a dead holder left is dead, exit.json is not written",
+    "finish.freed": "daemon: the GPUs are back, the spool is not drained",
+    "finish.drained": "daemon: all is stored, the file is not closed for good",
+    "finish.closed": "daemon: the file is closed for good, the final state is not written",
+    "finish.moved": "daemon: the final state is written, nobody is told",
+    "delete.forgotten": "daemon: the store is let go, the row is there",
+    "delete.unlisted": "daemon: the row is deleted, the folder is there",
+    "delete.done": "daemon: nothing is left, the client is not answered",
+}
+_ERRORS = {"full": errno.ENOSPC, "eio": errno.EIO}
+ACTIONS = ("kill", "stop", *_ERRORS)
+
+
+class Order(NamedTuple):
+    """What is to happen at one point."""
+
+    action: str
+    times: int = 1
+    skip: int = 0
+
+
+def failpoint(name: str) -> None:
+    """Do here what MOSAIC_FAILPOINTS says; nothing when it says nothing."""
+    if _armed:
+        _visit(name)
+
+
+def read_orders(text: str) -> "dict[str, Order]":
+    """The orders in a MOSAIC_FAILPOINTS; ValueError for a name or an action there is not: it would test nothing."""
+    orders = {}
+    for part in filter(None, text.split(",")):
+        name, action, *numbers = [*part.split(":"), "kill"][: max(2, part.count(":") + 1)]
+        if name not in POINTS or action not in ACTIONS:
+            raise ValueError(f"MOSAIC_FAILPOINTS: there is no failpoint '{part}'.")
+        orders[name] = Order(action, *map(int, numbers))
+    return orders
+
+
+_orders = read_orders(os.environ.get("MOSAIC_FAILPOINTS", ""))
+_folder = os.environ.get("MOSAIC_FAILPOINTS_DIR", "")
+_visits: "dict[str, int]" = {}
+_armed = bool(_orders)
+
+
+def _visit(name: str) -> None:
+    order = _orders.get(name)
+    if order is None or not order.skip < _count(name) <= order.skip + order.times:
+        return
+    if order.action in _ERRORS:
+        number = _ERRORS[order.action]
+        raise OSError(number, f"{os.strerror(number)} (failpoint {name})")
+    os.kill(os.getpid(), signal.SIGKILL if order.action == "kill" else signal.SIGSTOP)
+
+
+def _count(name: str) -> int:
+    """Which visit this is, from 1."""
+    if not _folder:
+        _visits[name] = _visits.get(name, 0) + 1
+        return _visits[name]
+    fd = os.open(os.path.join(_folder, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, b".")
+        # After an append the position is the end of one's own byte, whoever else appends.
+        return os.lseek(fd, 0, os.SEEK_CUR)
+    finally:
+        os.close(fd)

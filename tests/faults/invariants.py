@@ -1,0 +1,216 @@
+"""The judge: reads what an ordeal left on disk and says which promise was broken. It asks no daemon."""
+
+import bisect
+import contextlib
+import itertools
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.model.states import MOVES, RunState
+
+Event = tuple[str, int]
+STREAMS = ("stdout", "stderr")
+TABLES = {"step": "step_index", "episode": "episode_index", "metric": "step", "lifecycle": "event"}
+GARBAGE_THAT_IS_DATA = {"garbage:nan", "garbage:infinity"}
+
+
+@dataclass
+class Witness:
+    """What the ordeal knows of one run: what it was answered and what it did."""
+
+    run_id: str
+    may_end: set[tuple[RunState, str]]
+    seen: list[RunState] = field(default_factory=list)  # in answers, in order
+    cancel_answered: bool = False  # while the run was not over
+    is_deleted: bool = False
+    spool_was_torn: bool = False
+    record: Path = Path()
+
+
+def violations_of(root: StateRoot, witness: Witness) -> Iterator[str]:
+    with contextlib.closing(_read_only(root.registry)) as db:
+        row = db.execute("SELECT area, state, reason FROM runs WHERE id = ?", (witness.run_id,)).fetchone()
+        history = db.execute("SELECT old, new FROM history WHERE run_id = ? ORDER BY rowid", (witness.run_id,))
+        moves = history.fetchall()
+    if witness.is_deleted:
+        yield from ["it was deleted and is still there"] if row else []
+        return
+    if row is None:
+        yield "its submit was answered and the registry does not know it"
+        return
+    area, state, reason = row
+    rundir = root.run(area, witness.run_id)
+    yield from _check_moves(moves, RunState(state), witness)
+    yield from _check_end(RunState(state), reason, witness)
+    yield from _check_launches(witness.record)
+    if rundir.telemetry.exists():
+        yield from _check_telemetry(rundir, witness)
+    elif rundir.stdout.exists() and rundir.stdout.stat().st_size:
+        yield "it printed something and has no telemetry file"
+    if witness.record.exists():  # a worker that never ran made no segment, whatever the ordeal put there
+        yield from [f"{path} is left" for path in Path("/dev/shm").glob(f"mosaic.fastlane.{witness.run_id}*")]
+
+
+def violations_of_all(root: StateRoot) -> Iterator[str]:
+    """What must hold when every run is over."""
+    with contextlib.closing(_read_only(root.registry)) as db:
+        for uuid, run_id in db.execute("SELECT uuid, run_id FROM gpus"):
+            yield f"{uuid} still belongs to {run_id}"
+        for uuid, why in db.execute("SELECT uuid, reason FROM drained"):
+            yield f"{uuid} is drained: {why}"
+        if (verdict := db.execute("PRAGMA integrity_check").fetchone()[0]) != "ok":
+            yield f"registry.db is damaged: {verdict}"
+
+
+# Moves and ends
+
+
+def _check_moves(moves: list[tuple[str, str]], state: RunState, witness: Witness) -> Iterator[str]:
+    path = [RunState(new) for _, new in moves]
+    if not path or path[0] is not RunState.INIT or path[-1] is not state:
+        yield f"its history {path} does not lead from INIT to {state}"
+    for old, new in itertools.pairwise(path):
+        if new not in MOVES.get(old, ()):
+            yield f"it moved from {old} to {new}"
+    if [old for old, _ in moves[1:]] != [new for _, new in moves[:-1]]:
+        yield f"its history has a hole: {moves}"
+    # Every state that somebody was told is in the history, in the order of the telling.
+    rest = iter(path)
+    for told in witness.seen:
+        if told not in rest:
+            yield f"it was said to be {told} (in the order {witness.seen}), and its history is {path}"
+            return
+
+
+def _check_end(state: RunState, reason: str, witness: Witness) -> Iterator[str]:
+    if not state.is_over:
+        yield f"it is still {state}"
+        return
+    may_end = witness.may_end
+    if witness.cancel_answered:
+        may_end = {(end, why) for end, why in may_end if end is RunState.CANCELLED or why == "spawn error"}
+    if not any(state is end and reason.startswith(why) for end, why in may_end):
+        expected = ", ".join(sorted(f"{end} {why}".strip() for end, why in may_end))
+        yield f"it ended as {state} '{reason.partition(chr(10))[0]}'; what was done to it leads to: {expected}"
+
+
+def _check_launches(record: Path) -> Iterator[str]:
+    """A worker's first act is to print run_started, which its record numbers 0."""
+    starts = sum(line.startswith("0 ") for line in _record_lines(record))
+    if starts > 1:
+        yield f"its worker was started {starts} times"
+
+
+# Telemetry
+
+
+def _check_telemetry(rundir: RunDir, witness: Witness) -> Iterator[str]:
+    with contextlib.closing(_read_only(rundir.telemetry)) as db:
+        if (verdict := db.execute("PRAGMA integrity_check").fetchone()[0]) != "ok":
+            yield f"telemetry.sqlite is damaged: {verdict}"
+            return
+        events = _stored_events(db)
+        seqs = [seq for seq, _ in events]
+        if seqs != list(range(1, len(seqs) + 1)):
+            yield f"its seqs are not 1 to {len(seqs)}: {_first_difference(seqs, list(range(1, len(seqs) + 1)))}"
+        yield from _check_offsets(db, rundir)
+        yield from _check_lines(db, rundir, len(events))
+        yield from _check_record([event for _, event in events], witness)
+
+
+def _check_offsets(db: sqlite3.Connection, rundir: RunDir) -> Iterator[str]:
+    cursors = dict(db.execute("SELECT stream, next_offset FROM cursor"))
+    for number, name in enumerate(STREAMS):
+        size = rundir.spool(name).stat().st_size if rundir.spool(name).exists() else 0
+        if cursors[number] != size:
+            yield f"{name} has {size} bytes and the store ends at {cursors[number]}"
+
+
+def _check_lines(db: sqlite3.Connection, rundir: RunDir, events: int) -> Iterator[str]:
+    """Every line is an event, or text, or a reject: there are as many events as lines that are nothing else."""
+    if db.execute("SELECT count(*) FROM gaps WHERE seq = 0").fetchone()[0]:
+        return  # bytes were lost and the store says so
+    data = rundir.stdout.read_bytes() if rundir.stdout.exists() else b""
+    if b"\0" * 4096 in data:
+        return  # acknowledged bytes were punched
+    covered = _covered(db, 0)
+    lines = sum(not _is_in(at, covered) for at in _line_starts(data))
+    if lines != events:
+        yield f"{lines} lines of its spool are neither text nor rejects, and {events} events are stored"
+    errors = rundir.stderr.read_bytes() if rundir.stderr.exists() else b""
+    stored = b"".join(text for (text,) in db.execute("SELECT text FROM logs WHERE stream = 1 ORDER BY offset"))
+    if stored != errors and not _covered_rejects(db, 1):
+        yield f"stderr has {len(errors)} bytes and {len(stored)} are stored, or others"
+
+
+def _covered(db: sqlite3.Connection, stream: int) -> list[tuple[int, int]]:
+    texts = db.execute("SELECT offset, offset + length(text) FROM logs WHERE stream = ?", (stream,)).fetchall()
+    return sorted([*texts, *_covered_rejects(db, stream)])
+
+
+def _covered_rejects(db: sqlite3.Connection, stream: int) -> list[tuple[int, int]]:
+    return db.execute("SELECT offset, offset + length FROM rejects WHERE stream = ?", (stream,)).fetchall()
+
+
+def _is_in(at: int, ranges: list[tuple[int, int]]) -> bool:
+    n = bisect.bisect_right(ranges, at, key=lambda one: one[0])
+    return n > 0 and at < ranges[n - 1][1]
+
+
+def _line_starts(data: bytes) -> Iterator[int]:
+    at = 0
+    while at < len(data):
+        yield at
+        at = (data.find(b"\n", at) + 1) or len(data)
+
+
+def _check_record(stored: list[Event], witness: Witness) -> Iterator[str]:
+    """What the worker knows to have printed is stored, in its order; at most one more line was printed than noted."""
+    printed = [event for line in _record_lines(witness.record) if (event := _event_of(line))]
+    # The SDK's own word that lines were lost is not noted: nobody asked for it.
+    told = [event for event in stored if event != ("lifecycle:telemetry_gap", 0)]
+    unsure = 1 + witness.spool_was_torn
+    if told[: len(printed)] != printed or len(told) > len(printed) + unsure:
+        yield f"it printed {len(printed)} events and {len(told)} are stored: {_first_difference(told, printed)}"
+
+
+def _stored_events(db: sqlite3.Connection) -> list[tuple[int, Event]]:
+    found: list[tuple[int, Event]] = []
+    for kind, column in TABLES.items():
+        table = kind if kind == "lifecycle" else f"{kind}s"
+        for seq, value in db.execute(f"SELECT seq, {column} FROM {table}"):
+            found.append((seq, (f"lifecycle:{value}", 0) if kind == "lifecycle" else (kind, value)))
+    return sorted(found)
+
+
+def _record_lines(record: Path) -> list[str]:
+    try:
+        text = record.read_text()
+    except OSError:
+        return []
+    return [line for line in text.split("\n")[:-1] if not line.startswith("total ")]
+
+
+def _event_of(line: str) -> Event | None:
+    _, kind, step = line.rsplit(" ", 2)
+    if kind in GARBAGE_THAT_IS_DATA:
+        return "metric", 1
+    if kind in TABLES or kind.startswith("lifecycle:"):
+        return kind, int(step)
+    return None
+
+
+def _first_difference(these: list[Any], those: list[Any]) -> str:
+    for n, (this, that) in enumerate(zip(these, those, strict=False)):
+        if this != that:
+            return f"number {n} is {json.dumps(this)} and should be {json.dumps(that)}"
+    return f"the first {min(len(these), len(those))} agree"
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5.0)

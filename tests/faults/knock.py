@@ -1,0 +1,75 @@
+"""Calls as a stranger makes them: any bytes, any token, at any door."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import grpc
+from google.protobuf.message import Message
+from lab import Lab, wait_until
+
+from mosaic.client.run import Run
+from mosaic.model.durable import read_json
+from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
+
+SERVICE = pb.DESCRIPTOR.services_by_name["TrainerService"]
+METHODS = {method.name: method for method in SERVICE.methods}
+HEALTH = ("/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch")
+MET_A_BUG = (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL)
+
+
+class Answer(NamedTuple):
+    code: grpc.StatusCode
+    details: str
+    reply: bytes = b""
+
+
+class Door:
+    """One address of a daemon, and whatever one likes to say there."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._channel = channel
+
+    def knock(self, method: str, request: "Message | bytes" = b"", token: "str | None" = None) -> Answer:
+        """One call with exactly this token; of a stream the first reply."""
+        headers = [] if token is None else [("authorization", f"Bearer {token}")]
+        return self.knock_with(method, request, headers)
+
+    def knock_with(self, method: str, request: "Message | bytes", headers: list[tuple[str, "str | bytes"]]) -> Answer:
+        data = request if isinstance(request, bytes) else request.SerializeToString()
+        path = method if method.startswith("/") else f"/{SERVICE.full_name}/{method}"
+        try:
+            if path == HEALTH[1] or (method in METHODS and METHODS[method].server_streaming):
+                stream = self._channel.unary_stream(path)(data, metadata=headers, timeout=30)
+                reply = next(stream, b"")
+                stream.cancel()
+            else:
+                reply = self._channel.unary_unary(path)(data, metadata=headers, timeout=30)
+        except grpc.RpcError as error:
+            return Answer(error.code(), error.details() or "")
+        return Answer(grpc.StatusCode.OK, "", reply)
+
+
+@contextmanager
+def door_of(lab: Lab, number: int = 0) -> Iterator[Door]:
+    """The daemon's address so and so; 0 is the Unix socket."""
+    wait_until(lambda: len(_addresses(lab)) > number, words=f"door {number}")
+    with grpc.insecure_channel(_addresses(lab)[number]) as channel:
+        yield Door(channel)
+
+
+def owner_token(lab: Lab) -> str:
+    return lab.root.token.read_text().strip()
+
+
+def session_of(lab: Lab, run: Run) -> pb.RegisterWorkerReply:
+    """What a tailer gets for its nonce: the token, and where the store ends."""
+    launch = read_json(lab.rundir(run).launch) or {}
+    request = pb.RegisterWorkerRequest(run_id=run.run_id, attempt=launch["attempt"], nonce=launch["nonce"])
+    with grpc.insecure_channel(_addresses(lab)[0]) as channel:
+        return TrainerServiceStub(channel).RegisterWorker(request, timeout=30)
+
+
+def _addresses(lab: Lab) -> list[str]:
+    return (read_json(lab.root.address) or {}).get("addresses", [])

@@ -1,0 +1,135 @@
+"""Lines that a worker might print, and worse: made from a seed, and the rule that every byte of them is kept once."""
+
+import json
+import random
+
+from mosaic.proxy.parse import Request
+from mosaic.wire import mosaic_pb2 as pb
+
+RUN_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+_KINDS = [
+    *(b'"step"', b'"episode"', b'"metric"', b'"STEP"', b'"Metric"', b'"dance"', b"null", b"5", b'["step"]'),
+    b'"st\\u0065p"',
+]
+_EVENTS = [
+    *(b'"run_started"', b'"run_completed"', b'"heartbeat"', b'"checkpoint_saved"', b'"run_failed"', b'"telemetry_gap"'),
+    *(b'"mine"', b'"\\ud800"', b"null", b"7", b"{}"),
+]
+_NAMES = [
+    *(b"step_index", b"episode_index", b"reward", b"total_reward", b"steps", b"num_steps", b"env_index", b"agent_id"),
+    *(b"terminated", b"truncated", b"name", b"value", b"values", b"step", b"ts_unix_ns", b"timestamp", b"payload"),
+    *(b"observation", b"info", b"action", b"run_id", b"", b"\\u0000", b"\\ud800", "é".encode(), b"episode_seed"),
+]
+_VALUES = [
+    *(b"0", b"1", b"-1", b"3.0", b"2.5", b"-0", b"1e3", b"1e400", b"-1e400", b"NaN", b"Infinity", b"-Infinity", b"01"),
+    *(b"9223372036854775807", b"9223372036854775808", b"-9223372036854775808", b".5", b"1."),
+    *(b"true", b"false", b"null", b'""', b'"a"', b'"0"', b'"\\ud800"', b'"\\ud83d\\ude00"', b'"\\u0000"', b'"\xff"'),
+    *(b'"2026-11-15T12:00:00"', b'"2026-11-15T12:00:00+25:00"', b'"yesterday"', b"1763200000.5", b"253402300800", b'"'),
+    *(b"[]", b"{}", b"[1,[2,[3]]]", b'{"a":NaN}', b'{"a":1,"a":2}', b'{"loss":0.5}', b'{"loss":"x"}', b'{"\\udfff":1}'),
+]
+_HUGE = [
+    *(b"9" * 5_000, b"1" * 400, b"[" * 150 + b"]" * 150, b"[" * 300 + b"]" * 300, b"[" * 300, b'"%b"' % (b"x" * 5_000)),
+    b"[%b0]" % (b"0," * 2_100),
+]
+# What makes a line of a kind possible; odd fields come on top.
+_POSSIBLE = {
+    b'"step"': [(b"step_index", b"3")],
+    b'"episode"': [(b"episode_index", b"1"), (b"total_reward", b"-2.5"), (b"steps", b"7")],
+    b'"metric"': [(b"name", b'"loss"'), (b"value", b"0.5")],
+}
+_TALK = [
+    *(b"", b"\r", b"epoch 3: loss 0.5", b"50 %|#####     |\r100 %", b"Traceback (most recent call last):", b"{"),
+    "größe".encode(),
+]
+
+
+class OddLines:
+    """An endless supply; the same seed gives the same lines."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+
+    def some(self, count: int) -> bytes:
+        """So many lines, each with its newline."""
+        # Sixteen NULs in a row are a hole in the spool, which is another story.
+        return b"".join(self.line() for _ in range(count)).replace(bytes(16), bytes(15) + b"0")
+
+    def line(self) -> bytes:
+        chance = self._chance
+        luck = chance.random()
+        if luck < 0.70:
+            line = self._object()
+        elif luck < 0.85:
+            line = chance.choice(_TALK) + b" %d" % chance.getrandbits(40)
+        else:
+            line = chance.randbytes(chance.randrange(60))
+        if chance.random() < 0.35:
+            line = self._damaged(line)
+        return line.replace(b"\n", b"") + b"\n"
+
+    def _object(self) -> bytes:
+        chance = self._chance
+        kind = self._kind()
+        members = [kind, *(_POSSIBLE.get(kind[1], []) if chance.random() < 0.7 else [])]
+        members += [(name, self._value()) for name in chance.sample(_NAMES, chance.choice((0, 1, 1, 2, 2, 5)))]
+        members.append((b"extra", b"%d" % chance.getrandbits(40)))
+        if chance.random() < 0.3:
+            chance.shuffle(members)
+        return b"{" + b",".join(b'"%b":%b' % member for member in members) + b"}"
+
+    def _kind(self) -> "tuple[bytes, bytes]":
+        if self._chance.random() < 0.25:
+            return b"event", self._chance.choice(_EVENTS)
+        return self._chance.choice((b"event_type", b"type")), self._chance.choice(_KINDS)
+
+    def _value(self) -> bytes:
+        return self._chance.choice(_HUGE if self._chance.random() < 0.01 else _VALUES)
+
+    def _damaged(self, line: bytes) -> bytes:
+        chance = self._chance
+        at, to = sorted(chance.randrange(len(line) + 1) for _ in range(2))
+        return chance.choice(
+            (
+                line[:at],
+                line[:at] + line[to:],
+                line[:to] + line[at:],
+                line[:at] + chance.randbytes(2) + line[at:],
+                b" \t" + line,
+                line + line,
+            )
+        )
+
+
+def problem_with(data: bytes, request: Request) -> str:
+    """What is wrong with the parse of `data`; empty when every byte is in exactly one event, text or reject."""
+    places = [(text.offset, len(text.text)) for text in request.texts]
+    places += [(reject.offset, reject.length) for reject in request.rejects]
+    left, at = [], 0
+    for offset, length in sorted(places):
+        if offset < at or length == 0 or offset + length > len(data):
+            return f"{offset}+{length} overlaps another place, is empty, or lies outside"
+        left.append(data[at:offset])
+        at = offset + length
+    left.append(data[at:])
+    if any(data[text.offset : text.offset + len(text.text)] != text.text for text in request.texts):
+        return "a text is not what was printed"
+    lines = sum(piece.count(b"\n") + (not piece.endswith(b"\n")) for piece in left if piece)
+    if lines != len(request.events):
+        return f"{lines} lines are neither text nor reject, and there are {len(request.events)} events"
+    return next((trouble for event in request.events if (trouble := _trouble(event))), "")
+
+
+def _trouble(event: pb.Event) -> str:
+    kind = event.WhichOneof("kind")
+    if kind is None:
+        return "an event is of no kind"
+    what = getattr(event, kind)
+    for name in ("extra", "payload"):
+        raw = getattr(what, name, b"")
+        # Numbers as texts: JSON allows more digits than Python's int reads.
+        if raw and not isinstance(json.loads(raw, parse_int=str), dict):
+            return f"{kind}.{name} is no JSON object"
+    if kind == "metric" and len(what.names) != len(what.values):
+        return "names and values differ in number"
+    return ""

@@ -1,0 +1,502 @@
+"""One schedule carried out on a whole MOSAIC: submit, hurt, heal, wait until all is over, judge."""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+import grpc
+from invariants import Witness, violations_of, violations_of_all
+from lab import Lab, alive, cmdline, wait_until
+from page_cache import dirty_pages
+from schedule import CANCELLED, DIED, KILLED, SPAWN_ERROR, End, Fault, Schedule, ToyRun
+from watch import Watch, descendants, still_alive
+
+from mosaic.client import TrainerClient
+from mosaic.client.endpoint import Endpoint
+from mosaic.client.run import Run
+from mosaic.model.durable import read_json
+from mosaic.model.errors import MosaicError, NoDaemon, NotAllowed, StoreUnavailable, UnknownRun
+from mosaic.model.failpoints import POINTS, Order, read_orders
+from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.model.states import RunState
+from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
+
+ANSWER_WITHIN_S = 60.0
+ON_DISK_WITHIN_S = 3.0  # the kernel itself writes after 5 s at the earliest
+LEAVE_WITHIN_S = 20.0
+COME_SO_FAR_S = 2.0
+SMALL_DISK = b"size=32m"
+LIBC = ctypes.CDLL(None, use_errno=True)
+# At these points a killed holder has started the worker, or is about to; before them the run is launched again.
+FATAL_TO_THE_RUN = ("hold.started", "hold.going", "exit.proven")
+T = TypeVar("T")
+
+
+@dataclass
+class Report:
+    """What came out of one ordeal."""
+
+    schedule: Schedule
+    violations: list[str] = field(default_factory=list)
+    done: Counter[str] = field(default_factory=Counter)  # faults, and failpoints as `name:action`
+    readopted_s: list[float] = field(default_factory=list)
+    wall_s: float = 0.0
+    kept: str = ""  # the folder of a broken ordeal
+
+
+def undergo(schedule: Schedule, keep: bool = False, python_path: str = "") -> Report:
+    """Carry out the schedule in a folder of its own. `keep`: leave the folder of a broken one for people to read."""
+    report = Report(schedule)
+    began = time.monotonic()
+    home = Path(tempfile.mkdtemp(prefix="mosaic-f-"))
+    try:
+        with _variables(schedule, home, python_path), _disk(schedule, home / "h"):
+            Ordeal(schedule, home, report).run()
+    except Exception as error:  # the edge: a lab that cannot go on has found something
+        report.violations.append(f"the ordeal could not go on: {type(error).__name__}: {error}")
+    report.wall_s = time.monotonic() - began
+    if report.violations and keep:
+        report.kept = str(home)
+    else:
+        shutil.rmtree(home, ignore_errors=True)
+    return report
+
+
+@contextlib.contextmanager
+def _variables(schedule: Schedule, home: Path, python_path: str) -> Iterator[None]:
+    (home / "failpoints").mkdir()
+    (home / "records").mkdir()
+    wanted = {
+        "MOSAIC_FAILPOINTS": schedule.failpoints,
+        "MOSAIC_FAILPOINTS_DIR": str(home / "failpoints"),
+        "MOSAIC_GPUS": str(schedule.gpus),
+    }
+    if python_path:
+        wanted["PYTHONPATH"] = python_path
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _disk(schedule: Schedule, path: Path) -> Iterator[None]:
+    """The place of the state root; a small file system for a schedule that fills it."""
+    path.mkdir()
+    is_mounted = schedule.has_small_disk and not LIBC.mount(b"tmpfs", os.fsencode(path), b"tmpfs", 0, SMALL_DISK)
+    try:
+        yield
+    finally:
+        if is_mounted:
+            if kept := next(path.glob("trainer"), None):
+                shutil.copytree(kept, path.parent / "trainer", ignore=shutil.ignore_patterns("*.sock"))
+            LIBC.umount2(os.fsencode(path), 2)
+
+
+def may_mount() -> bool:
+    """Whether a small file system can be had here."""
+    if os.geteuid():
+        return False
+    with tempfile.TemporaryDirectory() as path:
+        refused = LIBC.mount(b"tmpfs", os.fsencode(path), b"tmpfs", 0, SMALL_DISK)
+        return not refused and not LIBC.umount2(os.fsencode(path), 2)
+
+
+class Ordeal:
+    def __init__(self, schedule: Schedule, home: Path, report: Report) -> None:
+        self.schedule = schedule
+        self.report = report
+        self.home = home
+        self.root = StateRoot(home / "h")
+        self.runs: list[Run] = []
+        self.witnesses: list[Witness] = []
+        self.clients: list[subprocess.Popen[bytes]] = []
+        self.deleted: list[int] = []
+        self.daemons_killed = 0
+        self.lab = self._patiently(lambda: Lab(self.root.path))
+
+    def run(self) -> None:
+        try:
+            with Watch(self.lab, self.schedule.stopped_for_s) as watch:
+                for number, toy in enumerate(self.schedule.runs):
+                    self._submit(number, toy)
+                for fault in self.schedule.faults:
+                    time.sleep(fault.pause_s)
+                    self._do(replace(fault, run=self._victim(fault.run)))
+                self._wait_until_all_is_over()
+                for number in self.deleted:
+                    self._delete(number)
+                self._check_that_nobody_is_left(watch)
+            self.report.violations += watch.violations
+            self._stop_daemon()
+            self._judge()
+        finally:
+            self._close()
+
+    # Asking
+
+    def ask(self, question: Callable[[Lab], T]) -> T:
+        """The answer, from whichever daemon gives one: a client does not give up because one was killed."""
+        deadline = time.monotonic() + ANSWER_WITHIN_S
+        while True:
+            try:
+                return question(self.lab)
+            except (NoDaemon, StoreUnavailable) as error:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"no answer within {ANSWER_WITHIN_S:.0f} s: {error}") from error
+                if isinstance(error, NoDaemon):
+                    self._connect()
+                else:
+                    time.sleep(0.1)
+
+    def _connect(self) -> None:
+        with contextlib.suppress(RuntimeError):  # closed already, when no daemon came the last time
+            self.lab.client.close()
+        self.lab.client = self._patiently(lambda: TrainerClient.connect(self.root))
+
+    def _patiently(self, start: Callable[[], T]) -> T:
+        """A daemon's start may be where the failpoint is, or the disk may be full."""
+        deadline = time.monotonic() + ANSWER_WITHIN_S
+        while True:
+            try:
+                return start()
+            except MosaicError as error:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"no daemon within {ANSWER_WITHIN_S:.0f} s: {error}") from error
+
+    def _submit(self, number: int, toy: ToyRun) -> None:
+        record = self.home / "records" / str(number)
+        worker = {"module": "toy_worker.cli", "config": toy.keys | {"record": str(record)}}
+        resources = {"gpus": {"requested": toy.gpus, "mandatory": True}} if toy.gpus else {}
+        config = {"metadata": {"worker": worker}, "payload": {"limits": toy.habit.limits, "resources": resources}}
+        run = self.ask(lambda lab: lab.client.submit_run(config, f"run {number}"))
+        self.runs.append(run)
+        self.witnesses.append(Witness(run.run_id, {toy.habit.end}, [run.state], record=record))
+        Path(f"/dev/shm/mosaic.fastlane.{run.run_id}").touch()
+        self._check_that_it_is_on_disk(number)
+
+    def _check_that_it_is_on_disk(self, number: int) -> None:
+        """An answer is a promise that a power cut does not take back."""
+        pid, deadline = self._daemon_pid(), time.monotonic() + ON_DISK_WITHIN_S
+        files = (Path(f"{self.root.registry}-wal"), self.root.config_file(self.runs[number].run_id))
+        while in_memory := [path.name for path in files if dirty_pages(path)]:
+            # A later commit is no promise yet, and a daemon that is killed in one leaves its pages.
+            if time.monotonic() > deadline and pid == self._daemon_pid():
+                self.report.violations.append(f"run {number}: its submit was answered; only in memory: {in_memory}")
+                return
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.005)
+
+    def look(self, number: int) -> Run:
+        now = self.ask(lambda lab: lab.client.get_run(self.runs[number].run_id))
+        seen = self.witnesses[number].seen
+        if seen[-1] is not now.state:
+            seen.append(now.state)
+        return now
+
+    def rundir(self, number: int) -> RunDir:
+        return RunDir(self.runs[number].run_dir)
+
+    # Hurting
+
+    def _victim(self, number: int) -> int:
+        """The run that was meant, or the next one that has not ended: there is no use in hurting the dead."""
+        order = [*range(number, len(self.runs)), *range(number)]
+        return next((n for n in order if not self.rundir(n).exit.exists()), number)
+
+    def _do(self, fault: Fault) -> None:
+        verb, _, victim = fault.kind.partition(" ")
+        acts: dict[str, Callable[[], bool]] = {
+            "cancel": lambda: self._cancel(fault.run),
+            "delete": lambda: self._delete_later(fault.run),
+            "kill client": lambda: self._hurt_client(fault.run, signal.SIGKILL),
+            "slow client": lambda: self._hurt_client(fault.run, signal.SIGSTOP),
+            "stale files": self._leave_stale_files,
+            "torn tails": lambda: self._tear(fault.run),
+            "full disk": self._fill_disk,
+            "intruder": lambda: self._intrude(fault.run),
+            "kill daemon": lambda: self._kill_daemon(fault.run),
+        }
+        number = signal.SIGKILL if verb == "kill" else signal.SIGSTOP
+        act = acts.get(fault.kind) or (lambda: self._signal(fault.run, victim, number))
+        self.report.done[fault.kind if act() else f"{fault.kind} (too late)"] += 1
+
+    def _signal(self, number: int, victim: str, what: signal.Signals) -> bool:
+        self._wait_for(number, lambda: bool(self._pid(number, victim)))
+        pid = self._pid(number, victim)
+        if not pid:
+            return False
+        if what is signal.SIGKILL and victim == "holder":
+            self.witnesses[number].may_end.add(DIED)
+        if what is signal.SIGKILL and victim == "worker":
+            self.witnesses[number].may_end.add(KILLED)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, what)
+            return True
+        return False
+
+    def _wait_for(self, number: int, ready: Callable[[], bool]) -> None:
+        """Give a run a moment to come so far; if it does not, the fault happens as it may."""
+        deadline = time.monotonic() + COME_SO_FAR_S
+        while not ready() and not self.rundir(number).exit.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _pid(self, number: int, victim: str) -> int:
+        """Of a living process; 0 when there is none (yet, or any more)."""
+        started = read_json(self.rundir(number).started) or {}
+        match victim:
+            case "daemon":
+                pid = self._daemon_pid()
+            case "holder":
+                pid = int(started.get("holder_pid", 0))
+                is_it = b"hold.py" in cmdline(pid) if pid else False
+                return pid if is_it else 0
+            case "tailer":
+                pid = next(iter(self.lab._tailers(self.runs[number])), 0)
+            case _:
+                pid = next(iter([*descendants(self.rundir(number))][1:]), 0)
+        return pid if pid and alive(pid) else 0
+
+    def _daemon_pid(self) -> int:
+        mark = str(self.root.path).encode()
+        found = [pid for pid in self.lab.processes() if b"mosaic.daemon.server" in cmdline(pid)]
+        return next((pid for pid in found if mark in cmdline(pid)), 0)
+
+    def _kill_daemon(self, number: int) -> bool:
+        """Kill it, start another, and take the time until a living run's next row is committed."""
+        self._wait_for(number, lambda: self._rows(number) > 0)
+        pid = self._daemon_pid()
+        if not pid:
+            return False
+        self._kill_this_daemon(pid)
+        before = self._rows(number)
+        self._connect()
+        self._time_readoption(number, before)
+        return True
+
+    def _kill_this_daemon(self, pid: int) -> None:
+        self.daemons_killed += 1
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not alive(pid), words="the daemon's end")
+
+    def _time_readoption(self, number: int, before: int) -> None:
+        locked_at = self.root.pid.stat().st_mtime
+        is_talking = (read_json(self.rundir(number).started) or {}) and not self.rundir(number).exit.exists()
+        deadline = time.monotonic() + 5
+        while before and is_talking and time.monotonic() < deadline and not self.rundir(number).exit.exists():
+            if self._rows(number) > before:
+                self.report.readopted_s.append(max(0.0, time.time() - locked_at))
+                return
+            time.sleep(0.01)
+
+    def _rows(self, number: int) -> int:
+        with contextlib.suppress(Exception):
+            return int(self.lab.table(self.runs[number], "SELECT sum(next_offset) FROM cursor")[0][0])
+        return 0
+
+    def _cancel(self, number: int) -> bool:
+        answer = self.ask(lambda lab: lab.client.cancel_run(self.runs[number].run_id))
+        self.witnesses[number].may_end.add(CANCELLED)
+        if not answer.state.is_over:
+            self.witnesses[number].cancel_answered = True
+        return not answer.state.is_over
+
+    def _hurt_client(self, number: int, what: signal.Signals) -> bool:
+        command = [sys.executable, "-m", "mosaic.cli.main", "logs", "-f", self.runs[number].run_id]
+        env = os.environ | {"MOSAIC_HOME": str(self.root.path)}
+        client = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.clients.append(client)
+        time.sleep(0.3)  # somewhere in its start or its stream
+        client.send_signal(what)
+        return True
+
+    def _leave_stale_files(self) -> bool:
+        """A daemon that was killed, whose pid now belongs to somebody else, and a socket nobody listens at."""
+        pid = self._daemon_pid()
+        if pid:
+            self._kill_this_daemon(pid)
+        self.root.pid.write_text(f"{os.getpid()}\n")
+        (self.root.trainer / "daemon.pid.99999.tmp").write_bytes(b"")
+        self._connect()
+        return bool(pid)
+
+    def _tear(self, number: int) -> bool:
+        """Daemon and holder die at once, and what they were writing is cut in the middle."""
+        self._wait_for(number, lambda: bool(self._pid(number, "worker")))
+        rundir, daemon = self.rundir(number), self._daemon_pid()
+        tree = descendants(rundir)
+        holder = self._pid(number, "holder")
+        if not (holder and tree and daemon):
+            return False
+        os.kill(holder, signal.SIGKILL)
+        self._kill_this_daemon(daemon)
+        self.witnesses[number].may_end.add(DIED)
+        wait_until(lambda: not still_alive(tree), words="the end of the torn run's tree")
+        if read_json(rundir.exit) is None:
+            rundir.exit.write_bytes(b'{"version": 1, "atte')
+            rundir.stdout.chmod(0o600)  # it was protected from its worker
+            with open(rundir.stdout, "ab") as spool:
+                spool.write(b'{"event_type":"step","step_ind')
+            self.witnesses[number].spool_was_torn = True
+        for wal in (Path(f"{self.root.registry}-wal"), Path(f"{rundir.telemetry}-wal")):
+            if wal.exists():
+                with open(wal, "ab") as file:
+                    file.write(b"\x5a" * 1000)  # a frame that was never finished
+        self._connect()
+        return True
+
+    def _fill_disk(self) -> bool:
+        ballast = self.root.path / "ballast"
+        with contextlib.suppress(OSError), open(ballast, "wb", buffering=0) as file:
+            while file.write(bytes(65536)):
+                pass
+        time.sleep(0.5)
+        with contextlib.suppress(OSError):
+            ballast.unlink()
+        return True
+
+    def _intrude(self, number: int) -> bool:
+        """A stranger with a wrong token asks for an end and brings telemetry of his own."""
+        run_id, target = self.runs[number].run_id, self.lab.client.target
+        with contextlib.suppress(NotAllowed, NoDaemon), TrainerClient.at(Endpoint(target, "wrong")) as stranger:
+            stranger.cancel_run(run_id)
+            self.report.violations.append(f"run {number}: a cancel with a wrong token was taken")
+        request = pb.PublishTelemetryRequest(run_id=run_id, start=0, end=0, drained=True)
+        with contextlib.suppress(grpc.RpcError), grpc.insecure_channel(target) as channel:
+            metadata = [("authorization", "Bearer wrong")]
+            TrainerServiceStub(channel).PublishTelemetry(request, timeout=10, metadata=metadata)  # type: ignore[no-untyped-call]
+            self.report.violations.append(f"run {number}: a publish with a wrong token was taken")
+        return True
+
+    def _delete_later(self, number: int) -> bool:
+        """Only a run that is over can be deleted; so it is done when all are."""
+        if number not in self.deleted:
+            self.deleted.append(number)
+        return True
+
+    # Healing
+
+    def _wait_until_all_is_over(self) -> None:
+        deadline = time.monotonic() + self.schedule.over_within_s
+        waiting = set(range(len(self.runs)))
+        while waiting:
+            waiting = {number for number in waiting if not self.look(number).state.is_over}
+            if waiting and time.monotonic() > deadline:
+                now = [f"{self.runs[n].run_id} {self.look(n).state} {self.look(n).telemetry}" for n in waiting]
+                raise TimeoutError(f"not over after {self.schedule.over_within_s:.0f} s: {now}")
+            time.sleep(0.05)
+
+    def _delete(self, number: int) -> None:
+        """The judge first: afterwards nothing is left to judge."""
+        self._wait_for_the_proxy(number)
+        self._judge_run(number)
+        with contextlib.suppress(UnknownRun):  # asked again after a kill: it was deleted already
+            self.ask(lambda lab: lab.client.delete_run(self.runs[number].run_id))
+        self.witnesses[number].is_deleted = True
+
+    def _wait_for_the_proxy(self, number: int) -> None:
+        mark = self.runs[number].run_id.encode()
+        wait_until(
+            lambda: not [p for p in self.lab.processes() if mark in cmdline(p) and b"mosaic.proxy" in cmdline(p)],
+            LEAVE_WITHIN_S,
+            "holder and tailer of a run that is over to leave",
+        )
+
+    def _check_that_nobody_is_left(self, watch: Watch) -> None:
+        for client in self.clients:
+            client.kill()
+            client.wait()
+        ours = {client.pid for client in self.clients}
+
+        def left() -> list[int]:
+            return [pid for pid in self.lab.processes() if pid not in ours and pid != self._daemon_pid()]
+
+        try:
+            wait_until(lambda: not left(), LEAVE_WITHIN_S)
+        except AssertionError:
+            told = [cmdline(pid).replace(b"\0", b" ").decode(errors="replace") for pid in left()]
+            self.report.violations.append(f"all runs are over and these processes live: {told}")
+        for run_id, tree in watch.trees().items():
+            if alive_ones := still_alive(tree):
+                self.report.violations.append(f"{run_id} is over and its processes {alive_ones} live")
+
+    def _stop_daemon(self) -> None:
+        pid = self._daemon_pid()
+        self.ask(lambda lab: lab.client.shutdown())
+        wait_until(lambda: not pid or not alive(pid), words="the daemon's end")
+
+    # Judging
+
+    def _judge(self) -> None:
+        self._note_failpoints()
+        self._judge_daemons()
+        for number in range(len(self.runs)):
+            self._judge_run(number)
+        self.report.violations += violations_of_all(self.root)
+
+    def _judge_daemons(self) -> None:
+        """A daemon ends when it is killed or told to stop, and not by itself."""
+        starts = self.root.daemon_log.read_text(errors="replace").count(f" serves {self.root.path} at ")
+        killed = [name for name, order in self._acted() if order.action == "kill" and POINTS[name].startswith("daemon")]
+        if starts > 1 + self.daemons_killed + len(killed):
+            self.report.violations.append(
+                f"{starts} daemons served, and {self.daemons_killed + len(killed)} were killed"
+            )
+
+    def _judge_run(self, number: int) -> None:
+        witness = self.witnesses[number]
+        excused = witness.may_end | self._excuses()
+        for violation in violations_of(self.root, replace(witness, may_end=excused)):
+            self.report.violations.append(f"run {number} ({self.schedule.runs[number].habit.name}): {violation}")
+
+    def _excuses(self) -> set[End]:
+        """Ends that the failpoints that acted may have led to."""
+        excuses = set()
+        for name, order in self._acted():
+            if name in FATAL_TO_THE_RUN and order.action == "kill":
+                excuses.add(DIED)
+            if order.action in ("full", "eio") and name in ("spawn.planned", "hold.owned", "hold.tree"):
+                excuses.add(SPAWN_ERROR)
+        if self.schedule.has_small_disk:
+            # A library's own print fails on a full disk, as it would with any log file.
+            excuses |= {SPAWN_ERROR, (RunState.FAULTED, "exit code")}
+        return excuses
+
+    def _acted(self) -> Iterator[tuple[str, Order]]:
+        for name, order in read_orders(self.schedule.failpoints).items():
+            visits = self.home / "failpoints" / name
+            if visits.exists() and visits.stat().st_size > order.skip:
+                yield name, order
+
+    def _note_failpoints(self) -> None:
+        for name, order in self._acted():
+            self.report.done[f"{name}:{order.action}"] += 1
+
+    def _close(self) -> None:
+        for run in self.runs:
+            Path(f"/dev/shm/mosaic.fastlane.{run.run_id}").unlink(missing_ok=True)
+        with contextlib.suppress(RuntimeError):
+            self.lab.client.close()
+        # Twice: a tailer that is being killed may just have been started again.
+        for pid in [*self.lab.processes(), *self.lab.processes()]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

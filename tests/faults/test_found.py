@@ -1,0 +1,119 @@
+"""Bugs that a review and the fault lab found; each was seen red before it was mended."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+from lab import alive, wait_until
+
+from mosaic.catalog.workers import Catalog
+from mosaic.dispatch.launcher import HOLDER
+from mosaic.model.durable import write_json
+from mosaic.model.rundir import RunDir
+from mosaic.model.states import RunState
+from mosaic.registry.registry import Registry
+from mosaic.submit.record import record
+from mosaic.submit.validate import SubmitContext, validate
+
+S = RunState
+HEARTBEAT = json.dumps({"event": "heartbeat", "run_id": "x", "timestamp": 0.0, "payload": {"progress": 1}})
+
+
+def python_script(tmp_path, *lines):
+    path = tmp_path / "script.py"
+    path.write_text("\n".join(lines))
+    return str(path)
+
+
+def test_a_cancel_at_the_moment_of_the_claim_does_not_end_the_daemon(lab):
+    pid = lab.daemon_pid()
+    for _ in range(4):
+        runs = [lab.submit(steps=50) for _ in range(4)]
+        for run in runs:
+            lab.client.cancel_run(run.run_id)
+        for run in runs:
+            assert lab.wait_until_over(run).state in (S.CANCELLED, S.TERMINATED)
+
+    assert lab.daemon_pid() == pid
+
+
+def test_a_holder_that_comes_late_finds_nothing_to_start(lab):
+    lab.stop_daemon()
+    config = {"metadata": {"worker": {"module": "toy_worker.cli", "config": {"steps": 50}}}}
+    context = SubmitContext(lab.root, Catalog(lab.root), run_exists=lambda _: False, tcp_address="", gpu_count=0)
+    run = validate(config, context)
+    rundir: RunDir = record(lab.root, run)
+    registry = Registry.open(lab.root.registry)
+    registry.add(run)
+    attempt = registry.claim(run.run_id, [])
+    registry.wish_cancel(run.run_id)
+    registry.close()
+    launch = {"version": 1, "run_id": run.run_id, "attempt": attempt, "nonce": "n", "argv": ["/bin/sleep", "60"]}
+    rest = {"env": {}, "cwd": "/", "time_limit_s": None, "grace_s": 1, "pipe": False, "hold": "auto"}
+    write_json(rundir.launch, launch | rest | {"tailer_argv": [], "tailer_env": {}})
+
+    lab.restart_daemon()
+    end = lab.wait_until_over(lab.client.get_run(run.run_id))
+    holder = [sys.executable, "-I", "-S", HOLDER, "--run-dir", rundir.path, "--attempt", str(attempt)]
+    subprocess.run(holder, timeout=30)
+
+    assert end.state is S.CANCELLED
+    assert not rundir.started.exists()
+
+
+def test_a_progress_bar_does_not_hide_a_hang(lab, tmp_path):
+    script = python_script(
+        tmp_path,
+        "import sys, time",
+        f"print('{HEARTBEAT}', flush=True)",
+        "sys.stderr.write('\\r 50% |=====     |'); sys.stderr.flush()",
+        "time.sleep(600)",
+    )
+    run = lab.submit_worker({"script": script}, limits={"heartbeat_s": 2.0, "grace_s": 0.5})
+
+    end = lab.wait_until_over(run)
+
+    assert end.state is S.FAULTED
+    assert end.reason.startswith("hang: no heartbeat")
+
+
+def test_a_worker_that_hung_while_no_daemon_was_there_is_found_by_the_next(lab):
+    run = lab.submit(steps=1_000, hang_at=20, heartbeat_s=0.1, limits={"heartbeat_s": 4.0, "grace_s": 0.5})
+    lab.wait_until_run(run, lambda now: now.summary.steps == 20, "20 steps")
+
+    lab.kill_daemon()
+    lab.restart_daemon()
+
+    assert lab.wait_until_over(run).reason.startswith("hang: no heartbeat")
+
+
+def test_a_run_whose_folder_was_deleted_ends_and_leaves_no_process(lab):
+    run = lab.submit(steps=1_000_000, rate=100, limits={"grace_s": 0.5})
+    lab.wait_for(run, S.EXECUTING)
+    root, holder = lab.root_pid(run), lab.holder_pid(run)
+
+    shutil.rmtree(lab.rundir(run).path)
+    end = lab.wait_until_over(run)
+
+    assert end.state is S.FAULTED
+    assert "deleted" in end.reason
+    wait_until(lambda: not alive(root) and not alive(holder), words="its processes to end")
+
+
+def test_a_damaged_telemetry_file_does_not_keep_a_dead_run_alive(lab):
+    run = lab.submit(steps=1_000_000, rate=100)
+    lab.wait_for(run, S.EXECUTING)
+    lab.kill_daemon()
+    for path in lab.rundir(run).path.glob("telemetry.sqlite*"):
+        path.write_bytes(b"not a database, but long enough to look like one" * 100)
+
+    lab.restart_daemon()
+    os.kill(lab.holder_pid(run), signal.SIGKILL)
+    end = lab.wait_until_over(run)
+
+    assert end.state is S.FAULTED
+    assert end.telemetry == "incomplete"
+    assert lab.client.health().healthy

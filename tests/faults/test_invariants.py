@@ -1,0 +1,119 @@
+"""The judge must see what is wrong: a good run is spoiled in one way at a time."""
+
+import contextlib
+import shutil
+import sqlite3
+import tempfile
+from pathlib import Path
+
+import pytest
+from invariants import Witness, violations_of
+from lab import Lab
+
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+
+S = RunState
+
+
+@pytest.fixture(scope="module")
+def good():
+    """A state root with one finished run of the toy worker."""
+    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
+    lab = Lab(home)
+    try:
+        run = lab.submit(steps=60, text_every=7, stderr_lines=5, record=str(home / "record"), record_sync=True)
+        lab.wait_until_over(run)
+        lab.stop_daemon()
+        yield home, run.run_id
+    finally:
+        lab.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def copy(good, tmp_path):
+    home, run_id = good
+    shutil.copytree(home, tmp_path / "h", ignore=shutil.ignore_patterns("*.sock"))
+    return StateRoot(tmp_path / "h"), run_id
+
+
+def judge(copy, **facts):
+    root, run_id = copy
+    facts = {"may_end": {(S.TERMINATED, "")}, "record": root.path / "record"} | facts
+    return list(violations_of(root, Witness(run_id, **facts)))
+
+
+def change(path, sql):
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute(sql)
+        db.commit()
+
+
+def test_a_good_run_has_no_violation(copy):
+    assert judge(copy, seen=[S.INIT, S.HANDSHAKE, S.EXECUTING, S.TERMINATED]) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        ("DELETE FROM steps WHERE step_index = 30", "seqs are not"),
+        ("UPDATE steps SET step_index = 31 WHERE step_index = 30", 'is ["step", 31] and should be ["step", 30]'),
+        ("DELETE FROM lifecycle WHERE event = 'run_completed'", "lines of its spool"),
+        (
+            "INSERT INTO metrics SELECT 9999, ts_ns, step, name_set, value_list, extra FROM metrics LIMIT 1",
+            "seqs are not",
+        ),
+        ("DELETE FROM logs WHERE stream = 0 AND offset > 100", "lines of its spool"),
+        ("UPDATE logs SET text = x'00' WHERE stream = 1", "stderr has"),
+        ("UPDATE cursor SET next_offset = next_offset - 1 WHERE stream = 0", "the store ends at"),
+    ],
+)
+def test_a_spoiled_store_is_seen(copy, spoil, words):
+    root, run_id = copy
+    change(root.run("runs", run_id).telemetry, spoil)
+
+    assert any(words in violation for violation in judge(copy))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        ("UPDATE runs SET state = 'EXECUTING'", "it is still EXECUTING"),
+        ("UPDATE runs SET state = 'FAULTED', reason = 'exit code 1'", "it ended as FAULTED"),
+        ("DELETE FROM history WHERE new = 'READY'", "it moved from HANDSHAKE to"),
+        ("DELETE FROM runs", "the registry does not know it"),
+    ],
+)
+def test_a_spoiled_registry_is_seen(copy, spoil, words):
+    change(copy[0].registry, spoil)
+
+    assert any(words in violation for violation in judge(copy))
+
+
+def test_a_state_that_was_told_and_is_not_in_the_history_is_seen(copy):
+    assert "it was said to be CANCELLED" in judge(copy, seen=[S.INIT, S.CANCELLED])[0]
+
+
+def test_an_answered_cancel_that_did_not_happen_is_seen(copy):
+    assert "it ended as TERMINATED" in judge(copy, cancel_answered=True)[0]
+
+
+def test_a_second_start_is_seen(copy):
+    with open(copy[0].path / "record", "a") as record:
+        record.write("0 lifecycle:run_started 0\n")
+
+    assert "its worker was started 2 times" in judge(copy)
+
+
+def test_a_segment_that_is_left_is_seen(copy):
+    segment = Path(f"/dev/shm/mosaic.fastlane.{copy[1]}.judge")
+    segment.touch()
+    try:
+        assert f"{segment} is left" in judge(copy)
+    finally:
+        segment.unlink()
+
+
+def test_a_deleted_run_that_is_still_there_is_seen(copy):
+    assert judge(copy, is_deleted=True) == ["it was deleted and is still there"]

@@ -1,0 +1,60 @@
+"""Many at once: what only goes wrong when two things happen in the same moment."""
+
+import asyncio
+
+from mosaic.client.asynchronous import AsyncTrainerClient
+from mosaic.model.states import RunState
+
+S = RunState
+
+
+def config(gpus=0, **keys):
+    metadata = {"worker": {"module": "toy_worker.cli", "config": keys}}
+    return {"metadata": metadata, "payload": {"resources": {"gpus": {"requested": gpus, "mandatory": gpus > 0}}}}
+
+
+def test_a_cancel_that_meets_its_claim_does_not_end_the_daemon(lab):
+    daemon = lab.daemon_pid()
+
+    async def submit_and_cancel(client, delay_s):
+        run = await client.submit_run(config(steps=20))
+        await asyncio.sleep(delay_s)  # each a little later, so that one of them meets the claim
+        await client.cancel_run(run.run_id)
+        return run
+
+    async def many():
+        async with await AsyncTrainerClient.connect(lab.root) as client:
+            return await asyncio.gather(*(submit_and_cancel(client, n * 0.0007) for n in range(12)))
+
+    runs = asyncio.run(many()) + asyncio.run(many())
+
+    assert {lab.wait_until_over(run).state for run in runs} <= {S.CANCELLED, S.TERMINATED}
+    assert lab.daemon_pid() == daemon
+
+
+def test_two_hundred_clients_at_once_are_all_answered(lab):
+    run = lab.submit(steps=200, rate=200)
+
+    async def watch():
+        async with await AsyncTrainerClient.connect(lab.root) as client:
+            return [event.seq async for event in client.stream_events(run.run_id)]
+
+    async def many():
+        return await asyncio.gather(*(watch() for _ in range(200)))
+
+    seen = asyncio.run(many())
+
+    assert seen[0] == list(range(1, len(seen[0]) + 1))
+    assert all(one == seen[0] for one in seen)
+
+
+def test_one_key_makes_one_run_however_many_submit_it_at_once(lab):
+    async def many():
+        async with await AsyncTrainerClient.connect(lab.root) as client:
+            return await asyncio.gather(*(client.submit_run(config(steps=10), "the same") for _ in range(20)))
+
+    runs = asyncio.run(many())
+
+    assert len({run.run_id for run in runs}) == 1
+    assert lab.client.list_runs().total == 1
+    assert len(list(lab.root.area("runs").iterdir())) == 1

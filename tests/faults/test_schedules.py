@@ -1,0 +1,45 @@
+"""Random schedules from a seed, in short; benchmarks/faults.py runs as many as one likes."""
+
+import os
+
+import pytest
+from ordeal import may_mount, undergo
+from schedule import make_schedule
+
+SEED = 2026
+SHORT = 12
+LONG = 120
+
+
+@pytest.mark.parametrize("number", range(SHORT))
+def test_no_promise_is_broken_by_a_random_schedule(number):
+    survive(number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(SHORT, LONG))
+def test_no_promise_is_broken_by_many_random_schedules(number):
+    survive(number)
+
+
+def survive(number):
+    schedule = make_schedule(SEED, number, may_mount())
+
+    report = undergo(schedule)
+
+    assert report.violations == [], (
+        f"{schedule}\nagain: benchmarks/faults.py --seed {SEED} --first {number} --schedules 1"
+    )
+
+
+def test_the_same_seed_gives_the_same_schedule_and_another_one_another():
+    assert make_schedule(1, 2) == make_schedule(1, 2)
+    assert len({str(make_schedule(1, number)) for number in range(100)}) == 100
+
+
+def test_an_ordeal_leaves_the_environment_as_it_was():
+    before = dict(os.environ)
+
+    undergo(make_schedule(SEED, 0))
+
+    assert dict(os.environ) == before

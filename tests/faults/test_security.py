@@ -1,0 +1,382 @@
+"""Nobody gets in, and nothing gets out: tokens, modes, paths, links, arguments."""
+
+import contextlib
+import itertools
+import json
+import os
+import stat
+
+import grpc
+import pytest
+from knock import HEALTH, METHODS, door_of, owner_token, session_of
+from lab import Lab
+
+from mosaic.daemon.auth import Tokens
+from mosaic.daemon.guard import RUN_METHODS
+from mosaic.model.errors import BadConfig
+from mosaic.model.states import RunState
+from mosaic.model.ulid import new_ulid
+from mosaic.wire import mosaic_pb2 as pb
+
+S = RunState
+Code = grpc.StatusCode
+TOY = {"module": "toy_worker.cli", "config": {"steps": 1}}
+
+# A call that is not here has no test: whoever adds one to the contract decides who may make it, and says so here.
+OWNERS = {
+    *("SubmitRun", "CancelRun", "DeleteRun", "GetRun", "ListRuns", "WatchRuns"),
+    *("StreamRunSteps", "StreamRunEpisodes", "StreamRunEvents", "StreamRunLogs", "QueryCurve", "GetHealth", "Shutdown"),
+}
+TAILERS = {"RegisterWorker", "Heartbeat", "PublishTelemetry"}
+RUN_CALLS = {
+    **dict.fromkeys(("GetRun", "CancelRun", "DeleteRun"), pb.RunRequest),
+    **dict.fromkeys(("StreamRunSteps", "StreamRunEpisodes", "StreamRunEvents"), pb.StreamRequest),
+    "StreamRunLogs": pb.StreamLogsRequest,
+    "QueryCurve": pb.QueryCurveRequest,
+    "RegisterWorker": pb.RegisterWorkerRequest,
+    "Heartbeat": pb.HeartbeatRequest,
+    "PublishTelemetry": pb.PublishTelemetryRequest,
+}
+OUTSIDE = (
+    *("../x", "../../registry.db", "/etc/passwd", "..", ".", "a/../../b", "x\0y", "ｅｖｉｌ/..", "0" * 5_000, "%", "~"),
+)
+PATH_FIELDS = ("run_id", "worker_id", "variant", "script", "module", "tensorboard_dir", "policy_path")
+# Inside after all; or only read, and there.
+HARMLESS = {
+    *(("tensorboard_dir", path) for path in (".", "ｅｖｉｌ/..", "0" * 5_000, "%")),
+    *(("policy_path", path) for path in ("/etc/passwd", "~")),
+    ("script", "/etc/passwd"),
+}
+PLACES = (
+    *("logs/worker.stdout.log", "logs/worker.stderr.log", "logs/holder.log", "logs/tailer.log"),
+    *("launch.json", "owner.lock", "tail.lock", "started.json", "exit.json", "telemetry.sqlite", "provenance.json"),
+)
+VARIABLES = [
+    *[(name, "x") for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "MOSAIC_RUN_ID", "MOSAIC_HOME", "MOSAIC_X")],
+    *[(name, "x") for name in ("A=B", "A\nB", "A\0B", "", " LD_PRELOAD", "LD_PRELOAD ", "LD_PRELOAD\n", "Ａ", "1A")],
+    *[("A", value) for value in ("a\0b", "x" * (128 << 10), 5, None, ["x"], True)],
+]
+TELL = """
+import json, os, sys
+print(json.dumps([sys.argv[1:], {name: os.environ[name] for name in ("A", "B", "ld_preload")}]))
+"""
+
+
+@contextlib.contextmanager
+def mask(value):
+    old = os.umask(value)
+    try:
+        yield
+    finally:
+        os.umask(old)
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(name, text):
+        path = tmp_path / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def waiting(make_lab):
+    """Runs that are submitted and cannot start before `go` waits for one."""
+    lab = make_lab("--max-runs", "1")
+    first = lab.submit(steps=1_000_000, rate=10)
+    lab.wait_for(first, S.EXECUTING)
+
+    def go(run):
+        lab.client.cancel_run(first.run_id)
+        return lab.wait_until_over(run)
+
+    return lab, lambda: lab.submit(steps=3), go
+
+
+# ---- tokens
+
+
+def test_every_call_of_the_contract_has_somebody_who_may_make_it():
+    assert METHODS.keys() == OWNERS | TAILERS
+    assert RUN_METHODS == TAILERS
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["unix", "tcp"])
+def test_no_door_opens_without_the_right_token(make_lab, number):
+    lab = make_lab("--tcp", "127.0.0.1:0")
+    token = owner_token(lab)
+    keys = (None, "", "wrong", token[:-1], f"{token} ", f" {token}", token.swapcase(), f"{token}, {token}")
+
+    with door_of(lab, number) as door:
+        for method in (*sorted(OWNERS), *HEALTH, "/grpc.health.v1.Health/List", "/mosaic.v1.TrainerService/NoSuchCall"):
+            for key in keys:
+                code = door.knock(method, b"", key).code
+                assert code is Code.UNAUTHENTICATED or (code is Code.UNIMPLEMENTED and "NoSuch" in method), method
+        assert door.knock("GetHealth", b"", token).code is Code.OK
+        assert door.knock(HEALTH[0], b"", token).reply == b"\x08\x01"  # SERVING
+
+
+def test_a_token_counts_only_where_it_belongs(lab):
+    token = owner_token(lab)
+    wrong_places = [
+        [("authorization", token)],
+        [("authorization", f"Basic {token}")],
+        [("authorization-bin", f"Bearer {token}".encode())],
+        [("token", token)],
+        [("authorization", "Bearer wrong"), ("authorization", f"Bearer {token}")],
+    ]
+
+    with door_of(lab) as door:
+        for headers in wrong_places:
+            assert door.knock_with("GetHealth", b"", headers).code is Code.UNAUTHENTICATED, headers
+
+
+def test_a_message_is_not_read_before_the_token(lab):
+    with door_of(lab) as door:
+        assert door.knock("SubmitRun", b"\xff\xff", "wrong").code is Code.UNAUTHENTICATED
+        assert door.knock("SubmitRun", b"\xff\xff", owner_token(lab)).code is Code.INVALID_ARGUMENT
+
+
+def test_a_session_token_opens_no_stream_and_no_health_not_even_of_its_own_run(lab):
+    run = lab.submit(steps=3)
+    lab.wait_until_over(run)
+    token = session_of(lab, run).session_token
+
+    with door_of(lab) as door:
+        for method in OWNERS:
+            request = RUN_CALLS[method](run_id=run.run_id) if method in RUN_CALLS else b""
+            assert door.knock(method, request, token).code is Code.UNAUTHENTICATED, method
+        for method in HEALTH:
+            assert door.knock(method, b"", token).code is Code.UNAUTHENTICATED
+
+
+def test_the_token_and_the_nonce_of_another_attempt_open_nothing(lab):
+    run = lab.submit(steps=3)
+    lab.wait_until_over(run)
+    mine = session_of(lab, run).session_token
+    next_ones = Tokens.load(lab.root).session(run.run_id, 2)
+    nonce = json.loads(lab.rundir(run).launch.read_text())["nonce"]
+
+    with door_of(lab) as door:
+        for method in ("Heartbeat", "PublishTelemetry"):
+            assert door.knock(method, RUN_CALLS[method](run_id=run.run_id), next_ones).code is Code.PERMISSION_DENIED
+        for attempt in (0, 2, 2**32 - 1):
+            request = pb.RegisterWorkerRequest(run_id=run.run_id, attempt=attempt, nonce=nonce)
+            assert door.knock("RegisterWorker", request).code is Code.PERMISSION_DENIED
+        assert door.knock("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), mine).code is Code.OK
+
+
+def test_a_deleted_runs_token_is_void(lab):
+    run = lab.submit(steps=3)
+    lab.wait_until_over(run)
+    token = session_of(lab, run).session_token
+
+    lab.client.delete_run(run.run_id)
+
+    with door_of(lab) as door:
+        assert door.knock("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.NOT_FOUND
+
+
+def test_a_session_token_outlives_the_daemon_and_a_new_owners_token_voids_it(lab):
+    run = lab.submit(steps=1_000_000, rate=10)
+    lab.wait_for(run, S.EXECUTING)
+    token = session_of(lab, run).session_token
+
+    lab.kill_daemon()
+    lab.restart_daemon()
+    with door_of(lab) as door:
+        assert door.knock("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.OK
+    lab.kill_daemon()
+    lab.root.token.unlink()
+    lab.restart_daemon()
+    session_of(lab, run)
+
+    with door_of(lab) as door:
+        assert door.knock("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.PERMISSION_DENIED
+
+
+# ---- modes
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077], ids=["000", "022", "077"])
+def test_everything_mosaic_makes_is_its_owners_alone_and_a_worker_keeps_the_users_umask(home, script, umask):
+    with mask(umask):
+        lab = Lab(home, ("--tcp", "127.0.0.1:0"))
+    try:
+        runs = [
+            lab.submit(steps=20, text_every=5, stderr_lines=2),
+            lab.submit(steps=20, crash_at=3),
+            lab.submit_worker({"script": script("train.sh", "#!/bin/sh\necho hello\n: > mine\n")}),
+            lab.submit_worker({"script": script("none.sh", "#!/no/such/interpreter\n")}),
+            lab.submit_worker({**TOY, "config": {"steps": 1, "extras": {"mode": "policy_eval"}}}),
+            lab.submit(steps=1_000_000, rate=10),
+        ]
+        lab.wait_for(runs[-1], S.EXECUTING)
+        for run in runs[:-1]:
+            lab.wait_until_over(run)
+
+        mine = lab.rundir(runs[2]).path / "mine"
+        theirs = {mine, *home.rglob("analytics.json")}  # a worker's own
+        modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in (home, *home.rglob("*")) if path not in theirs}
+
+        assert {path: oct(mode) for path, mode in modes.items() if mode & 0o077} == {}
+        assert modes[lab.root.socket.parent] == 0o700
+        assert lab.root.socket.is_socket()
+        assert stat.S_IMODE(mine.stat().st_mode) == 0o666 & ~umask
+    finally:
+        lab.close()
+
+
+def test_a_root_that_others_could_enter_is_closed_to_them(home):
+    home.chmod(0o755)
+    lab = Lab(home)
+    lab.close()
+
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+# ---- paths
+
+
+def test_a_run_id_in_a_call_never_becomes_a_path(lab):
+    run = lab.submit(steps=1)
+    lab.wait_until_over(run)
+    before = listing(lab.root.path)
+
+    with door_of(lab) as door:
+        for method, request in RUN_CALLS.items():
+            for run_id in (*OUTSIDE, f"{run.run_id}/../{run.run_id}", f"{run.run_id}\0", f"{run.run_id}/", ""):
+                answer = door.knock(method, request(run_id=run_id), owner_token(lab))
+                assert answer.code is Code.NOT_FOUND, (method, run_id, answer)
+
+    assert listing(lab.root.path) == before
+
+
+def test_no_field_of_a_config_leads_out_of_the_runs_folder(lab):
+    with door_of(lab) as door:
+        for field, evil in itertools.product(PATH_FIELDS, OUTSIDE):
+            request = pb.SubmitRunRequest(config_json=json.dumps(config_with(field, evil)))
+            answer = door.knock("SubmitRun", request, owner_token(lab))
+            if (field, evil) not in HARMLESS:
+                assert answer.code is Code.INVALID_ARGUMENT, (field, evil, answer)
+                assert field in answer.details or "module" in answer.details
+
+    assert lab.client.list_runs().total == len(HARMLESS)
+
+
+def test_a_folder_that_somebody_put_where_the_run_goes_is_left_alone(lab, tmp_path):
+    run_id = new_ulid()
+    (lab.root.area("runs") / run_id).symlink_to(tmp_path)
+
+    with pytest.raises(Exception, match="exists already"):
+        lab.client.submit_run({"metadata": {"run_id": run_id, "worker": TOY}})
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_deleting_a_run_whose_folder_became_a_link_does_not_follow_it(lab, tmp_path):
+    run = lab.submit(steps=3)
+    lab.wait_until_over(run)
+    moved = tmp_path / "moved"
+    lab.rundir(run).path.rename(moved)
+    lab.rundir(run).path.symlink_to(moved)
+
+    lab.client.delete_run(run.run_id)
+
+    assert (moved / "telemetry.sqlite").exists()
+    assert lab.client.list_runs().total == 0
+
+
+def test_deleting_a_run_does_not_follow_a_link_inside_its_folder(lab, tmp_path):
+    (tmp_path / "precious").write_text("precious")
+    run = lab.submit(steps=3)
+    lab.wait_until_over(run)
+    (lab.rundir(run).checkpoints / "link").symlink_to(tmp_path)
+
+    lab.client.delete_run(run.run_id)
+
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert not lab.rundir(run).path.exists()
+
+
+@pytest.mark.parametrize("target", ["precious", "missing"])
+def test_a_link_planted_in_a_run_folder_is_never_written_through(waiting, tmp_path, target):
+    lab, submit, go = waiting
+    (tmp_path / "precious").write_text("precious")
+    runs = {place: submit() for place in PLACES}
+    for place, run in runs.items():
+        (lab.rundir(run).path / place).symlink_to(tmp_path / target)
+
+    ends = {place: go(run) for place, run in runs.items()}
+
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert not (tmp_path / "missing").exists()
+    assert {end.state for end in ends.values()} == {S.FAULTED}
+    assert [place for place, end in ends.items() if f"{place} is a link" not in end.reason] == []
+    assert lab.client.health().healthy
+
+
+def test_a_link_planted_at_a_config_file_is_replaced(waiting, tmp_path):
+    lab, submit, go = waiting
+    run = submit()
+    (tmp_path / "precious").write_text("precious")
+    lab.root.worker_file(run.run_id).symlink_to(tmp_path / "precious")
+
+    end = go(run)
+
+    assert end.state is S.TERMINATED
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert not lab.root.worker_file(run.run_id).is_symlink()
+
+
+# ---- arguments and environment
+
+
+def test_arguments_and_environment_arrive_as_they_were_and_nothing_of_them_is_run(lab, script, tmp_path):
+    path, bait = script("tell.py", TELL), tmp_path / "bait"
+    arguments = [f"$(touch {bait})", f"; touch {bait}", "two\nlines", "", "-c", "--config=/x", "'\"\\", "é\u2028"]
+    environment = {"A": f"x\nMOSAIC_RUN_ID=stolen\nLD_PRELOAD={bait}", "B": "a=b=c", "ld_preload": "harmless"}
+
+    run = lab.submit_worker({"script": path, "arguments": arguments, "environment": environment})
+    end = lab.wait_until_over(run)
+
+    assert (end.state, end.reason) == (S.TERMINATED, "")
+    assert json.loads(lab.text(run)) == [arguments, environment]
+    assert not bait.exists()
+
+
+def test_a_variable_that_would_reach_beyond_the_worker_is_refused(lab):
+    for name, value in VARIABLES:
+        with pytest.raises(BadConfig, match=r"^metadata\.worker\.environment"):
+            lab.client.submit_run({"metadata": {"worker": {**TOY, "environment": {name: value}}}})
+
+    assert lab.client.list_runs().total == 0
+
+
+def test_more_arguments_than_the_kernel_takes_are_a_fault_that_says_so(lab):
+    end = lab.wait_until_over(lab.submit_worker({**TOY, "arguments": ["x" * 100_000] * 30}))
+
+    assert end.state is S.FAULTED
+    assert "Argument list too long" in end.reason
+
+
+def listing(folder):
+    """Everything below, except what a living daemon writes by itself."""
+    return {path for path in folder.rglob("*") if not path.name.endswith(("-wal", "-shm"))}
+
+
+def config_with(field, value):
+    worker = dict(TOY)
+    metadata = {"worker": worker}
+    if field == "run_id":
+        metadata["run_id"] = value
+    elif field in ("tensorboard_dir", "policy_path"):
+        worker["config"] = {"steps": 1, field: value}
+    elif field == "script":
+        metadata["worker"] = {"script": value}
+    else:
+        worker[field] = value
+    return {"metadata": metadata}

@@ -1,0 +1,143 @@
+"""Eyes on an ordeal while it goes on: what lives when a run is said to be dead, and who uses which GPU."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab import Lab, alive
+
+from mosaic.model.durable import read_json
+from mosaic.model.rundir import AREAS, RunDir
+
+LOOK_EVERY_S = 0.04
+HEAL_EVERY = 5  # looks
+
+
+@dataclass
+class Seen:
+    """One run, as an outsider sees it."""
+
+    rundir: RunDir
+    tree: dict[int, str] = field(default_factory=dict)  # pid → when it started, so that no other process is blamed
+    is_over: bool = False
+
+
+class Watch:
+    """A thread that collects violations, and lets stopped processes go on after a while."""
+
+    def __init__(self, lab: Lab, stopped_for_s: float) -> None:
+        self.violations: list[str] = []
+        self._lab = lab
+        self._stopped_for_s = stopped_for_s
+        self._runs: dict[str, Seen] = {}
+        self._stopped: dict[int, float] = {}
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watch", daemon=True)
+
+    def __enter__(self) -> "Watch":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def trees(self) -> dict[str, dict[int, str]]:
+        return {run_id: seen.tree for run_id, seen in self._runs.items()}
+
+    def _watch(self) -> None:
+        try:
+            self._look_on()
+        except Exception as error:  # the edge of the thread: a watch that fell asleep must not pass for a quiet night
+            self.violations.append(f"the watch could not go on: {error!r}")
+
+    def _look_on(self) -> None:
+        looks = 0
+        while not self._done.wait(LOOK_EVERY_S):
+            looks += 1
+            for rundir in self._rundirs():
+                self._look_at(self._runs.setdefault(rundir.run_id, Seen(rundir)))
+            self._check_gpus()
+            if looks % HEAL_EVERY == 0:
+                self._let_go_on()
+
+    def _rundirs(self) -> list[RunDir]:
+        found = []
+        for area in AREAS:
+            with contextlib.suppress(OSError):
+                found += [RunDir(path) for path in self._lab.root.area(area).iterdir()]
+        return found
+
+    def _look_at(self, seen: Seen) -> None:
+        if seen.is_over:
+            return
+        # First the word, then the deed: who is alive after exit.json was seen was alive when it was written.
+        seen.is_over = read_json(seen.rundir.exit) is not None
+        seen.tree |= descendants(seen.rundir)
+        if seen.is_over:
+            left = still_alive(seen.tree)
+            if left:
+                self.violations.append(f"{seen.rundir.run_id}: exit.json is there and its processes {left} live")
+
+    def _check_gpus(self) -> None:
+        owners: dict[str, str] = {}
+        for run_id, seen in self._runs.items():
+            for gpu in [] if seen.is_over or not still_alive(seen.tree) else gpus_of(seen.rundir):
+                other = owners.setdefault(gpu, run_id)
+                # Asked once more: they were looked at one after the other, and the first may have ended since.
+                if other != run_id and still_alive(self._runs[other].tree) and still_alive(seen.tree):
+                    self.violations.append(f"{gpu} is used by {other} and by {run_id}")
+
+    def _let_go_on(self) -> None:
+        now = time.monotonic()
+        stopped = [pid for pid in self._lab.processes() if state_of(pid) == "T"]
+        self._stopped = {pid: self._stopped.get(pid, now) for pid in stopped}
+        for pid, since in self._stopped.items():
+            if now - since >= self._stopped_for_s:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+
+def gpus_of(rundir: RunDir) -> list[str]:
+    """What its worker was told to use."""
+    variables = (read_json(rundir.launch) or {}).get("env", {})
+    return [gpu for gpu in variables.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
+
+
+def descendants(rundir: RunDir) -> dict[int, str]:
+    """The tree of a run, its root first: pid → start time."""
+    started = read_json(rundir.started) or {}
+    root = started.get("root_pid", 0)
+    if not root or start_of(root) != str(started.get("root_start_ticks")):
+        return {}
+    found, waiting = {}, [root]
+    while waiting:
+        pid = waiting.pop()
+        found[pid] = start_of(pid)
+        with contextlib.suppress(OSError):
+            waiting += [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return {pid: start for pid, start in found.items() if start}
+
+
+def still_alive(tree: dict[int, str]) -> list[int]:
+    return [pid for pid, start in list(tree.items()) if start_of(pid) == start and alive(pid)]
+
+
+def start_of(pid: int) -> str:
+    return _field(pid, 19)
+
+
+def state_of(pid: int) -> str:
+    return _field(pid, 0)
+
+
+def _field(pid: int, number: int) -> str:
+    """A field of /proc/PID/stat, counted behind the name; empty when the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[number]
+    except OSError:
+        return ""

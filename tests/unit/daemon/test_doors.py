@@ -1,0 +1,131 @@
+"""Where the daemon listens."""
+
+import asyncio
+import os
+import socket
+import stat
+
+import grpc
+import pytest
+
+from mosaic.daemon.doors import MAX_SOCKET_PATH, OPTIONS, Doors, socket_path
+from mosaic.model.durable import read_json
+from mosaic.model.errors import AddressTaken
+from mosaic.model.rundir import StateRoot
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    root = StateRoot(tmp_path / "r")
+    root.make()
+    # In the root itself, or where its path is too long for a socket: never in the machine's own runtime folder.
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(root.path))
+    return root
+
+
+@pytest.fixture
+def far_root(tmp_path, monkeypatch):
+    """A root whose own socket path the kernel would not take, and a private place for runtime files."""
+    runtime = tmp_path / "run"
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    return StateRoot(tmp_path / ("x" * 120))
+
+
+def make_server():
+    return grpc.aio.server(options=OPTIONS)
+
+
+def test_a_short_root_has_its_socket_inside(tmp_path):
+    root = StateRoot("/tmp/m")
+
+    assert socket_path(root) == root.socket
+
+
+def test_a_long_root_has_its_socket_in_the_users_runtime_folder(far_root, tmp_path):
+    path = socket_path(far_root)
+
+    assert path.parent == tmp_path / "run"
+    assert socket_path(StateRoot(tmp_path / ("y" * 120))) != path
+    assert len(os.fsencode(path)) <= max(MAX_SOCKET_PATH, len(os.fsencode(tmp_path)) + 40)
+
+
+def test_a_runtime_folder_that_is_missing_is_made_private(far_root, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "new"))
+
+    socket_path(far_root)
+
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o710, 0o707])
+def test_a_runtime_folder_that_others_can_enter_is_refused(far_root, tmp_path, mode):
+    (tmp_path / "run").chmod(mode)
+
+    with pytest.raises(AddressTaken, match="not a private folder"):
+        socket_path(far_root)
+
+
+def test_a_runtime_folder_behind_somebody_elses_link_is_refused(far_root, tmp_path, monkeypatch):
+    (tmp_path / "link").symlink_to(tmp_path / "run")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "link"))
+    assert socket_path(far_root).parent == tmp_path / "link"
+    if os.getuid() != 0:
+        pytest.skip("only root can give a link to somebody else")
+
+    os.lchown(tmp_path / "link", 12345, 12345)
+
+    with pytest.raises(AddressTaken, match="not a private folder"):
+        socket_path(far_root)
+
+
+def test_the_real_addresses_are_in_daemon_addr_and_gone_after_the_close(root):
+    root.pid.write_text(f"{os.getpid()}\n")
+
+    async def open_and_close():
+        doors = Doors(root, make_server)
+        await doors.open_unix()
+        tcp = await doors.open_tcp("127.0.0.1:0")
+        again = await doors.open_tcp("127.0.0.1:1")
+        told = read_json(root.address)["addresses"]
+        await doors.close()
+        return doors.unix, tcp, again, told
+
+    unix, tcp, again, told = asyncio.run(open_and_close())
+
+    assert told == [unix, tcp]
+    assert tcp == again
+    assert not tcp.endswith(":0")
+    assert not root.address.exists()
+    assert not socket_path(root).exists()
+
+
+def test_a_root_that_another_daemon_serves_by_now_is_left_alone(root):
+    async def open_and_close():
+        doors = Doors(root, make_server)
+        await doors.open_unix()
+        root.pid.write_text("1\n")
+        await doors.close()
+
+    asyncio.run(open_and_close())
+
+    assert root.address.exists()
+    assert root.pid.exists()
+
+
+def test_a_port_that_somebody_has_is_refused_and_any_other_is_found(root, monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.setattr("mosaic.daemon.doors.DEFAULT_TCP", address)
+
+        async def knock():
+            doors = Doors(root, make_server)
+            with pytest.raises(AddressTaken, match="cannot be bound"):
+                await doors.open_tcp(address)
+            found = await doors.open_any_tcp()
+            await doors.close()
+            return found
+
+        assert asyncio.run(knock()) != address

@@ -1,0 +1,143 @@
+"""The edge of every call: the token, the message, the table of errors."""
+
+import asyncio
+
+import grpc
+import pytest
+
+from mosaic.daemon.auth import Tokens
+from mosaic.daemon.guard import LONGEST_SENTENCE, STATUS, Guard
+from mosaic.model import errors
+from mosaic.wire import mosaic_pb2 as pb
+
+Code = grpc.StatusCode
+
+
+class Aborted(Exception):
+    def __init__(self, code, details):
+        super().__init__(code, details)
+        self.code, self.details = code, details
+
+
+class Context:
+    def __init__(self, token):
+        self._token = token
+
+    def invocation_metadata(self):
+        return (("authorization", f"Bearer {self._token}"),)
+
+    async def abort(self, code, details, trailing=()):
+        raise Aborted(code, details)
+
+
+class Details:
+    def __init__(self, method):
+        self.method = f"/mosaic.v1.TrainerService/{method}"
+
+
+def call(handler, token="owner", method="GetRun", data=b""):
+    """What the guarded handler answers to these bytes; Aborted when it refuses."""
+
+    async def run():
+        async def continuation(details):
+            return grpc.unary_unary_rpc_method_handler(handler, pb.RunRequest.FromString, pb.RunInfo.SerializeToString)
+
+        guarded = await Guard(Tokens("owner")).intercept_service(continuation, Details(method))
+        return await guarded.unary_unary(data, Context(token))
+
+    return asyncio.run(run())
+
+
+def stream(handler, token="owner"):
+    async def run():
+        async def continuation(details):
+            return grpc.unary_stream_rpc_method_handler(handler, pb.RunRequest.FromString, pb.RunInfo.SerializeToString)
+
+        guarded = await Guard(Tokens("owner")).intercept_service(continuation, Details("WatchRuns"))
+        return [reply async for reply in guarded.unary_stream(b"", Context(token))]
+
+    return asyncio.run(run())
+
+
+def raising(error):
+    async def handler(request, context):
+        raise error
+
+    return handler
+
+
+async def echo(request, context):
+    return request.run_id
+
+
+def test_the_owner_is_let_in_with_the_message():
+    assert call(echo, data=pb.RunRequest(run_id="a").SerializeToString()) == "a"
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xff"])
+def test_a_stranger_is_refused_before_the_message_is_read(data):
+    with pytest.raises(Aborted) as refusal:
+        call(echo, token="wrong", data=data)
+
+    assert refusal.value.code is Code.UNAUTHENTICATED
+    assert "daemon.token" in refusal.value.details
+
+
+def test_a_stranger_is_refused_before_the_first_reply_of_a_stream():
+    async def replies(request, context):
+        yield "secret"
+
+    assert stream(replies) == ["secret"]
+    with pytest.raises(Aborted) as refusal:
+        stream(replies, token="wrong")
+    assert refusal.value.code is Code.UNAUTHENTICATED
+
+
+def test_calls_with_a_key_of_their_own_are_let_through():
+    assert call(echo, token="", method="Heartbeat") == ""
+
+
+def test_bytes_that_are_no_message_are_the_callers_mistake():
+    with pytest.raises(Aborted) as refusal:
+        call(echo, data=b"\xff\xff")
+
+    assert refusal.value.code is Code.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("kind", [errors.UnknownWorker, *STATUS], ids=lambda kind: kind.__name__)
+def test_every_error_has_a_code_and_keeps_its_sentence(kind):
+    error = kind.__new__(kind)
+    Exception.__init__(error, "what to do")
+
+    with pytest.raises(Aborted) as refusal:
+        call(raising(error))
+
+    assert refusal.value.code is next(STATUS[base] for base in kind.__mro__ if base in STATUS)
+    assert refusal.value.details == "what to do"
+
+
+def test_every_error_of_ours_is_foreseen_in_the_table():
+    never_in_a_call = {errors.AlreadyRunning, errors.NoDaemon}
+    ours = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.MosaicError)]
+
+    missing = {kind for kind in ours if not any(base in STATUS for base in kind.__mro__)}
+
+    assert missing - never_in_a_call == {errors.MosaicError}
+
+
+def test_a_bug_is_internal_and_says_so():
+    with pytest.raises(Aborted) as refusal:
+        call(raising(ZeroDivisionError("x / 0")))
+
+    assert refusal.value.code is Code.INTERNAL
+    assert "met a bug (ZeroDivisionError: x / 0)" in refusal.value.details
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "𝕏", "\ud800"])
+def test_a_sentence_is_short_enough_for_a_header(letter):
+    with pytest.raises(Aborted) as refusal:
+        call(raising(errors.UnknownRun(letter * 1_000_000)))
+
+    assert refusal.value.code is Code.NOT_FOUND
+    assert len(refusal.value.details.encode()) <= LONGEST_SENTENCE + 10
+    assert refusal.value.details.startswith("There is no run '")
