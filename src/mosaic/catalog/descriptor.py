@@ -15,8 +15,10 @@ _MARK = "mosaic-descriptor:"
 # Runs in the worker's Python, which may be 3.9. Libraries print while they are imported, hence the mark.
 _QUESTION = f"""
 import dataclasses, importlib, json, sys
-module, _, name = sys.argv[1].partition(":")
-answer = getattr(importlib.import_module(module), name)()
+name, _, function = sys.argv[1].partition(":")
+module = importlib.import_module(name)
+answer = getattr(module, function)()
+schema = getattr(module, "get_worker_schema", dict)()
 pair = answer if isinstance(answer, tuple) else ({{}}, answer)
 def plain(value):
     if dataclasses.is_dataclass(value):
@@ -24,16 +26,20 @@ def plain(value):
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=str)
     return dict(vars(value)) if hasattr(value, "__dict__") else str(value)
-print("\\n" + {_MARK!r} + json.dumps(pair, default=plain), flush=True)
+print("\\n" + {_MARK!r} + json.dumps([*pair, schema], default=plain), flush=True)
 """
 
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A worker's metadata and capabilities, or the reason why there are none."""
+    """A worker's metadata, capabilities and parameter schema (empty: it publishes none), or why there are none.
+
+    The schema is what `get_worker_schema()`, beside the entry point's function, returns: see catalog/schema.py.
+    """
 
     metadata: dict[str, Any] = field(default_factory=dict)
     capabilities: dict[str, Any] = field(default_factory=dict)
+    schema: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -86,8 +92,8 @@ def _kill_group(pid: int) -> None:
 
 def _parse(text: str) -> Descriptor:
     try:
-        metadata, capabilities = json.loads(text)
-        return Descriptor(dict(metadata), dict(capabilities))
+        metadata, capabilities, schema = json.loads(text)
+        return Descriptor(dict(metadata), dict(capabilities), dict(schema))
     except (ValueError, TypeError) as error:
         return Descriptor(problem=f"the descriptor cannot be read ({error})")
 

@@ -69,6 +69,24 @@ def environments_in(folder: Path) -> list[Environment]:
     return [Environment(python.parent.parent.name, python) for python in pythons if os.access(python, os.X_OK)]
 
 
+def broken_in(folder: Path) -> list[tuple[Path, str]]:
+    """Folders in `envs/` that cannot be used, with the reason."""
+    entries = sorted(folder.iterdir()) if folder.is_dir() else []
+    found = ((entry, _problem(entry)) for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+    return [(entry, problem) for entry, problem in found if problem]
+
+
+def _problem(folder: Path) -> str:
+    python = folder / "bin" / "python"
+    if not os.path.lexists(python):
+        return "it has no bin/python: it was half deleted, or never finished"
+    if not os.access(python, os.X_OK):
+        return f"its interpreter {os.path.realpath(python)} is gone"
+    if not list(folder.glob("lib*/python3*/site-packages")):
+        return "its packages are gone"
+    return ""
+
+
 def _locate_own(package: str) -> Path | None:
     # Packages may have been installed since this process started.
     importlib.invalidate_caches()

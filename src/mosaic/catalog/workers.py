@@ -1,16 +1,18 @@
 """The catalog: which workers exist, and in which environment."""
 
 import difflib
-from dataclasses import dataclass
-from importlib.metadata import distributions
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint, distributions
 from pathlib import Path
 
-from mosaic.catalog.environment import Environment, environments_in, own_environment
+from mosaic_sdk import __version__
+
+from mosaic.catalog.environment import Environment, broken_in, environments_in, own_environment
 from mosaic.model.errors import UnknownWorker
 from mosaic.model.run import WorkerSpec
 from mosaic.model.rundir import StateRoot
 
-GROUP = "mosaic.workers"
+GROUP = "mosaic.workers"  # of entry points
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,20 @@ class Worker:
     version: str
     environment: Environment
     entry_point: str = ""  # "package:function", which gives its descriptor
+    problem: str = ""  # why it cannot be run, as far as files tell
+
+    @property
+    def spelled(self) -> str:
+        """As `mosaic run` takes it."""
+        return spelled(self.name, self.environment.variant)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A folder in `envs/` that cannot be used, and why."""
+
+    name: str
+    problem: str
 
 
 class Catalog:
@@ -40,12 +56,18 @@ class Catalog:
         found = [worker for environment in self.environments() for worker in self._workers_of(environment)]
         return sorted(found, key=lambda worker: (worker.name, worker.environment.name))
 
+    def broken(self) -> list[Broken]:
+        """What lies in `envs/` and is no environment with a worker."""
+        found = [Broken(folder.name, problem) for folder, problem in broken_in(self._root.envs)]
+        empty = [env.name for env in environments_in(self._root.envs) if not self._workers_of(env)]
+        return [*found, *(Broken(name, f"no package in it names a worker ({GROUP})") for name in empty)]
+
     def find(self, name: str, variant: str = "") -> Worker:
         """The worker `mosaic run NAME[@VARIANT]` means."""
         found = [worker for worker in self.workers() if worker.name == name and worker.environment.variant == variant]
         if not found:
-            raise self._unknown("worker", _spelled(name, variant), name)
-        return min(found, key=lambda worker: worker.environment.worker != name)
+            raise self._unknown("worker", spelled(name, variant), name)
+        return _sound("worker", min(found, key=lambda worker: worker.environment.worker != name))
 
     def for_module(self, module: str, variant: str = "") -> Worker:
         """The worker behind `metadata.worker.module`: whoever has its top-level package, registered or not."""
@@ -53,9 +75,10 @@ class Catalog:
         candidates = [self._as_worker(environment, module) for environment in self.environments()]
         found = [worker for worker in candidates if worker and worker.environment.variant == variant]
         if not found:
-            raise self._unknown("metadata.worker.module", _spelled(package, variant), package)
+            raise self._unknown("metadata.worker.module", spelled(package, variant), package)
         # Its own environment before the platform's, and that before one that merely has the package too.
-        return min(found, key=lambda worker: (worker.environment.worker != worker.name, not worker.environment.is_own))
+        best = min(found, key=lambda worker: (worker.environment.worker != worker.name, not worker.environment.is_own))
+        return _sound("metadata.worker.module", best)
 
     def environment(self, name: str) -> Environment:
         """The environment called `name` in `envs/`; the platform's own when the name is empty."""
@@ -76,7 +99,7 @@ class Catalog:
         stamp = environment.stamp()
         seen = self._seen.get(environment)
         if seen is None or seen[0] != stamp:
-            seen = self._seen[environment] = (stamp, _registered(environment))
+            seen = self._seen[environment] = (stamp, registered(environment))
         return seen[1]
 
     def _as_worker(self, environment: Environment, module: str) -> Worker | None:
@@ -85,15 +108,20 @@ class Catalog:
             return None
         for worker in self._workers_of(environment):
             if worker.package == package:
-                return Worker(worker.name, package, module, worker.version, environment, worker.entry_point)
+                return replace(worker, module=module)
         return Worker(package, package, module, "", environment)
 
     def _unknown(self, field: str, wanted: str, name: str) -> UnknownWorker:
         workers = self.workers()
-        known = sorted({_spelled(worker.name, worker.environment.variant) for worker in workers})
+        known = sorted({worker.spelled for worker in workers})
         near = difflib.get_close_matches(name, [*known, *(worker.package for worker in workers)], n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""
         install = name.removesuffix("_worker") + wanted[len(name) :]
+        for broken in self.broken():
+            if broken.name == install:
+                return UnknownWorker(
+                    field, f"the environment {install} cannot be used: {broken.problem}. {_again(install)}"
+                )
         return UnknownWorker(
             field,
             f"no environment has '{wanted}'.{hint} Installed: {', '.join(known) or 'none'}. "
@@ -101,18 +129,50 @@ class Catalog:
         )
 
 
-def _registered(environment: Environment) -> list[Worker]:
+def registered(environment: Environment) -> list[Worker]:
     """Those that an entry point names."""
+    path = [str(folder) for folder in environment.folders]
     found: dict[str, Worker] = {}
-    for distribution in distributions(path=[str(folder) for folder in environment.folders]):
-        for point in distribution.entry_points:
-            if point.group == GROUP and point.name not in found:
-                package = point.module.partition(".")[0]
-                found[point.name] = Worker(
-                    point.name, package, f"{package}.cli", distribution.version, environment, point.value
-                )
-    return list(found.values())
+    owners: dict[str, str] = {}
+    for distribution in distributions(path=path):
+        # The name is asked of those that matter: it costs reading a whole description.
+        points = [point for point in distribution.entry_points if point.group == GROUP]
+        package = distribution.metadata["Name"] if points else ""
+        for point in points:
+            owner = owners.setdefault(point.name, package)
+            worker = found.setdefault(point.name, _worker(point, distribution.version, environment))
+            # The same package again is the same thing seen from a second folder on the path.
+            if owner != package:
+                problem = f"two packages, {owner} and {package}, both claim this name"
+                found[point.name] = replace(worker, problem=problem)
+    problem = _sdk_problem(next((sdk.version for sdk in distributions(name="mosaic-sdk", path=path)), ""))
+    return [replace(worker, problem=worker.problem or problem) for worker in found.values()]
 
 
-def _spelled(name: str, variant: str) -> str:
+def spelled(name: str, variant: str) -> str:
     return f"{name}@{variant}" if variant else name
+
+
+def _worker(point: EntryPoint, version: str, environment: Environment) -> Worker:
+    package = point.module.partition(".")[0]
+    return Worker(point.name, package, f"{package}.cli", version, environment, point.value)
+
+
+def _sdk_problem(sdk: str) -> str:
+    """Empty when the environment's SDK speaks as ours does; one whose version nobody wrote down is believed."""
+    if not sdk or sdk.split(".")[:2] == __version__.split(".")[:2]:
+        return ""
+    return f"its mosaic-sdk is {sdk} and this MOSAIC speaks {__version__}"
+
+
+def _sound(field: str, worker: Worker) -> Worker:
+    if not worker.problem:
+        return worker
+    raise UnknownWorker(field, f"'{worker.spelled}' cannot be run: {worker.problem}. {_again(worker.spelled)}")
+
+
+def _again(name: str) -> str:
+    worker, _, variant = name.partition("@")
+    return (
+        f"Install it again with: mosaic worker install {worker}{f' --variant {variant}' if variant else ''} --upgrade"
+    )

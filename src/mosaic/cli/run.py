@@ -2,15 +2,17 @@
 
 import argparse
 import json
+import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mosaic.cli.connection import connected, host_of
+from mosaic.cli.connection import connected, host_of, refuse_host
 from mosaic.cli.durations import parse_duration
 from mosaic.cli.follow import follow, wait_quietly
 from mosaic.cli.settings import parse_settings
-from mosaic.cli.verb import add_json, add_verb, count
+from mosaic.cli.verb import BadUsage, add_json, add_verb, count
 from mosaic.model.errors import MosaicError
 
 if TYPE_CHECKING:
@@ -21,13 +23,22 @@ RUN_EXAMPLES = """
 mosaic run toy steps=500 rate=50
 mosaic run cleanrl algo=ppo env=CartPole-v1 seed=1 extras.learning_rate=3e-4
 mosaic run cleanrl@jax algo=ppo env=Pong --gpus 1 --gpus-mandatory --time-limit 12h --detach
+mosaic run toy --help                                  the worker's own settings
+mosaic run --script train.py --env-of cleanrl -- --seed 1      somebody's script, in that worker's environment
 """
 
 
 def add_verbs(verbs: "Verbs") -> None:
     parser = add_verb(verbs, "run", run_worker, "start a worker and follow it", RUN_EXAMPLES)
-    parser.add_argument("worker", metavar="WORKER[@VARIANT]", help="a name that `mosaic worker list` shows")
+    for group in (parser, *parser._action_groups):
+        group.conflict_handler = "resolve"  # our --help takes the place of argparse's
+    parser.add_argument("-h", "--help", action=WorkerHelp, help="show this; after WORKER also its settings")
+    parser.add_argument("worker", metavar="WORKER[@VARIANT]", nargs="?", help="a name that `mosaic worker list` shows")
     parser.add_argument("settings", metavar="key=value", nargs="*", help="the worker's settings; dots nest")
+    parser.add_argument(
+        "--script", default="", metavar="FILE", help="run this file, not a worker; words after -- are its"
+    )
+    parser.add_argument("--env-of", default="", metavar="WORKER[@VARIANT]", help="the environment of a --script")
     parser.add_argument("--name", default="", help="what listings call it")
     parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="may be given several times")
     parser.add_argument("--gpus", type=count, default=0, metavar="N", help="ask for N GPUs")
@@ -48,7 +59,7 @@ def _add_submit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_worker(args: argparse.Namespace) -> int:
-    config = build_config(args, module_of(args))
+    config = build_config(args, script_part(args) if args.script else worker_part(args))
     with connected(args) as client:
         run = client.submit_run(config, args.idempotency_key)
         if args.detach:
@@ -64,22 +75,38 @@ def submit_config(args: argparse.Namespace) -> int:
     return 0
 
 
-def module_of(args: argparse.Namespace) -> str:
-    """The module behind WORKER. Another machine's catalog is not ours to read: there the guide's naming counts."""
+def worker_part(args: argparse.Namespace) -> dict[str, Any]:
+    """`metadata.worker` of `mosaic run WORKER key=value …`."""
+    if not args.worker:
+        raise BadUsage("name a worker (see: mosaic worker list) or a --script")
+    if args.env_of:
+        raise BadUsage("--env-of is for a --script; a worker has its own environment")
     name, _, variant = args.worker.partition("@")
+    settings = parse_settings(args.settings)
     if host_of(args):
-        return f"{name.removesuffix('_worker')}_worker.cli"
-    from mosaic.catalog.workers import Catalog
-    from mosaic.model.rundir import StateRoot
+        # Another machine's catalog is not ours to read: there the guide's naming counts.
+        module = f"{name.removesuffix('_worker')}_worker.cli"
+    else:
+        from mosaic.cli.parameters import place_settings
 
-    return Catalog(StateRoot.from_environment()).find(name, variant).module
+        module, variant, settings = place_settings(name, variant, settings)
+    worker: dict[str, Any] = {"module": module, "config": settings}
+    return {**worker, "variant": variant} if variant else worker
 
 
-def build_config(args: argparse.Namespace, module: str) -> dict[str, Any]:
+def script_part(args: argparse.Namespace) -> dict[str, Any]:
+    """`metadata.worker` of `mosaic run --script FILE`: it was not written for us, so all its words are its own."""
+    from mosaic.cli.parameters import environment_of
+
+    refuse_host(args, "run --script")
+    words = [args.worker, *args.settings] if args.worker else list(args.settings)
+    worker: dict[str, Any] = {"script": os.path.abspath(args.script), "arguments": words}
+    environment = environment_of(args.env_of)
+    return {**worker, "variant": environment} if environment else worker
+
+
+def build_config(args: argparse.Namespace, worker: dict[str, Any]) -> dict[str, Any]:
     """The trainer config of one `mosaic run` line."""
-    worker: dict[str, Any] = {"module": module, "config": parse_settings(args.settings)}
-    if variant := args.worker.partition("@")[2]:
-        worker["variant"] = variant
     metadata: dict[str, Any] = {"worker": worker}
     if args.name:
         metadata["run_name"] = args.name
@@ -91,6 +118,23 @@ def build_config(args: argparse.Namespace, module: str) -> dict[str, Any]:
     if args.time_limit is not None:
         payload["limits"] = {"time_s": args.time_limit}
     return {"metadata": metadata, "payload": payload}
+
+
+class WorkerHelp(argparse.Action):
+    """--help, and after a WORKER the settings its schema tells."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest=argparse.SUPPRESS, default=argparse.SUPPRESS, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: object) -> None:
+        name = getattr(namespace, "worker", None)
+        if name:
+            from mosaic.cli.parameters import describe_settings
+
+            print(describe_settings(name))
+        else:
+            parser.print_help()
+        parser.exit()
 
 
 def _print_submitted(run: "Run", as_json: bool) -> None:

@@ -1,84 +1,148 @@
-"""`mosaic worker list|describe`."""
+"""`mosaic worker list|describe`; the other actions on workers have files of their own."""
 
 import argparse
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from mosaic.cli import install, lab
 from mosaic.cli.connection import refuse_host
+from mosaic.cli.paint import paint, size
 from mosaic.cli.table import render_table
 from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import StateRoot
 
 if TYPE_CHECKING:
-    from mosaic.catalog.workers import Worker
+    from mosaic.catalog.workers import Catalog, Worker
     from mosaic.cli.verb import Verbs
+
+EXAMPLES = """
+mosaic worker list
+mosaic worker install ./my_worker
+mosaic worker describe toy
+mosaic worker new acme
+mosaic worker test toy
+"""
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(
-        verbs, "worker", list_workers, "look at the workers", "mosaic worker list\nmosaic worker describe toy"
-    )
-    actions = parser.add_subparsers(metavar="list|describe", required=True)
-    add_json(add_verb(actions, "list", list_workers, "list what can be run", "mosaic worker list --json"))
+    parser = add_verb(verbs, "worker", list_workers, "list, install, test and write workers", EXAMPLES)
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    add_json(add_verb(actions, "list", list_workers, "list what can be run, and what is broken", "mosaic worker list"))
     parser = add_verb(actions, "describe", describe_worker, "ask a worker what it can do", "mosaic worker describe toy")
     parser.add_argument("name", metavar="NAME[@VARIANT]")
     add_json(parser)
+    install.add_verbs(actions)
+    lab.add_verbs(actions)
 
 
 def list_workers(args: argparse.Namespace) -> int:
     from mosaic.catalog.workers import Catalog
 
     refuse_host(args, "worker list")
-    workers = Catalog(StateRoot.from_environment()).workers()
+    root = StateRoot.from_environment()
+    listed = listing(root, Catalog(root))
     if args.json:
-        print(json.dumps([to_dict(worker) for worker in workers], indent=1))
+        print(json.dumps(listed, indent=1))
         return 0
-    rows = [(spelled(w), w.module, w.version, w.environment.name) for w in workers]
-    print(render_table(("WORKER", "MODULE", "VERSION", "ENVIRONMENT"), rows) if rows else "No worker is installed.")
+    headings = ("WORKER", "VERSION", "PYTHON", "SIZE", "ENVIRONMENT", "MODULE")
+    print(render_table(headings, [_row(worker) for worker in listed]) if listed else "No worker is installed.")
+    for worker in listed:
+        if worker["problem"]:
+            print(paint(f"{worker['name']} is broken: {worker['problem']}", "red"))
     return 0
 
 
+def listing(root: StateRoot, catalog: "Catalog") -> list[dict[str, Any]]:
+    """Every worker with what is wrong with it, then what in `envs/` is no worker at all."""
+    from mosaic.catalog.answers import Answers
+
+    workers = catalog.workers()
+    sound = [worker for worker in workers if not worker.problem]
+    problems = dict(zip(sound, (told.problem for told in Answers(root.answers).of_all(sound)), strict=True))
+    listed = [{**to_dict(worker), "problem": worker.problem or problems[worker]} for worker in workers]
+    lost = [{**_nobody(broken.name), "problem": broken.problem} for broken in catalog.broken()]
+    return [*listed, *lost]
+
+
 def describe_worker(args: argparse.Namespace) -> int:
-    from mosaic.catalog.descriptor import describe
+    from mosaic.catalog.answers import Answers
     from mosaic.catalog.workers import Catalog
 
     refuse_host(args, "worker describe")
+    root = StateRoot.from_environment()
     name, _, variant = args.name.partition("@")
-    worker = Catalog(StateRoot.from_environment()).find(name, variant)
-    told = describe(worker)
+    worker = Catalog(root).find(name, variant)
+    told = Answers(root.answers).of(worker)
+    if told.problem:
+        # A problem may have been the machine's, and over by now.
+        told = Answers(root.answers).ask(worker)
     if told.problem:
         raise MosaicError(f"Worker '{args.name}' does not describe itself: {told.problem}")
-    whole = {**to_dict(worker), "metadata": told.metadata, "capabilities": told.capabilities}
+    whole = {**to_dict(worker), "metadata": told.metadata, "capabilities": told.capabilities, "schema": told.schema}
     print(json.dumps(whole, indent=1) if args.json else _sections(whole))
     return 0
 
 
-def spelled(worker: "Worker") -> str:
-    variant = worker.environment.variant
-    return f"{worker.name}@{variant}" if variant else worker.name
+def to_dict(worker: "Worker") -> dict[str, Any]:
+    from mosaic.catalog.installed import read_installed
 
-
-def to_dict(worker: "Worker") -> dict[str, object]:
+    folder = worker.environment.python.parent.parent
+    made = None if worker.environment.is_own else read_installed(folder)
     return {
-        "name": worker.name,
+        "name": worker.spelled,
         "variant": worker.environment.variant,
         "module": worker.module,
         "version": worker.version,
         "environment": worker.environment.name,
         "python": str(worker.environment.python),
+        "python_version": made.python if made else _version_from(folder),
+        "sdk_version": made.sdk if made else "",
+        "source": made.source if made else "",
+        "locked": bool(made and made.locked),
+        "size_bytes": made.size_bytes if made else None,
     }
 
 
-def _sections(whole: dict[str, object]) -> str:
+def _nobody(name: str) -> dict[str, Any]:
+    empty = dict.fromkeys(("module", "version", "python", "python_version", "sdk_version", "source"), "")
+    return {"name": name, "environment": name, "variant": name.partition("@")[2], "size_bytes": None, **empty}
+
+
+def _version_from(folder: Path) -> str:
+    """An environment that was made by hand tells its Python in pyvenv.cfg."""
+    try:
+        lines = (folder / "pyvenv.cfg").read_text().splitlines()
+    except OSError:
+        return ""
+    pairs = dict(line.replace(" ", "").partition("=")[::2] for line in lines)
+    return pairs.get("version") or pairs.get("version_info") or ""
+
+
+def _row(worker: dict[str, Any]) -> tuple[str, ...]:
+    mark = " ✗" if worker["problem"] else ""
+    taken = "" if worker["size_bytes"] is None else size(worker["size_bytes"])
+    rest = (worker["version"], worker["python_version"], taken, worker["environment"], worker["module"])
+    return (worker["name"] + mark, *rest)
+
+
+def _sections(whole: dict[str, Any]) -> str:
     lines = []
     for name, value in whole.items():
-        if isinstance(value, dict):
+        if name == "schema":
+            lines += [
+                "",
+                f"settings: mosaic run {whole['name']} --help" if value else "settings: it publishes no schema",
+            ]
+        elif isinstance(value, dict):
             lines += ["", name, *(f"  {key:<24} {_plain(inner)}" for key, inner in value.items())]
         else:
-            lines.append(f"{name:<12} {value}")
+            lines.append(f"{name:<15} {_plain(value)}")
     return "\n".join(lines)
 
 
 def _plain(value: object) -> str:
+    if value is None:
+        return "-"
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

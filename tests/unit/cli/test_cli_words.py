@@ -6,7 +6,7 @@ import pytest
 
 from mosaic.cli import main as command
 from mosaic.cli.durations import format_duration, parse_duration
-from mosaic.cli.run import build_config
+from mosaic.cli.run import build_config, worker_part
 from mosaic.cli.runs import parse_states
 from mosaic.cli.settings import parse_settings
 from mosaic.cli.verb import BadUsage
@@ -82,11 +82,11 @@ def parse(*words):
 
 def test_a_run_line_becomes_a_trainer_config():
     args = parse(
-        *("run", "cleanrl@jax", "env=Pong", "--name", "p", "--tag", "a", "--tag", "b"),
+        *("--host", "me@box", "run", "cleanrl@jax", "env=Pong", "--name", "p", "--tag", "a", "--tag", "b"),
         *("--gpus", "2", "--gpus-mandatory", "--time-limit", "2h"),
     )
 
-    config = build_config(args, "cleanrl_worker.cli")
+    config = build_config(args, worker_part(args))
 
     assert config == {
         "metadata": {
@@ -99,7 +99,9 @@ def test_a_run_line_becomes_a_trainer_config():
 
 
 def test_a_plain_run_line_asks_for_nothing_more():
-    assert build_config(parse("run", "toy"), "toy_worker.cli") == {
+    args = parse("--host", "me@box", "run", "toy")
+
+    assert build_config(args, worker_part(args)) == {
         "metadata": {"worker": {"module": "toy_worker.cli", "config": {}}},
         "payload": {},
     }

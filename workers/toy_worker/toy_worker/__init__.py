@@ -1,6 +1,6 @@
 """The tests' worker: steps, episodes and metrics at a chosen rate, and every way to misbehave."""
 
-from typing import Any, Tuple
+from typing import Any, Dict, Tuple
 
 
 def get_worker_metadata() -> Tuple[Any, Any]:
@@ -25,3 +25,10 @@ def get_worker_metadata() -> Tuple[Any, Any]:
         estimated_memory_mb=32,
     )
     return metadata, capabilities
+
+
+def get_worker_schema() -> Dict[str, Any]:
+    """The keys of its config."""
+    from toy_worker.schema import make_schema
+
+    return make_schema()

@@ -7,7 +7,7 @@ from mosaic_sdk.config import ConfigError
 AtStep = Optional[int]  # the number of a step; None: never
 
 # Keys of every worker's config that mean nothing here.
-_IGNORED = {"version", "worker_id", "env_id", "algo", "extras", "name", "mode", "test_mode", "variant"}
+IGNORED = {"version", "worker_id", "env_id", "algo", "extras", "name", "mode", "test_mode", "variant"}
 
 _WANTED = {
     int: ((int,), "a whole number"),
@@ -74,7 +74,7 @@ class ToyConfig:
     @classmethod
     def from_dict(cls, data: Dict[str, Any]) -> "ToyConfig":
         """A config from the worker file's keys. An unknown key is an error: a mistyped one would test nothing."""
-        keys = {key: value for key, value in data.items() if key not in _IGNORED}
+        keys = {key: value for key, value in data.items() if key not in IGNORED}
         if "total_timesteps" in keys:
             keys.setdefault("steps", keys.pop("total_timesteps"))
         return cls(**keys)

@@ -1,0 +1,254 @@
+"""One start of a worker, as the daemon would start it, with everything it says and leaves behind.
+
+<folder>/
+  worker.json            its --config
+  run/                   its run folder and working folder
+    logs/                worker.stdout.log worker.stderr.log
+  tmp/                   its TMPDIR
+"""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+from mosaic_sdk.names import EVENT_KEY, KIND_KEYS, TelemetryEnv, VideoModes, WorkerEnv
+
+_PR_SET_CHILD_SUBREAPER = 36
+_NOT_INHERITED = ("PYTHONUNBUFFERED", "PYTHONHOME", "VIRTUAL_ENV")
+_POLL_S = 0.01
+
+
+class Trial:
+    """Use it in a `with`: at the end nothing of the worker lives."""
+
+    def __init__(
+        self,
+        module: str,
+        config: Mapping[str, Any],
+        python: str = sys.executable,
+        env: Optional[Mapping[str, str]] = None,
+        arguments: Sequence[str] = (),
+        config_text: Optional[str] = None,
+        program: Sequence[str] = (),
+    ) -> None:
+        """`config_text`: what is in the config file instead; `program`: what its Python runs instead."""
+        self.run_id = "LAB" + uuid.uuid4().hex[:23].upper()
+        self._folder = tempfile.TemporaryDirectory(prefix="mosaic-lab-")
+        self.folder = os.path.realpath(self._folder.name)
+        self.run_dir = os.path.join(self.folder, "run")
+        for name in ("run/logs", "run/tensorboard", "run/checkpoints", "run/videos", "tmp"):
+            os.makedirs(os.path.join(self.folder, name))
+        file = os.path.join(self.folder, "worker.json")
+        document = {"run_id": self.run_id, "worker_id": "lab", "extras": {}, **config}
+        with open(file, "w") as output:
+            output.write(json.dumps(document) if config_text is None else config_text)
+        self._argv = [python, *(program or ("-m", module, "--config", file, *arguments))]
+        self._env = self._environment(env or {})
+        self._strangers: Set[int] = set()
+        self._child: Optional["subprocess.Popen[bytes]"] = None
+        self.leftovers: List[str] = []
+
+    def __enter__(self) -> "Trial":
+        # Orphans of the worker become ours, so that none can hide behind a double fork.
+        _subreaper(True)
+        self._strangers = _children()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sweep()
+        _subreaper(False)
+        self._folder.cleanup()
+
+    def start(self, stdin: int = subprocess.DEVNULL) -> None:
+        with open(self.stdout_file, "ab") as out, open(self.stderr_file, "ab") as err:
+            self._child = subprocess.Popen(
+                self._argv, cwd=self.run_dir, env=self._env, stdin=stdin, stdout=out, stderr=err, start_new_session=True
+            )
+
+    def run(self, limit_s: float) -> "Trial":
+        """Start and wait for the end; a worker that takes longer is killed, and `code` is None."""
+        self.start()
+        self.wait(limit_s)
+        return self
+
+    def wait(self, limit_s: float) -> Optional[int]:
+        """The exit code (minus the signal's number), or None after the limit."""
+        assert self._child is not None
+        try:
+            self._child.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+        if not self.leftovers:
+            self.leftovers = self._left_behind()
+        return self._child.returncode
+
+    def wait_for(self, wish: Callable[[], bool], limit_s: float) -> bool:
+        """Whether the wish came true before the limit and while the worker lived."""
+        assert self._child is not None
+        deadline = time.monotonic() + limit_s
+        while not wish():
+            if time.monotonic() > deadline or self._child.poll() is not None:
+                return wish()
+            time.sleep(_POLL_S)
+        return True
+
+    def terminate(self) -> None:
+        assert self._child is not None
+        self._child.send_signal(signal.SIGTERM)
+
+    def tell(self, **command: Any) -> None:
+        """A line on its stdin."""
+        assert self._child is not None
+        assert self._child.stdin is not None
+        self._child.stdin.write(json.dumps(command).encode() + b"\n")
+        self._child.stdin.flush()
+
+    @property
+    def code(self) -> Optional[int]:
+        return self._child.poll() if self._child else None
+
+    @property
+    def stdout_file(self) -> str:
+        return os.path.join(self.run_dir, "logs", "worker.stdout.log")
+
+    @property
+    def stderr_file(self) -> str:
+        return os.path.join(self.run_dir, "logs", "worker.stderr.log")
+
+    @property
+    def stdout(self) -> bytes:
+        with open(self.stdout_file, "rb") as file:
+            return file.read()
+
+    @property
+    def last_words(self) -> str:
+        with open(self.stderr_file, errors="replace") as file:
+            lines = [line.strip() for line in file if line.strip()]
+        return lines[-1] if lines else ""
+
+    def objects(self) -> List[Dict[str, Any]]:
+        """Every whole line that is a JSON object, in order."""
+        found = []
+        for line in self.stdout.split(b"\n")[:-1]:
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                found.append(value)
+        return found
+
+    def events(self, name: str = "") -> List[Dict[str, Any]]:
+        return [line for line in self.objects() if EVENT_KEY in line and name in ("", line[EVENT_KEY])]
+
+    def measurements(self) -> List[Dict[str, Any]]:
+        return [line for line in self.objects() if kind_of(line) in ("step", "episode", "metric")]
+
+    def rewards(self, most: int) -> List[Tuple[Any, ...]]:
+        """The first rewards and returns, as far as they tell whether two runs are the same."""
+        told = [(kind_of(line), line.get("reward", line.get("total_reward"))) for line in self.measurements()]
+        return [pair for pair in told if pair[0] in ("step", "episode")][:most]
+
+    def files_outside(self) -> List[str]:
+        """What it wrote beside its run folder, or left in its folder for temporary files."""
+        found = [os.path.join("tmp", name) for name in os.listdir(os.path.join(self.folder, "tmp"))]
+        return sorted(found + [name for name in os.listdir(self.folder) if name not in ("worker.json", "run", "tmp")])
+
+    def _left_behind(self) -> List[str]:
+        processes = [f"process {pid} ({_command(pid)})" for pid in self._survivors()]
+        segments = [f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if self.run_id in name]
+        return processes + segments
+
+    def _survivors(self) -> List[int]:
+        ours = _children() - self._strangers
+        mark = self.run_id.encode()
+        marked = {pid for pid in _pids() if mark in _read(f"/proc/{pid}/environ") + _read(f"/proc/{pid}/cmdline")}
+        return sorted(pid for pid in (ours | marked) - {os.getpid()} if _lives(pid))
+
+    def _sweep(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+            if self._child.stdin:
+                self._child.stdin.close()
+        for pid in self._survivors():
+            _end(pid)
+        for name in os.listdir("/dev/shm"):
+            if self.run_id in name:
+                os.unlink(os.path.join("/dev/shm", name))
+
+    def _environment(self, more: Mapping[str, str]) -> Dict[str, str]:
+        env = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
+        env.update(
+            {
+                WorkerEnv.RUN_ID: self.run_id,
+                WorkerEnv.RUN_DIR: self.run_dir,
+                WorkerEnv.WORKER_ID: "lab",
+                WorkerEnv.CHECKPOINT_DIR: os.path.join(self.run_dir, "checkpoints"),
+                WorkerEnv.CONFIG_FILE: os.path.join(self.folder, "worker.json"),
+                TelemetryEnv.FASTLANE_ONLY: "1",
+                TelemetryEnv.FASTLANE_SLOT: "0",
+                TelemetryEnv.FASTLANE_VIDEO_MODE: VideoModes.SINGLE,
+                TelemetryEnv.FASTLANE_GRID_LIMIT: "4",
+                "CUDA_VISIBLE_DEVICES": "",
+                "TMPDIR": os.path.join(self.folder, "tmp"),
+            }
+        )
+        env.update(more)
+        autowrap = os.path.join(os.path.dirname(os.path.abspath(__file__)), "autowrap")
+        # Absolute: the worker stands in its run folder, not where we do.
+        given = [os.path.abspath(part) for part in env.get("PYTHONPATH", "").split(os.pathsep) if part]
+        env["PYTHONPATH"] = os.pathsep.join([autowrap, *given])
+        return env
+
+
+def kind_of(line: Mapping[str, Any]) -> str:
+    return str(next((line[key] for key in KIND_KEYS if key in line), ""))
+
+
+def _subreaper(on: bool) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
+
+
+def _children() -> Set[int]:
+    return {pid for pid in _pids() if _stat(pid)[1:2] == [str(os.getpid())]}
+
+
+def _pids() -> List[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _stat(pid: int) -> List[str]:
+    """The fields after the name: state, parent …"""
+    return _read(f"/proc/{pid}/stat").decode(errors="replace").rpartition(")")[2].split()
+
+
+def _lives(pid: int) -> bool:
+    return _stat(pid)[:1] not in ([], ["Z"], ["X"])
+
+
+def _command(pid: int) -> str:
+    return _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace").strip()[:80]
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _end(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    except (ProcessLookupError, ChildProcessError):
+        pass

@@ -1,0 +1,72 @@
+"""What workers said of themselves, kept on disk: asking costs a Python start, and a broken one its whole time limit."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mosaic.catalog.descriptor import TIME_LIMIT_S, Descriptor, describe
+from mosaic.catalog.workers import Worker
+from mosaic.model import durable
+
+_VERSION = 2
+
+
+class Answers:
+    """One file per worker in `envs/.answers/`; good until the environment's packages or the worker's files change."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def of(self, worker: Worker, limit_s: float = TIME_LIMIT_S) -> Descriptor:
+        """The remembered answer, or a new one."""
+        return self.remembered(worker) or self.ask(worker, limit_s)
+
+    def of_all(self, workers: Iterable[Worker]) -> list[Descriptor]:
+        """In the order of the workers. Those that must be asked are asked at once: one that hangs delays no other."""
+        todo = list(workers)
+        found = [self.remembered(worker) for worker in todo]
+        if all(found):
+            return [answer for answer in found if answer]
+        with ThreadPoolExecutor(max_workers=8) as pool:
+            return list(pool.map(lambda pair: pair[1] or self.ask(pair[0]), zip(todo, found, strict=True)))
+
+    def remembered(self, worker: Worker) -> Descriptor | None:
+        told = durable.read_json(self._path(worker)) or {}
+        if told.get("state") != state_of(worker):
+            return None
+        answer: dict[str, Any] = told["answer"]
+        return Descriptor(**answer)
+
+    def ask(self, worker: Worker, limit_s: float = TIME_LIMIT_S) -> Descriptor:
+        """Ask now, whatever is remembered."""
+        state, answer = state_of(worker), describe(worker, limit_s)
+        # A folder that cannot be written costs a question the next time, nothing more.
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            durable.write_json(self._path(worker), {"state": state, "answer": asdict(answer)})
+        return answer
+
+    def _path(self, worker: Worker) -> Path:
+        # By its Python too: two MOSAICs with one home have two environments that are called their own.
+        mark = hashlib.sha256(f"{worker.environment.python}\0{worker.entry_point}".encode()).hexdigest()[:12]
+        return self._folder / f"{worker.name}-{mark}.json"
+
+
+def state_of(worker: Worker) -> str:
+    """Changes when a package comes or goes, and when a file of the worker's own package does (editable installs)."""
+    place = worker.environment.locate(worker.package)
+    told = repr((_VERSION, worker.entry_point, worker.environment.stamp(), sorted(_files(place))))
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _files(place: Path | None) -> list[tuple[str, int, int]]:
+    if place is None:
+        return []
+    paths = place.rglob("*.py") if place.is_dir() else [place]
+    found = ((path, os.stat(path)) for path in paths)
+    return [(str(path), status.st_mtime_ns, status.st_size) for path, status in found]

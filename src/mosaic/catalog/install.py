@@ -1,0 +1,232 @@
+"""Making and removing worker environments. Each is built aside and takes its place only when its worker answers."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+from mosaic.catalog import place
+from mosaic.catalog.descriptor import describe
+from mosaic.catalog.environment import Environment
+from mosaic.catalog.installed import Installed, read_installed, size_of
+from mosaic.catalog.sources import (
+    Source,
+    distribution_name,
+    find_source,
+    guide_source,
+    no_entry_point,
+    normalized,
+    sdk_source,
+)
+from mosaic.catalog.uv import InstallFailed, Say, Uv, find_uv
+from mosaic.catalog.wheels import Wheels
+from mosaic.catalog.workers import GROUP, registered
+from mosaic.model.root import check_root
+from mosaic.model.rundir import StateRoot
+
+FIRST_ANSWER_LIMIT_S = 60.0  # nothing is in the page cache yet
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asked for."""
+
+    asked: str  # NAME, PATH or requirement
+    variant: str = ""
+    python: str = ""  # 3.12, or a path; empty: MOSAIC's own
+    torch: str = ""  # cpu, cu128 … : which build of torch, where the index has several
+    upgrade: bool = False
+
+
+def install(root: StateRoot, wish: Wish, say: Say) -> tuple[Installed, bool]:
+    """The environment, and whether it is new. On any error the one that was there is as it was."""
+    source = find_source(wish.asked)
+    extra = source.extra(wish.variant)
+    uv = Uv(find_uv(), say)
+    check_root(root)
+    with place.changing(root.envs, say), _blaming(wish):
+        parts = Parts.gather(source, wish, extra, uv)
+        here = _same_as_before(root, wish, parts)
+        if here:
+            return here, False
+        new = place.new_folder(root.envs)
+        try:
+            made = _build(new, parts, wish, uv, root)
+            place.put(new, root.envs / made.name)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+        return made, True
+
+
+def remove(root: StateRoot, name: str, say: Say) -> None:
+    folder = root.envs / name
+    if "/" in name or name.startswith(".") or not folder.is_dir():
+        known = ", ".join(sorted(path.name for path in root.envs.glob("[!.]*"))) or "none"
+        raise InstallFailed(f"There is no environment '{name}'. There are: {known}.")
+    with place.changing(root.envs, say):
+        place.remove(folder)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything that goes into an environment, as uv is told it."""
+
+    source: Source
+    worker: str  # a wheel or a requirement, with its extra
+    sdk: str
+    guide: str
+    lock: Path | None
+    fingerprint: str
+
+    @classmethod
+    def gather(cls, source: Source, wish: Wish, extra: str, uv: Uv) -> "Parts":
+        worker, sdk, guide = (_for_uv(part, wish, uv) for part in (source, sdk_source(), guide_source()))
+        lock = source.lock(wish.variant)
+        told = [worker, extra, sdk, guide, lock.read_text() if lock else "", _python(wish), wish.torch, wish.variant]
+        return cls(source, worker + extra, sdk, guide, lock, hashlib.sha256(json.dumps(told).encode()).hexdigest())
+
+
+def _same_as_before(root: StateRoot, wish: Wish, parts: Parts) -> Installed | None:
+    """An environment with the same fingerprint that still works."""
+    if wish.upgrade:
+        return None
+    for folder in sorted(root.envs.glob("[!.]*")):
+        installed = read_installed(folder)
+        if installed and installed.fingerprint == parts.fingerprint and folder.name == installed.name:
+            return installed if _is_whole(folder, installed) else None
+    return None
+
+
+def _is_whole(folder: Path, installed: Installed) -> bool:
+    workers = registered(Environment(folder.name, folder / "bin" / "python"))
+    here = any(worker.name == installed.worker and not worker.problem for worker in workers)
+    return here and _python_version(folder) == installed.python
+
+
+def _build(new: Path, parts: Parts, wish: Wish, uv: Uv, root: StateRoot) -> Installed:
+    # Relocatable: it gets its final name only when it is whole.
+    uv.run("venv", "--quiet", "--relocatable", "--no-project", "--python", _python(wish), str(new))
+    _fill(uv, new, parts, wish)
+    made = _inspect(new, parts, wish)
+    _refuse_other_package(root, made)
+    _refuse_silent(new, made)
+    made = replace(made, size_bytes=size_of(new))
+    made.write(new)
+    return made
+
+
+@contextmanager
+def _blaming(wish: Wish) -> Iterator[None]:
+    """Every failure says what was not installed."""
+    try:
+        yield
+    except InstallFailed as error:
+        raise InstallFailed(f"{wish.asked} was not installed: {str(error).rstrip('.')}.") from error
+
+
+def _fill(uv: Uv, new: Path, parts: Parts, wish: Wish) -> None:
+    target = ("pip", "install", "--python", str(new / "bin" / "python"), "--compile-bytecode")
+    torch = ("--torch-backend", wish.torch) if wish.torch else ()
+    upgrade = ("--upgrade", "--refresh") if wish.upgrade and not parts.lock else ()
+    if parts.lock:
+        uv.run(*target, *torch, "--no-deps", "-r", str(parts.lock))
+        uv.run(*target, "--no-deps", parts.sdk, parts.worker)
+    else:
+        uv.run(*target, *torch, *upgrade, parts.sdk, parts.worker)
+    if not list(new.glob("lib/python3*/site-packages/gym_gui")):
+        uv.run(*target, "--no-deps", parts.guide)
+    # A lock file that lacks something is found now, not an hour into a run.
+    uv.run("pip", "check", "--quiet", "--python", str(new / "bin" / "python"))
+
+
+def _inspect(new: Path, parts: Parts, wish: Wish) -> Installed:
+    """What came to lie in the new environment."""
+    found = {dist.metadata["Name"]: dist for dist in distributions(path=[str(path) for path in _packages(new)])}
+    claims = {name: [point.name for point in dist.entry_points if point.group == GROUP] for name, dist in found.items()}
+    package, worker = _choose(parts.source, {name: points for name, points in claims.items() if points})
+    return Installed(
+        worker=worker,
+        variant=wish.variant,
+        package=normalized(package),
+        version=found[package].version,
+        source=str(parts.source.folder or parts.source.requirement),
+        python=_python_version(new),
+        sdk=_version_of(found, "mosaic-sdk"),
+        locked=parts.lock is not None,
+        fingerprint=parts.fingerprint,
+    )
+
+
+def _choose(source: Source, claims: dict[str, list[str]]) -> tuple[str, str]:
+    """The distribution and its worker that were asked for."""
+    if not claims:
+        raise InstallFailed(no_entry_point(source.asked))
+    owners: dict[str, str] = {}
+    for package, workers in sorted(claims.items()):
+        for worker in workers:
+            if worker in owners:
+                raise InstallFailed(f"two packages, {owners[worker]} and {package}, both claim the worker '{worker}'")
+            owners[worker] = package
+    wanted = _distribution_of(source)
+    package = next((name for name in claims if normalized(name) == wanted), min(claims))
+    return package, source.asked if source.asked in claims[package] else claims[package][0]
+
+
+def _refuse_other_package(root: StateRoot, made: Installed) -> None:
+    for folder in root.envs.glob("[!.]*"):
+        other = read_installed(folder)
+        if other and other.worker == made.worker and other.package != made.package:
+            raise InstallFailed(
+                f"the worker '{made.worker}' is that of the package {other.package} already ({folder.name}). "
+                f"Remove that first: mosaic worker remove {folder.name}"
+            )
+
+
+def _refuse_silent(new: Path, made: Installed) -> None:
+    """An environment whose worker cannot even say what it is would replace one that works."""
+    environment = Environment(made.name, new / "bin" / "python")
+    worker = next((worker for worker in registered(environment) if worker.name == made.worker), None)
+    answer = describe(worker, FIRST_ANSWER_LIMIT_S) if worker else None
+    if answer is None or answer.problem:
+        raise InstallFailed(f"its worker does not describe itself: {answer.problem if answer else 'it is not there'}")
+
+
+def _for_uv(source: Source, wish: Wish, uv: Uv) -> str:
+    return str(Wheels().of(source.folder, _python(wish), uv)) if source.folder else source.requirement
+
+
+def _distribution_of(source: Source) -> str:
+    return distribution_name(source.folder) if source.folder else normalized(source.requirement)
+
+
+def _version_of(found: dict[str, Distribution], name: str) -> str:
+    return next((dist.version for key, dist in found.items() if normalized(key) == name), "")
+
+
+def _packages(folder: Path) -> list[Path]:
+    return sorted(folder.glob("lib/python3*/site-packages"))
+
+
+def _python(wish: Wish) -> str:
+    return wish.python or sys.executable
+
+
+def _python_version(folder: Path) -> str:
+    """Empty when the environment's interpreter is gone."""
+    try:
+        told = subprocess.run(
+            [folder / "bin" / "python", "-I", "-S", "-c", "import sys; print(sys.version.split()[0])"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return told.stdout.strip()

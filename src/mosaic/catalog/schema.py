@@ -1,0 +1,204 @@
+"""A worker's parameter schema at work: short keys find their place, values are checked, help is written.
+
+The schema is JSON Schema for the worker's config file (mosaic_sdk/schema.py makes one from a class). What is understood
+here: type, enum, const, minimum, maximum, exclusiveMinimum, exclusiveMaximum, minLength, maxLength, pattern, items,
+minItems, maxItems, properties, required, additionalProperties. Other keywords are passed over.
+"""
+
+import difflib
+import json
+import operator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from mosaic.model.errors import BadConfig
+
+Schema = Mapping[str, Any]
+
+VARIANTS_KEY = "x-mosaic-variants"
+PLACES = ((), ("extras",), ("extras", "algo_params"))
+_NAMES = {
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "string": "a text",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "string": str,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+_BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (  # keyword, when it is broken, in words
+    ("minimum", operator.lt, "at least"),
+    ("maximum", operator.gt, "at most"),
+    ("exclusiveMinimum", operator.le, "more than"),
+    ("exclusiveMaximum", operator.ge, "less than"),
+)
+
+
+def put_in_place(settings: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """Settings with every short key moved to where the schema has it; one it does not have stays on the top level."""
+    placed: dict[str, Any] = {}
+    for key, value in settings.items():
+        folder = placed
+        for name in place_of(key, schema):
+            folder = folder.setdefault(name, {})
+        if isinstance(value, Mapping) and isinstance(folder.get(key), dict):
+            folder[key] = {**folder[key], **value}
+        else:
+            folder[key] = value
+    return placed
+
+
+def place_of(key: str, schema: Schema) -> tuple[str, ...]:
+    for place in PLACES:
+        if key in _properties(_inside(schema, place)):
+            return place
+    return ()
+
+
+def variant_for(config: Mapping[str, Any], schema: Schema) -> str:
+    """The variant that the schema maps a value to, as in `"x-mosaic-variants": {"algo": {"ppo_jax": "jax"}}`."""
+    for key, variants in schema.get(VARIANTS_KEY, {}).items():
+        if str(config.get(key)) in variants:
+            return str(variants[str(config[key])])
+    return ""
+
+
+def check(config: Mapping[str, Any], schema: Schema, path: str) -> None:
+    """BadConfig with the field's path for the first value the worker would not take."""
+    _check_object(config, schema, path, {name for _, name, _ in parameters(schema)})
+
+
+def parameters(schema: Schema) -> Iterator[tuple[tuple[str, ...], str, Schema]]:
+    """Every key a user may set, with its place, those of the top level first."""
+    for place in PLACES:
+        for name, part in _properties(_inside(schema, place)).items():
+            # Without a word about it, it is a key that MOSAIC fills in.
+            if part and "properties" not in part:
+                yield place, name, part
+
+
+def help_rows(schema: Schema) -> list[tuple[str, str, str, str]]:
+    """key, kind, default, help of every parameter; a place below the top level is told with the help."""
+    rows = []
+    for place, name, part in parameters(schema):
+        default = json.dumps(part["default"]) if part.get("default") is not None else ""
+        where = f"({'.'.join(place)}) " if place else ""
+        rows.append((name, kind_of(part), default, where + str(part.get("description", ""))))
+    return rows
+
+
+def kind_of(part: Schema) -> str:
+    """`integer 1…64`, `ppo|dqn`, `number > 0`: the values a parameter takes."""
+    if "enum" in part:
+        return "|".join(str(value) for value in part["enum"] if value is not None)
+    low, high = part.get("minimum"), part.get("maximum")
+    ends = f" {_end(low)}…{_end(high)}" if (low is not None or high is not None) else ""
+    more = f" > {part['exclusiveMinimum']}" if "exclusiveMinimum" in part else ""
+    return "|".join(kind for kind in _kinds(part) if kind != "null") + ends + more
+
+
+def _check_object(config: Mapping[str, Any], schema: Schema, path: str, names: Collection[str] = ()) -> None:
+    """`names`: what a short key may have meant, wherever it lies."""
+    known = _properties(schema)
+    for name, value in config.items():
+        if name in known:
+            _check_value(value, known[name], f"{path}.{name}")
+        elif schema.get("additionalProperties") is False:
+            raise BadConfig(f"{path}.{name}", f"the worker has no such key. {_nearest(name, names or known)}")
+    for name in schema.get("required", ()):
+        if name not in config:
+            raise BadConfig(f"{path}.{name}", "the worker needs it. Add it to the config.")
+
+
+def _check_value(value: Any, schema: Schema, field: str) -> None:
+    if not isinstance(schema, Mapping):
+        return
+    kinds = _kinds(schema)
+    if kinds and not any(_is_a(value, kind) for kind in kinds):
+        raise BadConfig(
+            field, f"it must be {' or '.join(_NAMES.get(kind, kind) for kind in kinds)}, not {_told(value)}."
+        )
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if choices is not None and value not in choices:
+        raise BadConfig(field, f"it must be one of {', '.join(map(str, choices))}, not {_told(value)}.")
+    if _is_a(value, "number"):
+        _check_number(value, schema, field)
+    elif isinstance(value, str):
+        _check_text(value, schema, field)
+    elif isinstance(value, list):
+        _check_list(value, schema, field)
+    elif isinstance(value, dict):
+        _check_object(value, schema, field)
+
+
+def _check_number(value: float, schema: Schema, field: str) -> None:
+    for keyword, is_broken, words in _BOUNDS:
+        if keyword in schema and is_broken(value, schema[keyword]):
+            raise BadConfig(field, f"it must be {words} {schema[keyword]}, not {_told(value)}.")
+
+
+def _check_text(value: str, schema: Schema, field: str) -> None:
+    _check_length(len(value), schema, ("minLength", "maxLength"), "characters", field)
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        raise BadConfig(field, f"it must match {schema['pattern']}, and {_told(value)} does not.")
+
+
+def _check_list(value: list[Any], schema: Schema, field: str) -> None:
+    _check_length(len(value), schema, ("minItems", "maxItems"), "items", field)
+    for number, item in enumerate(value):
+        _check_value(item, schema.get("items", {}), f"{field}[{number}]")
+
+
+def _check_length(length: int, schema: Schema, keywords: tuple[str, str], words: str, field: str) -> None:
+    low, high = schema.get(keywords[0], 0), schema.get(keywords[1], length)
+    if not low <= length <= high:
+        raise BadConfig(field, f"it must have {low} to {high} {words}, not {length}.")
+
+
+def _is_a(value: Any, kind: str) -> bool:
+    # A bool is an int to Python, not to the person who wrote the config; and 3.0 is a whole number to JSON Schema.
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _KINDS.get(kind, object))
+
+
+def _kinds(schema: Schema) -> list[str]:
+    kinds = schema.get("type", [])
+    return [kinds] if isinstance(kinds, str) else list(kinds)
+
+
+def _properties(schema: Schema) -> Schema:
+    found = schema.get("properties", {})
+    return found if isinstance(found, Mapping) else {}
+
+
+def _inside(schema: Schema, place: tuple[str, ...]) -> Schema:
+    for name in place:
+        schema = _properties(schema).get(name, {})
+    return schema
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"Did you mean '{near[0]}'?" if near else f"It has: {', '.join(sorted(known))}."
+
+
+def _told(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 40 else f"{text[:37]}…"
+
+
+def _end(bound: object) -> str:
+    return "" if bound is None else str(bound)

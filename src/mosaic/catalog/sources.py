@@ -1,0 +1,138 @@
+"""Where a worker comes from: a folder, the sources that came with MOSAIC, or the package index.
+
+A worker's folder:
+
+    my_worker/
+      pyproject.toml             its package, with the entry point in the group mosaic.workers
+      my_worker/                 its code
+      requirements/default.txt   lock file: the exact versions of all it needs, without mosaic-sdk (uv pip compile)
+      requirements/jax.txt       the same for the variant `jax`
+
+Without a lock file its dependencies are resolved at install; a variant is then an extra of that name.
+"""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mosaic
+from mosaic.catalog.uv import InstallFailed
+from mosaic.catalog.workers import GROUP
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is to be installed."""
+
+    asked: str  # as it was written
+    requirement: str = ""  # a package on the index
+    folder: Path | None = None  # or a folder with a pyproject.toml
+
+    def lock(self, variant: str) -> Path | None:
+        """The lock file of a variant; None when the dependencies are to be resolved."""
+        if self.folder is None:
+            return None
+        path = self.folder / "requirements" / f"{variant or 'default'}.txt"
+        return path if path.is_file() else None
+
+    def extra(self, variant: str) -> str:
+        """`[variant]` when the variant is an extra; a variant that is neither that nor a lock file is refused."""
+        if not variant or self.lock(variant):
+            return ""
+        if self.folder is not None and variant not in self.variants():
+            known = ", ".join(self.variants()) or "none"
+            raise InstallFailed(f"{self.asked} has no variant '{variant}'. It has: {known}.")
+        return f"[{variant}]"
+
+    def variants(self) -> list[str]:
+        if self.folder is None:
+            return []
+        locks = {path.stem for path in (self.folder / "requirements").glob("*.txt")} - {"default"}
+        extras = _project(self.folder).get("optional-dependencies", {})
+        return sorted(locks | set(extras))
+
+
+def find_source(asked: str) -> Source:
+    """PATH when it looks like one, NAME when MOSAIC brings a worker of that name, else a requirement for the index."""
+    if asked.startswith((".", "~")) or "/" in asked:
+        return Source(asked, folder=_package_folder(asked))
+    folder = _brought_along(asked)
+    return Source(asked, folder=folder) if folder else Source(asked, requirement=asked)
+
+
+def platform_sources() -> Path | None:
+    """The folder with `sdk/` and `workers/`: inside an installed MOSAIC, or its checkout. None: look on the index."""
+    package = Path(mosaic.__file__).parent
+    for place in (package / "bundled", package.parents[1]):
+        if (place / "sdk" / "pyproject.toml").is_file():
+            return place
+    return None
+
+
+def sdk_source() -> Source:
+    """The SDK this MOSAIC speaks."""
+    home = platform_sources()
+    if home:
+        return Source("mosaic-sdk", folder=home / "sdk")
+    from mosaic_sdk import __version__
+
+    return Source("mosaic-sdk", requirement=f"mosaic-sdk=={__version__}")
+
+
+def guide_source() -> Source:
+    """The import paths of the worker guide."""
+    home = platform_sources()
+    return Source("gym_gui", folder=home / "sdk" / "gym_gui") if home else Source("gym_gui", "mosaic-gym-gui")
+
+
+def distribution_name(folder: Path) -> str:
+    return normalized(str(_project(folder).get("name", "")))
+
+
+def normalized(name: str) -> str:
+    """A distribution's name as the index spells it; of a requirement, the name alone."""
+    bare = re.split(r"[\[<>=!~;@ ]", name.strip(), maxsplit=1)[0]
+    return re.sub(r"[-_.]+", "-", bare).lower()
+
+
+def entry_points(folder: Path) -> dict[str, str]:
+    """The workers a source names."""
+    points = _project(folder).get("entry-points", {}).get(GROUP, {})
+    return {str(name): str(value) for name, value in points.items()}
+
+
+def _package_folder(asked: str) -> Path:
+    folder = Path(asked).expanduser().resolve()
+    if not folder.is_dir():
+        raise InstallFailed(f"There is no folder {folder}.")
+    if not (folder / "pyproject.toml").is_file():
+        raise InstallFailed(
+            f"{folder} has no pyproject.toml, so it is no package. Make one with: mosaic worker new NAME"
+        )
+    if not entry_points(folder):
+        raise InstallFailed(no_entry_point(str(folder)))
+    return folder
+
+
+def no_entry_point(package: str) -> str:
+    return (
+        f"{package} names no worker. Add to its pyproject.toml: "
+        f'[project.entry-points."{GROUP}"] and below it: name = "package:get_worker_metadata"'
+    )
+
+
+def _brought_along(name: str) -> Path | None:
+    home = platform_sources()
+    folders = sorted((home / "workers").glob("*/pyproject.toml")) if home else []
+    return next((path.parent for path in folders if name in (*entry_points(path.parent), path.parent.name)), None)
+
+
+def _project(folder: Path) -> dict[str, Any]:
+    path = folder / "pyproject.toml"
+    try:
+        project = tomllib.loads(path.read_text()).get("project", {})
+    except (OSError, ValueError) as error:
+        raise InstallFailed(f"{path} cannot be read ({error}).") from error
+    return project if isinstance(project, dict) else {}

@@ -1,0 +1,79 @@
+"""`mosaic worker install|remove`: environments come and go."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from mosaic.cli.connection import refuse_host
+from mosaic.cli.paint import paint, size
+from mosaic.cli.verb import add_json, add_verb
+from mosaic.model.rundir import StateRoot
+
+if TYPE_CHECKING:
+    from mosaic.cli.verb import Verbs
+
+EXAMPLES = """
+mosaic worker install toy                        one that comes with MOSAIC
+mosaic worker install ./my_worker                a folder of your own
+mosaic worker install cleanrl --variant jax      its lock file for jax, in an environment of its own
+mosaic worker install "acme-worker>=2"           from the package index
+mosaic worker install ./my_worker --python 3.12
+"""
+
+
+def add_verbs(actions: "Verbs") -> None:
+    parser = add_verb(actions, "install", install_worker, "make a worker's environment", EXAMPLES)
+    parser.add_argument("what", metavar="NAME|PATH|REQUIREMENT")
+    parser.add_argument("--variant", default="", help="its lock file or extra of this name, beside the default one")
+    parser.add_argument("--python", default="", metavar="3.X", help="another Python than MOSAIC's own")
+    parser.add_argument("--torch", default="", metavar="cpu|cu128|auto", help="which build of torch to take")
+    parser.add_argument("--upgrade", action="store_true", help="make it anew, with the newest versions allowed")
+    add_json(parser)
+
+    parser = add_verb(
+        actions, "remove", remove_worker, "delete a worker's environment", "mosaic worker remove cleanrl@jax"
+    )
+    parser.add_argument("name", metavar="NAME[@VARIANT]")
+
+
+def install_worker(args: argparse.Namespace) -> int:
+    from mosaic.catalog.install import Wish, install
+
+    refuse_host(args, "worker install")
+    what, variant = _split(args.what, args.variant)
+    wish = Wish(what, variant, args.python, args.torch, args.upgrade)
+    made, is_new = install(StateRoot.from_environment(), wish, _say)
+    if args.json:
+        print(json.dumps({**asdict(made), "name": made.name, "is_new": is_new}, indent=1))
+    else:
+        done = "is installed" if is_new else "is installed already; nothing has changed"
+        print(
+            f"Worker {made.name} ({made.package} {made.version}, Python {made.python}) {done}: {size(made.size_bytes)}."
+        )
+        print(f"Try it: mosaic worker test {made.name} · see its settings: mosaic run {made.name} --help")
+    return 0
+
+
+def remove_worker(args: argparse.Namespace) -> int:
+    from mosaic.catalog.install import remove
+
+    refuse_host(args, "worker remove")
+    remove(StateRoot.from_environment(), args.name, _say)
+    print(f"{args.name} is removed. Its runs and their results are where they were.")
+    return 0
+
+
+def _split(what: str, variant: str) -> tuple[str, str]:
+    """`cleanrl@jax` is `cleanrl --variant jax`; in a path or a requirement an @ means something else."""
+    name, _, named = what.partition("@")
+    if named and not variant and name.isidentifier() and named.replace("-", "_").isidentifier():
+        return name, named
+    return what, variant
+
+
+def _say(line: str) -> None:
+    # On stderr: stdout is the answer's.
+    if line.strip():
+        print(paint(f"  {line.strip()}", "dim", sys.stderr), file=sys.stderr, flush=True)

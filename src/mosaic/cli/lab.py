@@ -1,0 +1,85 @@
+"""`mosaic worker new|test`: write a worker, and hold any worker against the contract."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mosaic.cli.connection import refuse_host
+from mosaic.cli.paint import paint
+from mosaic.cli.settings import parse_settings
+from mosaic.cli.verb import add_json, add_verb
+from mosaic.model.rundir import StateRoot
+
+if TYPE_CHECKING:
+    from mosaic_sdk.testing import Check
+
+    from mosaic.cli.verb import Verbs
+
+STYLES = {"ok": "green", "failed": "red", "skipped": "dim"}
+
+
+def add_verbs(actions: "Verbs") -> None:
+    parser = add_verb(
+        actions, "new", new_worker, "write a new worker to fill in", "mosaic worker new acme\ncd acme_worker"
+    )
+    parser.add_argument("name", metavar="NAME", help="letters, digits and _; the folder is NAME_worker")
+    parser.add_argument("--in", dest="folder", default=".", metavar="FOLDER", help="where its folder is made")
+
+    examples = "mosaic worker test toy\nmosaic worker test cleanrl@jax algo=ppo total_timesteps=500"
+    parser = add_verb(actions, "test", test_worker, "hold a worker against the contract", examples)
+    parser.add_argument("name", metavar="NAME[@VARIANT]")
+    parser.add_argument("settings", metavar="key=value", nargs="*", help="settings of a run that ends in seconds")
+    add_json(parser)
+
+
+def new_worker(args: argparse.Namespace) -> int:
+    from mosaic.catalog.scaffold import write_worker
+
+    refuse_host(args, "worker new")
+    folder = write_worker(args.name, Path(args.folder))
+    print(f"{folder} is written. Next:")
+    print(f"  mosaic worker install {folder}\n  mosaic worker test {args.name}\n  mosaic run {args.name}")
+    return 0
+
+
+def test_worker(args: argparse.Namespace) -> int:
+    from mosaic_sdk.testing import check_worker
+
+    from mosaic.catalog.workers import Catalog
+
+    refuse_host(args, "worker test")
+    root = StateRoot.from_environment()
+    name, _, variant = args.name.partition("@")
+    worker = Catalog(root).find(name, variant)
+    card = check_worker(
+        worker.module,
+        entry_point=worker.entry_point,
+        python=str(worker.environment.python),
+        lab=_lab(args.settings, name, variant),
+        tell=_quiet if args.json else _tell,
+    )
+    if args.json:
+        print(json.dumps(card.to_dict(), indent=1))
+    else:
+        print(str(card).splitlines()[-1])
+    return 0 if card.is_clean else 1
+
+
+def _lab(words: list[str], name: str, variant: str) -> dict[str, dict[str, Any]]:
+    """Settings that the user gave take the place of the schema's own short run."""
+    if not words:
+        return {}
+    from mosaic.cli.parameters import place_settings
+
+    return {"short": place_settings(name, variant, parse_settings(words))[2]}
+
+
+def _tell(check: "Check") -> None:
+    print(paint(str(check), STYLES[check.outcome]))
+    sys.stdout.flush()
+
+
+def _quiet(_: "Check") -> None:
+    pass

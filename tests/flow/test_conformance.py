@@ -1,0 +1,114 @@
+"""The conformance lab: a sound worker's card is clean, and a broken one's names its fault and no other."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab import alive
+from mosaic_sdk.testing import check_worker
+
+REPO = Path(__file__).parents[2]
+BROKEN = REPO / "tests" / "fixtures" / "broken_workers"
+MOSAIC = Path(sys.executable).parent / "mosaic"
+
+FAULTS = {  # module → the lines of the card that must fail, and words of what was seen
+    "no_descriptor": (["descriptor"], "capabilities without a worker_type"),
+    "no_started": (["lifecycle", "run failed"], "run_started is not the first"),
+    "completes_when_it_fails": (["run failed"], "run_completed"),
+    "ends_with_one": (["exit code"], "exit code 1"),
+    "cut_lines": (["whole lines"], "a line that is cut or mixed"),
+    "no_heartbeat": (["heartbeats"], "no heartbeat"),
+    "ignores_sigterm": (["sigterm"], "it still ran 3 s after SIGTERM"),
+    "ignores_the_seed": (["seed"], "reward 0 was"),
+    "leaves_a_process": (["no leftovers"], "time.sleep(600)"),
+    "leaves_shared_memory": (["no leftovers"], "/dev/shm/mosaic.fastlane"),
+    "writes_outside": (["files inside"], "results.csv"),
+    "trains_in_a_dry_run": (["dry run"], "60 lines of telemetry"),
+    "wrong_answers": (["interactive"], "reset was answered with"),
+}
+
+
+def card_of(module, **more):
+    env = {"PYTHONPATH": str(BROKEN)}
+    return check_worker(module, entry_point=f"{module}:get_worker_metadata", env=env, grace_s=3.0, **more)
+
+
+def test_the_toy_workers_card_is_clean():
+    card = check_worker("toy_worker.cli", entry_point="toy_worker:get_worker_metadata")
+
+    assert card.is_clean, str(card)
+    assert [check.name for check in card.checks if check.outcome == "skipped"] == ["interactive"]
+
+
+def test_the_broken_workers_are_broken_in_one_thing_only():
+    card = card_of("sound")
+
+    assert card.is_clean, str(card)
+
+
+@pytest.mark.parametrize("module", FAULTS)
+def test_a_broken_workers_card_names_its_fault(module):
+    failed, words = FAULTS[module]
+
+    card = card_of(module)
+
+    assert card.failed == failed, str(card)
+    seen = next(check for check in card.checks if check.name == failed[0])
+    assert words in seen.seen
+    assert seen.asks
+    assert f"seen: {seen.seen}" in str(card)
+
+
+def test_nothing_of_a_broken_worker_outlives_its_card():
+    told = [check.seen for check in card_of("leaves_a_process").checks if check.name == "no leftovers"]
+    told += [check.seen for check in card_of("leaves_shared_memory").checks if check.name == "no leftovers"]
+
+    pids, segments = re.findall(r"process (\d+)", told[0]), re.findall(r"/dev/shm/\S+[^;\s]", told[1])
+
+    assert pids
+    assert segments
+    assert not [pid for pid in pids if alive(int(pid))]
+    assert not [path for path in segments if os.path.exists(path)]
+
+
+def test_a_new_worker_passes_at_once_and_brings_tests_that_pass(home, tmp_path):
+    env = {**os.environ, "MOSAIC_HOME": str(home)}
+
+    def mosaic(*words):
+        return subprocess.run([MOSAIC, *words], env=env, cwd=tmp_path, capture_output=True, text=True)
+
+    written = mosaic("worker", "new", "acme")
+    installed = mosaic("worker", "install", "./acme_worker")
+    tested = mosaic("worker", "test", "acme", "--json")
+    again = mosaic("worker", "new", "acme")
+
+    assert (written.returncode, installed.returncode) == (0, 0), installed.stderr
+    card = json.loads(tested.stdout)
+    assert card["is_clean"], tested.stdout
+    assert (again.returncode, "is there already" in again.stderr) == (1, True)
+    own = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        cwd=tmp_path / "acme_worker",
+        env={**env, "PYTHONPATH": str(tmp_path / "acme_worker")},
+        capture_output=True,
+        text=True,
+    )
+    assert own.returncode == 0, own.stdout
+
+
+def test_a_stranger_written_to_the_guide_alone_gets_a_card(tmp_path):
+    shutil.copytree(REPO / "tests/fixtures/my_worker/my_worker", tmp_path / "my_worker")
+    path = os.pathsep.join([str(tmp_path), str(REPO / "sdk/gym_gui/src")])
+
+    card = check_worker(
+        "my_worker.cli", entry_point="my_worker:get_worker_metadata", env={"PYTHONPATH": path}, grace_s=3.0
+    )
+
+    assert card.is_clean, str(card)
+    skipped = [check.name for check in card.checks if check.outcome == "skipped"]
+    assert {"dry run", "run failed", "interactive"} <= set(skipped) <= {*skipped, "sigterm"}

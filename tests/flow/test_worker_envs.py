@@ -1,0 +1,318 @@
+"""Worker environments with the real uv: made whole or not at all, each with its own versions, one daemon above them."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lab import alive, wait_until
+
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+
+REPO = Path(__file__).parents[2]
+MOSAIC = Path(sys.executable).parent / "mosaic"
+S = RunState
+
+CLI = """
+import json, sys
+{imports}
+def say(**line):
+    print(json.dumps(line), flush=True)
+def main():
+    say(event="run_started")
+    say(event_type="metric", name="version", value=float({version}), step=0)
+    {body}
+    say(event="run_completed")
+if __name__ == "__main__":
+    main()
+"""
+DESCRIBES = "def get_worker_metadata():\n    return {'name': 'Test'}, {'worker_type': 'test'}\n"
+
+
+@pytest.fixture
+def mosaic(home):
+    """Runs the command against the test's own state root; gives what it printed."""
+
+    def run(*words, code=0, **environment):
+        env = {**os.environ, "MOSAIC_HOME": str(home), **environment}
+        told = subprocess.run([MOSAIC, *map(str, words)], capture_output=True, text=True, env=env, cwd=home)
+        assert told.returncode == code, told.stdout + told.stderr
+        return told.stdout if code == 0 else told.stderr
+
+    return run
+
+
+@pytest.fixture
+def write_worker(tmp_path):
+    """Writes a worker's folder and gives its path."""
+
+    def write(
+        name="tiny", package="", needs=(), init=DESCRIBES, points=True, folder="", imports="", body="", version=1
+    ):
+        module = f"{name}_worker"
+        place = tmp_path / (folder or module)
+        shutil.rmtree(place, ignore_errors=True)
+        (place / module).mkdir(parents=True)
+        shutil.copy(REPO / "tests/fixtures/tiny_build.py", place)
+        (place / module / "__init__.py").write_text(init)
+        (place / module / "cli.py").write_text(CLI.format(imports=imports, body=body or "pass", version=version))
+        named = f'[project.entry-points."mosaic.workers"]\n{name} = "{module}:get_worker_metadata"\n' if points else ""
+        (place / "pyproject.toml").write_text(
+            '[build-system]\nrequires = []\nbuild-backend = "tiny_build"\nbackend-path = ["."]\n'
+            f'[project]\nname = "{package or name + "-worker"}"\nversion = "1.0"\n'
+            f"dependencies = {json.dumps(list(needs))}\n{named}"
+        )
+        return place
+
+    return write
+
+
+def listed(mosaic, name):
+    return next(worker for worker in json.loads(mosaic("worker", "list", "--json")) if worker["name"] == name)
+
+
+def envs_of(home):
+    return sorted(path.name for path in StateRoot(home).envs.glob("*") if path.name not in (".lock", ".answers"))
+
+
+def test_a_worker_written_to_the_guide_installs_from_its_folder_and_runs(mosaic, lab, home, tmp_path):
+    folder = tmp_path / "my_worker"
+    shutil.copytree(REPO / "tests/fixtures/my_worker", folder)
+    (folder / "pyproject.toml").write_text(
+        '[project]\nname = "my-worker"\nversion = "1.0.0"\nrequires-python = ">=3.10"\n'
+        '[project.entry-points."mosaic.workers"]\nmyworker = "my_worker:get_worker_metadata"\n'
+        '[build-system]\nrequires = ["setuptools>=64"]\nbuild-backend = "setuptools.build_meta"\n'
+    )
+
+    mosaic("worker", "install", folder)
+    run = lab.submit_worker({"module": "my_worker.cli", "config": {"total_steps": 20}})
+
+    assert lab.wait_until_over(run).state is S.TERMINATED
+    assert len(lab.events(run, "step")) == 20
+    assert json.loads(lab.rundir(run).launch.read_text())["argv"][0] == str(home / "envs/myworker/bin/python")
+    worker = listed(mosaic, "myworker")
+    assert (worker["version"], worker["problem"], worker["sdk_version"]) == ("1.0.0", "", "0.1.0")
+    assert worker["size_bytes"] > 10_000
+
+
+def test_installing_again_does_nothing_until_the_source_changes(mosaic, write_worker):
+    folder = write_worker()
+    first = json.loads(mosaic("worker", "install", folder, "--json"))
+
+    again = json.loads(mosaic("worker", "install", folder, "--json"))
+    (folder / "tiny_worker" / "extra.py").write_text("x = 1\n")
+    changed = json.loads(mosaic("worker", "install", folder, "--json"))
+
+    assert [first["is_new"], again["is_new"], changed["is_new"]] == [True, False, True]
+
+
+def test_installing_again_mends_an_environment_that_somebody_half_deleted(mosaic, home, write_worker):
+    folder = write_worker()
+    mosaic("worker", "install", folder)
+    shutil.rmtree(next((home / "envs/tiny/lib").glob("python3*/site-packages")))
+    assert listed(mosaic, "tiny")["problem"] == "its packages are gone"
+
+    mosaic("worker", "install", folder)
+
+    assert listed(mosaic, "tiny")["problem"] == ""
+
+
+def test_an_install_that_fails_leaves_the_old_environment_as_it_was(mosaic, lab, home, write_worker):
+    mosaic("worker", "install", write_worker())
+
+    told = mosaic("worker", "install", write_worker(needs=["mosaic-sdk==99"]), code=1)
+
+    assert "tiny_worker was not installed: its requirements cannot be met together" in told
+    assert listed(mosaic, "tiny")["problem"] == ""
+    assert envs_of(home) == ["tiny"]
+    run = lab.submit_worker({"module": "tiny_worker.cli"})
+    assert lab.wait_until_over(run).state is S.TERMINATED
+
+
+def test_without_network_it_says_so(mosaic, home, write_worker):
+    folder = write_worker(needs=["no-such-package-of-mosaic"])
+    nowhere = {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_FIND_LINKS": "", "PIP_FIND_LINKS": ""}
+
+    told = mosaic("worker", "install", folder, code=1, UV_CACHE_DIR=str(home / "cache"), UV_HTTP_RETRIES="0", **nowhere)
+
+    assert "the package index cannot be reached" in told
+    assert "Traceback" not in told
+    assert envs_of(home) == []
+
+
+@pytest.mark.parametrize(
+    ("worker", "words"),
+    [
+        ({"points": False}, "names no worker. Add to its pyproject.toml"),
+        ({"init": "import nosuchlibrary\n"}, "does not describe itself: ModuleNotFoundError: No module named 'nosuch"),
+        ({"init": "x = 1\n"}, "does not describe itself: AttributeError"),
+    ],
+)
+def test_a_package_that_is_no_worker_is_not_installed(mosaic, home, write_worker, worker, words):
+    told = mosaic("worker", "install", write_worker(**worker), code=1)
+
+    assert words in told
+    assert envs_of(home) == []
+
+
+def test_two_packages_with_one_worker_name_do_not_replace_each_other(mosaic, write_worker):
+    mosaic("worker", "install", write_worker())
+
+    told = mosaic("worker", "install", write_worker(package="impostor", folder="other"), code=1)
+
+    assert "the worker 'tiny' is that of the package tiny-worker already" in told
+    assert "mosaic worker remove tiny" in told
+
+
+def test_a_path_a_python_and_a_variant_that_do_not_exist_are_named(mosaic, write_worker):
+    folder = write_worker()
+
+    assert "There is no folder /nowhere/at_all" in mosaic("worker", "install", "/nowhere/at_all", code=1)
+    assert "there is no such Python here" in mosaic("worker", "install", folder, "--python", "3.99", code=1)
+    assert "has no variant 'jax'. It has: none" in mosaic("worker", "install", folder, "--variant", "jax", code=1)
+    assert "There is no environment 'tiny'" in mosaic("worker", "remove", "tiny", code=1)
+
+
+def test_a_killed_install_leaves_the_old_one_and_the_next_one_tidies_up(mosaic, home, write_worker):
+    mosaic("worker", "install", write_worker())
+    folder = write_worker(init="import time\nopen('{}', 'w').close()\ntime.sleep(3600)\n".format(home / "asked"))
+    env = {**os.environ, "MOSAIC_HOME": str(home)}
+    child = subprocess.Popen([MOSAIC, "worker", "install", folder], env=env, start_new_session=True)
+    try:
+        wait_until((home / "asked").exists, words="the new environment to be asked")
+        assert any(name.startswith(".new-") for name in envs_of(home))
+    finally:
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        _end_those_of(home)
+
+    assert listed(mosaic, "tiny")["problem"] == ""
+    mosaic("worker", "install", write_worker(body="x = 2"))
+    assert envs_of(home) == ["tiny"]
+
+
+def test_an_environment_in_use_is_neither_replaced_nor_removed(mosaic, lab, write_worker):
+    mosaic("worker", "install", write_worker(body="import signal; signal.pause()"))
+    run = lab.submit_worker({"module": "tiny_worker.cli"})
+    lab.wait_for(run, S.EXECUTING)
+
+    replaced = mosaic("worker", "install", write_worker(body="x = 2"), code=1)
+    removed = mosaic("worker", "remove", "tiny", code=1)
+
+    assert "is in use by" in replaced
+    assert "is in use by" in removed
+    lab.client.cancel_run(run.run_id)
+    lab.wait_until_over(run)
+    mosaic("worker", "remove", "tiny")
+    assert not [worker for worker in json.loads(mosaic("worker", "list", "--json")) if worker["name"] == "tiny"]
+
+
+def test_workers_with_conflicting_versions_run_at_the_same_time(mosaic, lab, home, write_worker):
+    wait = "import os, time\n    while not os.path.exists({!r}): time.sleep(0.01)".format(str(home / "go"))
+    for name, version in (("old", "==1.26.4"), ("new", ">=2")):
+        major = "int(numpy.__version__.split('.')[0])"
+        worker = write_worker(name, needs=[f"numpy{version}"], imports="import numpy", body=wait, version=major)
+        mosaic("worker", "install", worker)
+
+    runs = [lab.submit_worker({"module": f"{name}_worker.cli"}) for name in ("old", "new")]
+    for run in runs:
+        lab.wait_for(run, S.EXECUTING)
+    (home / "go").touch()
+
+    assert [lab.wait_until_over(run).state for run in runs] == [S.TERMINATED, S.TERMINATED]
+    assert [lab.events(run, "metric")[0]["value"] for run in runs] == [1.0, 2.0]
+
+
+def test_a_lock_file_decides_the_versions_and_a_variant_is_a_second_environment(mosaic, home, write_worker):
+    folder = write_worker(needs=["iniconfig"])
+    (folder / "requirements").mkdir()
+    (folder / "requirements" / "default.txt").write_text("iniconfig==2.0.0\n")
+    (folder / "requirements" / "newer.txt").write_text("iniconfig==2.1.0\n")
+
+    mosaic("worker", "install", folder)
+    mosaic("worker", "install", folder, "--variant", "newer")
+
+    assert envs_of(home) == ["tiny", "tiny@newer"]
+    assert list((home / "envs/tiny/lib").glob("python3*/site-packages/iniconfig-2.0.0.dist-info"))
+    assert list((home / "envs/tiny@newer/lib").glob("python3*/site-packages/iniconfig-2.1.0.dist-info"))
+
+
+def test_a_lock_file_that_lacks_something_is_refused(mosaic, home, write_worker):
+    folder = write_worker(needs=["iniconfig"])
+    (folder / "requirements").mkdir()
+    (folder / "requirements" / "default.txt").write_text("# nothing\n")
+
+    told = mosaic("worker", "install", folder, code=1)
+
+    assert "iniconfig" in told
+    assert envs_of(home) == []
+
+
+SETTINGS = (
+    DESCRIBES
+    + """
+def get_worker_schema():
+    rate = {"type": "number", "exclusiveMinimum": 0, "description": "how fast"}
+    params = {"type": "object", "properties": {"rate": rate}, "additionalProperties": False}
+    extras = {"type": "object", "properties": {"algo_params": params}}
+    return {"properties": {"steps": {"type": "integer", "default": 7}, "extras": extras}, "additionalProperties": False}
+"""
+)
+
+
+def test_one_schema_drives_help_the_place_of_a_key_and_the_check_at_submit(mosaic, lab, write_worker):
+    mosaic("worker", "install", write_worker(init=SETTINGS))
+
+    helped = mosaic("run", "tiny", "--help")
+    run = json.loads(mosaic("run", "tiny", "rate=0.5", "steps=3", "--json"))
+    refused = mosaic("run", "tiny", "rate=-1", code=1)
+    with pytest.raises(Exception, match=r"metadata\.worker\.config\.step: .* Did you mean 'steps'"):
+        lab.submit_worker({"module": "tiny_worker.cli", "config": {"step": 3}})
+
+    assert re.search(r"rate +number > 0 +\(extras.algo_params\) how fast", helped)
+    assert re.search(r"steps +integer +7", helped)
+    config = json.loads(lab.root.worker_file(run["run_id"]).read_text())
+    assert (config["steps"], config["extras"]) == (3, {"algo_params": {"rate": 0.5}})
+    assert "metadata.worker.config.extras.algo_params.rate: it must be more than 0, not -1" in refused
+
+
+def test_a_strangers_script_runs_unmodified_in_the_environment_of_a_worker(mosaic, lab, home, tmp_path, write_worker):
+    mosaic("worker", "install", write_worker(needs=["iniconfig==2.0.0"]))
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import argparse, importlib.metadata, sys\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--lr', type=float)\n"
+        "parser.add_argument('words', nargs='*')\n"
+        "args = parser.parse_args()\n"
+        "print('lr', args.lr, args.words, importlib.metadata.version('iniconfig'), sys.prefix)\n"
+    )
+
+    run = json.loads(mosaic("run", "--script", script, "--env-of", "tiny", "--json", "--", "--lr", "0.5", "a=b"))
+
+    assert (run["state"], run["area"]) == ("TERMINATED", "custom_scripts")
+    stored = lab.text(lab.client.get_run(run["run_id"])).decode()
+    assert stored == f"lr 0.5 ['a=b'] 2.0.0 {home / 'envs/tiny'}\n"
+
+
+def test_a_run_line_names_a_worker_or_a_script(mosaic):
+    assert "name a worker" in mosaic("run", code=2)
+    assert "no environment has 'nosuch'" in mosaic("run", "--script", "/x.py", "--env-of", "nosuch", code=1)
+    assert "--env-of is for a --script" in mosaic("run", "toy", "--env-of", "toy", code=2)
+
+
+def _end_those_of(home):
+    mark = str(home).encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = mark in (entry / "cmdline").read_bytes() or mark in (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if ours and int(entry.name) != os.getpid() and alive(int(entry.name)):
+            os.kill(int(entry.name), signal.SIGKILL)

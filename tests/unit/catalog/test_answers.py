@@ -1,0 +1,116 @@
+"""Broken workers and environments are listed with their reason and disturb no other."""
+
+import json
+
+import pytest
+
+from mosaic.catalog.answers import Answers
+from mosaic.model.errors import UnknownWorker
+
+GOOD = "def get_worker_metadata():\n    return {'name': 'Mine'}, {'worker_type': 'mine'}\n"
+SCHEMA = GOOD + "def get_worker_schema():\n    return {'properties': {'steps': {'type': 'integer'}}}\n"
+
+
+@pytest.fixture
+def answers(root):
+    return Answers(root.answers)
+
+
+@pytest.fixture
+def counted(tmp_path):
+    """A worker's body that leaves a line for every time it is asked."""
+    asked = tmp_path / "asked"
+    return f"open({str(asked)!r}, 'a').write('x')\n" + GOOD, lambda: len(asked.read_text())
+
+
+def test_a_worker_is_asked_once_until_its_environment_changes(catalog, answers, make_environment, install, counted):
+    body, times = counted
+    site = make_environment("mine")
+    install(site, "mine", "my_worker", body)
+
+    first, second = answers.of(catalog.find("mine")), answers.of(catalog.find("mine"))
+    install(site, "", "another")
+
+    assert (first, times()) == (second, 1)
+    assert answers.of(catalog.find("mine")) == first
+    assert times() == 2
+
+
+def test_an_edited_worker_is_asked_again(catalog, answers, make_environment, install):
+    site = make_environment("mine")
+    install(site, "mine", "my_worker", GOOD)
+    before = answers.of(catalog.find("mine"))
+
+    (site / "my_worker" / "__init__.py").write_text(SCHEMA)
+
+    assert (before.schema, answers.of(catalog.find("mine")).schema) == (
+        {},
+        {"properties": {"steps": {"type": "integer"}}},
+    )
+
+
+def test_a_broken_worker_is_remembered_with_its_reason_and_disturbs_no_other(
+    catalog, answers, make_environment, install
+):
+    install(make_environment("bad"), "bad", "bad_worker", "import nosuchlibrary")
+    install(make_environment("good"), "good", "good_worker", GOOD)
+    workers = [catalog.find("bad"), catalog.find("good")]
+
+    told = answers.of_all(workers)
+
+    assert [answer.problem for answer in told] == ["ModuleNotFoundError: No module named 'nosuchlibrary'", ""]
+    assert answers.remembered(workers[0]) == told[0]
+
+
+def test_a_damaged_answer_is_asked_for_again(catalog, answers, root, make_environment, install):
+    install(make_environment("mine"), "mine", "my_worker", GOOD)
+    answers.of(catalog.find("mine"))
+    (file,) = root.answers.iterdir()
+    file.write_text(json.dumps({"state": 1}))
+
+    assert answers.of(catalog.find("mine")).metadata == {"name": "Mine"}
+
+
+def test_an_interpreter_that_is_gone_is_told(catalog, root, make_environment, install):
+    install(make_environment("mine"), "mine", "my_worker", GOOD)
+    python = root.envs / "mine" / "bin" / "python"
+    python.unlink()
+    python.symlink_to("/opt/gone/python3.9")
+
+    (broken,) = catalog.broken()
+
+    assert (broken.name, broken.problem) == ("mine", "its interpreter /opt/gone/python3.9 is gone")
+    with pytest.raises(UnknownWorker, match=r"is gone\. Install it again with: mosaic worker install mine --upgrade"):
+        catalog.find("mine")
+    assert catalog.find("toy")
+
+
+def test_environments_without_packages_or_workers_are_told(catalog, root, make_environment):
+    make_environment("empty")
+    (root.envs / "half" / "bin").mkdir(parents=True)
+
+    assert {broken.name: broken.problem for broken in catalog.broken()} == {
+        "empty": "no package in it names a worker (mosaic.workers)",
+        "half": "it has no bin/python: it was half deleted, or never finished",
+    }
+
+
+def test_an_sdk_of_another_minor_version_is_refused(catalog, make_environment, install):
+    site = make_environment("mine@jax")
+    install(site, "mine", "my_worker", GOOD)
+    info = site / "mosaic_sdk-7.3.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mosaic-sdk\nVersion: 7.3.0\n")
+
+    with pytest.raises(UnknownWorker, match=r"its mosaic-sdk is 7\.3\.0 .* install mine --variant jax --upgrade"):
+        catalog.find("mine", "jax")
+    assert catalog.find("toy")
+
+
+def test_two_packages_that_claim_one_name_in_one_environment_are_refused(catalog, make_environment, install):
+    site = make_environment("mine")
+    install(site, "mine", "my_worker", GOOD)
+    install(site, "mine", "other_worker", GOOD)
+
+    with pytest.raises(UnknownWorker, match=r"two packages, \w+ and \w+, both claim this name"):
+        catalog.find("mine")

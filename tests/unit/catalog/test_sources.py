@@ -1,0 +1,90 @@
+import pytest
+
+from mosaic.catalog.sources import Source, find_source, normalized, platform_sources
+from mosaic.catalog.uv import InstallFailed, told, uv_environment
+from mosaic.catalog.wheels import digest
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "my_worker"
+    (path / "requirements").mkdir(parents=True)
+    (path / "pyproject.toml").write_text(
+        '[project]\nname = "My_Worker"\noptional-dependencies.gpu = []\n'
+        '[project.entry-points."mosaic.workers"]\nmine = "my_worker:get_worker_metadata"\n'
+    )
+    return path
+
+
+def test_a_name_is_looked_for_among_the_workers_that_come_with_mosaic(folder):
+    assert find_source("toy").folder == platform_sources() / "workers" / "toy_worker"
+    assert find_source("toy_worker").folder == find_source("toy").folder
+    assert find_source("acme-worker>=2") == Source("acme-worker>=2", "acme-worker>=2")
+    assert find_source(str(folder)).folder == folder
+
+
+def test_a_path_must_be_a_package_that_names_a_worker(folder, tmp_path):
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(InstallFailed, match=r"no pyproject\.toml, so it is no package"):
+        find_source(str(tmp_path / "bare"))
+    (folder / "pyproject.toml").write_text("[project\n")
+    with pytest.raises(InstallFailed, match=r"pyproject\.toml cannot be read"):
+        find_source(str(folder))
+    (folder / "pyproject.toml").write_text('[project]\nname = "x"\n')
+    with pytest.raises(InstallFailed, match="names no worker"):
+        find_source(str(folder))
+
+
+def test_a_variant_is_a_lock_file_or_an_extra(folder):
+    (folder / "requirements" / "jax.txt").write_text("jax==1\n")
+    source = find_source(str(folder))
+
+    assert source.variants() == ["gpu", "jax"]
+    assert (source.lock("jax"), source.extra("jax")) == (folder / "requirements" / "jax.txt", "")
+    assert (source.lock("gpu"), source.extra("gpu")) == (None, "[gpu]")
+    assert (source.lock(""), source.extra("")) == (None, "")
+    with pytest.raises(InstallFailed, match=r"has no variant .tpu.\. It has: gpu, jax"):
+        source.extra("tpu")
+
+
+def test_a_requirement_has_a_name():
+    assert [normalized(text) for text in ("Acme_Worker>=2", "acme.worker[gpu]==1", "acme-worker @ https://x")] == [
+        "acme-worker"
+    ] * 3
+
+
+def test_any_change_of_a_file_changes_the_digest(folder):
+    before = digest(folder)
+    assert digest(folder) == before
+
+    (folder / "new.py").write_text("")
+
+    assert digest(folder) != before
+    assert digest(folder, "3.12") != digest(folder)
+
+
+def test_uv_is_told_what_pip_is_told_and_nothing_of_our_own_environment():
+    env = uv_environment({"PIP_FIND_LINKS": "/wheels", "VIRTUAL_ENV": "/venv", "PYTHONPATH": "/x", "HOME": "/h"})
+
+    assert env == {
+        "HOME": "/h",
+        "PIP_FIND_LINKS": "/wheels",
+        "UV_FIND_LINKS": "/wheels",
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "meaning"),
+    [
+        (["error: Failed to fetch: `https://x`", "  Caused by: dns error"], "the package index cannot be reached"),
+        (["  × No solution found when resolving dependencies:", "  ╰─▶ Because a and b"], "cannot be met together"),
+        (["error: No interpreter found for Python 3.99"], "there is no such Python here"),
+        (["  × Failed to build `x`"], "a package cannot be built"),
+        (["error: something new"], "something new"),
+        ([], "uv failed without a word"),
+    ],
+)
+def test_uvs_complaints_become_sentences(lines, meaning):
+    assert meaning in told(lines)
+    assert "╰" not in told(lines)

@@ -1,0 +1,41 @@
+"""The toy worker's parameter schema, made from its config class. README.md has the long words."""
+
+from typing import Any, Dict
+
+from toy_worker.config import IGNORED, ToyConfig
+
+HELP = {
+    "seed": "the same seed gives the same rewards",
+    "steps": "steps in all; total_timesteps is the same",
+    "rate": "steps per second; 0: as fast as it can",
+    "episode_length": "steps per episode",
+    "metrics_every": "steps between lines of metrics; 0: none",
+    "heartbeat_s": "seconds between heartbeats",
+    "agents": "more than one: every step once per agent",
+    "env_index": "put on every step and episode",
+    "text_every": "steps between lines of plain text; 0: none",
+    "crash_at": "raises at this step",
+    "hang_at": "stops at this step: no work, no heartbeats",
+    "ignore_sigterm": "does not stop when told to",
+}
+SMALLEST = {"steps": 1, "rate": 0, "episode_length": 1, "metrics_every": 0, "agents": 1, "text_every": 0}
+LAB = {
+    "short": {"steps": 200},
+    "long": {"steps": 1000000, "rate": 50},
+    "fails": {"steps": 10, "crash_at": 3},
+}
+
+
+def make_schema() -> Dict[str, Any]:
+    from mosaic_sdk.schema import schema_of
+
+    schema = schema_of(ToyConfig, title="Toy worker", lab=LAB)
+    properties = schema["properties"]
+    for key, words in HELP.items():
+        properties[key]["description"] = words
+    for key, least in SMALLEST.items():
+        properties[key]["minimum"] = least
+    properties["total_timesteps"] = dict(properties["steps"], description="the same as steps")
+    # Keys of every worker's config that mean nothing here.
+    properties.update({key: {} for key in IGNORED if key != "extras"})
+    return schema
