@@ -77,4 +77,6 @@ def test_the_sdk_imports_only_the_standard_library():
     allowed = sys.stdlib_module_names | {"mosaic_sdk", "sitecustomize"}
     for path in (REPO / "sdk" / "src").rglob("*.py"):
         for name in imports_of(path):
-            assert name.split(".")[0] in allowed, f"{path} imports {name}"
+            # The frames are an extra of their own.
+            may_be_numpy = path.parent.name == "fastlane" and name.split(".")[0] == "numpy"
+            assert may_be_numpy or name.split(".")[0] in allowed, f"{path} imports {name}"

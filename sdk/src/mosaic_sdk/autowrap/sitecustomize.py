@@ -29,8 +29,103 @@ def _print_stacks_on_sigusr2():
         faulthandler.register(_signal.SIGUSR2, file=2, all_threads=True)
 
 
-# What is done to a worker's interpreter, in order. The gym.make hook of FastLane gets its place here.
-_PREPARATIONS = (_keep_lines_whole, _print_stacks_on_sigusr2)
+def _show_what_gym_makes():
+    """Frames: gymnasium.make and gym.make wrap what they make, from the moment that the script imports them."""
+    wanted = os.environ.get("GYM_GUI_FASTLANE_ONLY", "0") not in ("", "0")
+    if wanted and os.environ.get("GYM_GUI_FASTLANE_VIDEO_MODE") != "off":
+        sys.meta_path.insert(0, _GymWatch)
+
+
+class _GymWatch:
+    """Finds nothing itself; has `make` replaced right after its module was run, before anybody can take it."""
+
+    HOMES = ("gymnasium.envs.registration", "gym.envs.registration")
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name not in cls.HOMES:
+            return None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find and finder is not cls else None
+            if spec is not None:
+                _call_after_run(spec.loader, _replace_make)
+                return spec
+        return None
+
+
+def _call_after_run(loader, action):
+    run = loader.exec_module
+
+    def run_and_call(module):
+        del loader.exec_module  # as it was before
+        run(module)
+        try:
+            action(module)
+        except Exception as error:
+            _note(error)
+
+    try:
+        loader.exec_module = run_and_call
+    except AttributeError:
+        pass  # a loader that cannot be changed: no frames
+
+
+def _replace_make(registration):
+    import functools
+
+    def replace(name):
+        make = getattr(registration, name)
+
+        @functools.wraps(make)
+        def make_shown(*args, **kwargs):
+            show = getattr(_fastlane_hook(), name + "_shown", None)
+            return show(registration, make, args, kwargs) if show else make(*args, **kwargs)
+
+        setattr(registration, name, make_shown)
+
+    for name in ("make", "make_vec"):
+        if hasattr(registration, name):
+            replace(name)
+
+
+_hook = []  # what _fastlane_hook() found
+
+
+def _fastlane_hook():
+    if not _hook:
+        try:
+            _hook.append(_load_fastlane_hook())
+        except Exception as error:
+            _hook.append(None)
+            _note(error)
+    return _hook[0]
+
+
+def _load_fastlane_hook():
+    """The worker's own mosaic_sdk, else the one this file lies in, without the packages that lie beside that."""
+    import importlib.util
+
+    if importlib.util.find_spec("mosaic_sdk") is None:
+        spec = importlib.util.spec_from_file_location(
+            "mosaic_sdk", os.path.join(_SDK, "__init__.py"), submodule_search_locations=[_SDK]
+        )
+        sys.modules["mosaic_sdk"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["mosaic_sdk"])
+    return importlib.import_module("mosaic_sdk.fastlane.hook")
+
+
+def _note(error):
+    try:
+        print("mosaic: no frames: %s: %s" % (type(error).__name__, error), file=sys.stderr)
+    except Exception:
+        pass
+
+
+_SDK = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# What is done to a worker's interpreter, in order.
+_PREPARATIONS = (_keep_lines_whole, _print_stacks_on_sigusr2, _show_what_gym_makes)
 
 
 def _prepare():

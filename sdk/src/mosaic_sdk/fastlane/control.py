@@ -1,0 +1,288 @@
+"""The control page of a lane: who writes it, who watches it, and where its frames are. Standard library only.
+
+    /dev/shm/mosaic.fastlane.<run_id>                 the page, one per run, made when the env is made
+    /dev/shm/mosaic.fastlane.<run_id>.<generation>    the frames (ring.py), made when somebody watches
+    /dev/shm/mosaic.fastlane.<run_id>.t<n>[.<gen>]    the same for tile n of a grid (grid.py)
+
+The page is 4096 bytes of 8-byte words, each of them stored whole:
+
+    word 0  magic        stored last when the page is made: without it the page is not ready
+         1  lease        "watched until", CLOCK_MONOTONIC in ns; any reader stores it
+         2  generation   of the frames to look at; 0: none yet
+         3  width        ┐
+         4  height       ├ of these frames
+         5  channels     ┘
+         6  state        OPEN, CLOSED (the writer is done), MOVED (look up the name again)
+
+The writer holds a flock on the page as long as it lives: pids mean nothing across namespaces. Only who holds that lock
+removes anything: the writer, or a janitor after the writer's death.
+"""
+
+import contextlib
+import errno
+import fcntl
+import mmap
+import os
+import re
+import signal
+import threading
+import weakref
+from types import FrameType
+from typing import List, Optional, Tuple
+
+FOLDER = "/dev/shm"
+PREFIX = "mosaic.fastlane."
+SIZE = 4096
+_MAGIC = int.from_bytes(b"MOSAICL1", "little")
+MAGIC, LEASE, GENERATION, WIDTH, HEIGHT, CHANNELS, STATE = range(7)
+OPEN, CLOSED, MOVED = range(3)
+
+_RUN_ID = re.compile(r"[A-Za-z0-9_-]+\Z")
+_FRAMES = re.compile(r"(.+)\.[0-9]+\Z")
+
+
+class FastLaneError(RuntimeError):
+    """Frames cannot be shown here; the text says why."""
+
+
+def create_fastlane_name(run_id: str) -> str:
+    """The name of the run's control page in /dev/shm."""
+    # A dot would let one run's name be taken for a part of another's.
+    if not _RUN_ID.match(run_id):
+        raise ValueError(f"{run_id!r} cannot name a FastLane. Use letters, digits, '-' and '_'.")
+    return PREFIX + run_id
+
+
+def tile_name(run_id: str, tile: int) -> str:
+    """The name of the page of one tile of the run's grid."""
+    return f"{create_fastlane_name(run_id)}.t{tile}"
+
+
+def frames_name(lane: str, generation: int) -> str:
+    return f"{lane}.{generation}"
+
+
+def path_of(name: str) -> str:
+    return os.path.join(FOLDER, name)
+
+
+def refuse_other_machines() -> None:
+    machine = os.uname().machine
+    if machine not in ("x86_64", "AMD64"):
+        raise FastLaneError(
+            f"FastLane relies on the memory ordering of x86-64, and this machine is {machine}. No frames here."
+        )
+
+
+class ControlPage:
+    """One mapped page. Its promises:
+
+    1. A claimed page has one owner, in one process: a second claim is a FileExistsError, a forked child owns nothing.
+    2. What the owner made is gone after its exit, SIGTERM included; what kill -9 left is taken over by the next claim.
+    """
+
+    def __init__(self, lane: str, fd: int, owned: bool) -> None:
+        self.lane = lane
+        self._fd = fd
+        self.words = _map_words(fd)
+        self._end: Optional["weakref.finalize[..., ControlPage]"] = None
+        if owned:
+            self._own()
+
+    @classmethod
+    def claim(cls, lane: str) -> "ControlPage":
+        """The page of `lane`, ours until unlink(); FileExistsError while another writer lives."""
+        refuse_other_machines()
+        page = cls(lane, _lock(lane), owned=True)
+        # A dead writer's frames go now; its generation is counted on, so that its readers see the change.
+        _remove_frames(lane)
+        page.words[STATE] = OPEN
+        page.words[MAGIC] = _MAGIC
+        _leave_in_order_on_sigterm()
+        return page
+
+    @classmethod
+    def open(cls, lane: str) -> "ControlPage":
+        """The page of `lane` for a reader; FileNotFoundError when there is none."""
+        refuse_other_machines()
+        page = cls(lane, open_ours(lane, os.O_RDWR, SIZE), owned=False)
+        if page.words[MAGIC] != _MAGIC:
+            page.forget()
+            raise FileNotFoundError(errno.ENOENT, "The FastLane is not ready yet", path_of(lane))
+        return page
+
+    def _own(self) -> None:
+        self._end = weakref.finalize(self, _remove, self.lane, self._fd, os.getpid())
+        _owned.add(self)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the page's name still leads to it."""
+        return _is_at(self._fd, path_of(self.lane))
+
+    def renew_lease(self, until_ns: int) -> None:
+        # Never shortened: another reader may have asked for longer.
+        if self.words[LEASE] < until_ns:
+            self.words[LEASE] = until_ns
+
+    def point_to(self, generation: int, shape: Tuple[int, int, int]) -> None:
+        """Lead the readers to frames that are ready."""
+        self.words[HEIGHT], self.words[WIDTH], self.words[CHANNELS] = shape
+        self.words[GENERATION] = generation
+
+    def mend(self) -> bool:
+        """Make the page again if somebody unlinked it (logind does at logout), and say whether it was so."""
+        if self.is_current:
+            return False
+        fresh = _lock(self.lane)
+        old, old_fd, self.words, self._fd = self.words, self._fd, _map_words(fresh), fresh
+        for word in (LEASE, GENERATION, WIDTH, HEIGHT, CHANNELS):
+            self.words[word] = old[word]
+        self.words[MAGIC] = _MAGIC
+        old[STATE] = MOVED
+        if self._end:
+            self._end.detach()
+        self._own()
+        os.close(old_fd)
+        return True
+
+    def close(self) -> None:
+        """Tell the readers that no frame will follow. The name stays until unlink()."""
+        self.words[STATE] = CLOSED
+        self.words = _private_words()
+
+    def unlink(self) -> None:
+        """Remove all that the lane has in /dev/shm; FileNotFoundError when its page is gone."""
+        ours = self._end is not None and self._end.detach() is not None
+        if not ours:
+            raise FileNotFoundError(errno.ENOENT, "This FastLane is gone already", path_of(self.lane))
+        was_there = self.is_current
+        _remove(self.lane, self._fd, os.getpid())
+        if not was_there:
+            raise FileNotFoundError(errno.ENOENT, "Somebody else removed this FastLane", path_of(self.lane))
+
+    def forget(self) -> None:
+        """Let go of the page without a trace: a reader's end, and what a forked child does with its parent's page."""
+        if self._end and self._end.detach() is None:
+            return
+        self.words = _private_words()
+        os.close(self._fd)
+        self._end = None
+
+
+def open_ours(name: str, flags: int, size: int) -> int:
+    """A descriptor of a segment that is ours to trust: made by this user and at least `size` long."""
+    fd = os.open(path_of(name), flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+    facts = os.fstat(fd)
+    if facts.st_uid not in (os.geteuid(), 0) and os.geteuid() != 0:
+        os.close(fd)
+        raise PermissionError(errno.EACCES, "This FastLane belongs to another user", path_of(name))
+    if facts.st_size < size:
+        os.close(fd)
+        raise FileNotFoundError(errno.ENOENT, "The FastLane is not ready yet", path_of(name))
+    return fd
+
+
+def remove_dead(run_id: Optional[str] = None) -> List[str]:
+    """The janitor: remove the lanes, of one run or of all, whose writer is proven dead. Returns their names."""
+    removed = []
+    for lane in lanes(run_id):
+        with contextlib.suppress(FileExistsError, PermissionError):  # alive, or another user's
+            fd = _lock(lane)
+            _remove(lane, fd, os.getpid())
+            removed.append(lane)
+    return removed
+
+
+def lanes(run_id: Optional[str] = None) -> List[str]:
+    """Names of all lanes in /dev/shm, tiles included, whether or not their page is still there."""
+    names = (name for name in os.listdir(FOLDER) if name.startswith(PREFIX))
+    found = {match.group(1) if (match := _FRAMES.match(name)) else name for name in names}
+    if run_id is not None:
+        page = create_fastlane_name(run_id)
+        found = {name for name in found if name == page or name.startswith(page + ".")}
+    return sorted(found)
+
+
+def _lock(lane: str) -> int:
+    """A descriptor of the page, made if need be, that holds its lock."""
+    path = path_of(lane)
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Without blocks behind it, a full /dev/shm would kill us at the first store.
+            os.posix_fallocate(fd, 0, SIZE)
+        except BlockingIOError:
+            os.close(fd)
+            raise FileExistsError(errno.EEXIST, "Another writer has this FastLane", path) from None
+        except OSError:
+            os.unlink(path)
+            os.close(fd)
+            raise
+        # Between open and flock its last owner may have removed it.
+        if _is_at(fd, path):
+            return fd
+        os.close(fd)
+
+
+def _is_at(fd: int, path: str) -> bool:
+    try:
+        there, here = os.stat(path, follow_symlinks=False), os.fstat(fd)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+def _map_words(fd: int) -> "memoryview[int]":
+    return memoryview(mmap.mmap(fd, SIZE)).cast("Q")
+
+
+def _private_words() -> "memoryview[int]":
+    """Words that nobody else sees: a lane that has them is never watched."""
+    return memoryview(bytearray(SIZE)).cast("Q")
+
+
+def _remove(lane: str, fd: int, owner_pid: int) -> None:
+    """Remove a lane whose lock is held by `fd`, the page last: while it is there, a janitor finds the rest."""
+    if os.getpid() != owner_pid:
+        return
+    _remove_frames(lane)
+    if _is_at(fd, path_of(lane)):
+        os.unlink(path_of(lane))
+    os.close(fd)
+
+
+def _remove_frames(lane: str) -> None:
+    for name in os.listdir(FOLDER):
+        match = _FRAMES.match(name)
+        if match and match.group(1) == lane:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path_of(name))
+
+
+_owned: "weakref.WeakSet[ControlPage]" = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    # A child that kept the descriptor would keep the lock after its parent's death, and two would write one ring.
+    for page in list(_owned):
+        page.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def _leave_in_order_on_sigterm() -> None:
+    """SIGTERM ends a process without its exit handlers: unless the script has plans of its own, we tidy up first."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if in_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _leave)
+
+
+def _leave(number: int, frame: Optional[FrameType]) -> None:
+    for page in list(_owned):
+        with contextlib.suppress(OSError):
+            page.unlink()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

@@ -1,0 +1,82 @@
+"""Many envs in one picture. The env in slot 0 composes; each other one shows itself as a tile, a lane of its own.
+
+The composer watches the tiles as any reader would, so a tile may live in another process (AsyncVectorEnv), is rendered
+only while the grid is watched, and is always the newest frame of its own env.
+"""
+
+import math
+import time
+from typing import Any, Dict, List, Optional
+
+import numpy as np
+
+from mosaic_sdk.fastlane.control import tile_name
+from mosaic_sdk.fastlane.reader import FastLaneReader
+from mosaic_sdk.fastlane.writer import FastLaneWriter
+
+_SEARCH_NS = 1_000_000_000
+
+
+class Grid:
+    """The picture made of slot 0's frames and of the tiles 1 … limit - 1."""
+
+    def __init__(self, run_id: str, limit: int) -> None:
+        self._run_id = run_id
+        self._missing = set(range(1, limit))
+        self._tiles: Dict[int, FastLaneReader] = {}
+        self._next_search_ns = 0
+
+    def compose(self, own: Any) -> Any:
+        """`own` and the newest frame of every tile, in the order of the slots, row by row."""
+        if time.monotonic_ns() >= self._next_search_ns:
+            self._search()
+        return lay_out([own, *self._frames(own)])
+
+    def close(self) -> None:
+        for tile in list(self._tiles):
+            self._lose(tile)
+
+    def _search(self) -> None:
+        self._next_search_ns = time.monotonic_ns() + _SEARCH_NS
+        for tile in sorted(self._tiles):
+            if self._tiles[tile].is_over:
+                self._lose(tile)
+        for tile in sorted(self._missing):
+            try:
+                self._tiles[tile] = FastLaneReader.of_lane(tile_name(self._run_id, tile))
+                self._missing.discard(tile)
+            except OSError:
+                pass  # no such env, or not yet
+
+    def _lose(self, tile: int) -> None:
+        self._tiles.pop(tile).close()
+        self._missing.add(tile)
+
+    def _frames(self, own: Any) -> List[Any]:
+        """A black tile stands for an env that has not shown itself yet: the picture keeps its shape."""
+        frames = [self._tiles[tile].latest_frame() for tile in sorted(self._tiles)]
+        return [np.zeros_like(own) if frame is None else frame.pixels for frame in frames]
+
+
+def lay_out(frames: List[Any]) -> Any:
+    """The frames as one picture, nearly square. Each is put in the corner of a cell of the first one's size."""
+    first = frames[0]
+    columns = math.ceil(math.sqrt(len(frames)))
+    rows = math.ceil(len(frames) / columns)
+    height, width, channels = first.shape
+    picture = np.zeros((rows * height, columns * width, channels), np.uint8)
+    for number, frame in enumerate(frames):
+        top, left = number // columns * height, number % columns * width
+        part = frame[:height, :width, :channels]
+        picture[top : top + part.shape[0], left : left + part.shape[1], : part.shape[2]] = part
+    return picture
+
+
+def claim_tile(run_id: str, first: int, limit: int) -> Optional[FastLaneWriter]:
+    """The writer of tile `first`, or of the next one that is free: processes of no known order count alike."""
+    for tile in range(first, limit):
+        try:
+            return FastLaneWriter.of_lane(tile_name(run_id, tile))
+        except FileExistsError:
+            continue
+    return None

@@ -1,0 +1,254 @@
+"""The wrapper that shows an env while somebody watches, for Gymnasium, Gym, PettingZoo and whatever has their methods.
+
+    env = maybe_wrap_env(gymnasium.make("CartPole-v1", render_mode="rgb_array"))
+
+MOSAIC's import hook does this by itself for what `gymnasium.make` makes. No library is imported here: the wrapper's
+class is made from the one that the env's library has loaded.
+"""
+
+import importlib
+import sys
+import weakref
+from functools import lru_cache
+from typing import Any, Optional, Tuple
+
+from mosaic_sdk.fastlane.grid import lay_out
+from mosaic_sdk.fastlane.lane import Lane, as_image, note
+from mosaic_sdk.fastlane.settings import Settings
+from mosaic_sdk.fastlane.slots import Slots, place_in_run
+
+_slots = Slots()
+
+
+def is_fastlane_enabled() -> bool:
+    """Whether MOSAIC asked this process for frames."""
+    return Settings.of().enabled
+
+
+def maybe_wrap_env(env: Any) -> Any:
+    """`env` in a wrapper that shows it, or `env` itself when it is not to be shown. Never raises."""
+    try:
+        settings = Settings.of()
+        return _wrap(env, settings) if settings.enabled else env
+    except Exception as error:
+        note(f"no frames of {_name(env)}: {error}")
+        return env
+
+
+def _wrap(env: Any, settings: Settings) -> Any:
+    number = _slots.take()
+    lane = _lane_for(env, place_in_run(number), settings)
+    shown = _wrapper_class(*_library_of(env))(env, lane, number) if lane else env
+    weakref.finalize(shown, _slots.give_back, number)
+    return shown
+
+
+def _lane_for(env: Any, place: Optional[int], settings: Settings) -> Optional[Lane]:
+    # A vector env stands for the numbers 0, 1 … of its envs.
+    is_seen = place is not None and any(settings.shows(place + n) for n in range(_count(env)))
+    if place is None or not is_seen or not _can_be_rendered(env):
+        return None
+    return Lane.open(settings, place)
+
+
+def _can_be_rendered(env: Any) -> bool:
+    """Only rgb_array may be rendered by us: "human" draws a window, a list would be taken from the script."""
+    mode = getattr(env, "render_mode", None)
+    if mode != "rgb_array":
+        note(f"no frames of {_name(env)}: its render_mode is {mode!r}, and only 'rgb_array' can be shown")
+    return mode == "rgb_array"
+
+
+def _count(env: Any) -> int:
+    vector = sys.modules.get("gymnasium.vector")
+    return int(env.num_envs) if vector and isinstance(env, vector.VectorEnv) else 1
+
+
+def _name(env: Any) -> str:
+    try:
+        return str(env.spec.id)
+    except Exception:  # it has none; and an env's str() may do anything
+        return type(env).__name__
+
+
+class Shown:
+    """What the wrappers of all libraries share. Its promises:
+
+    1. The script sees the env: every result, attribute and error is the env's own.
+    2. What goes wrong with the frames ends the frames, with a note, and nothing else.
+    3. A copy of it, also through pickle, is the env without frames: two must not write one lane.
+    """
+
+    env: Any
+
+    def __init__(self, env: Any, lane: Lane, number: int) -> None:
+        super().__init__(env)  # type: ignore[call-arg]
+        self._lane = lane
+        self._number = number
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "env" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+    def __reduce__(self) -> Tuple[Any, Tuple[Any]]:
+        return _without_frames, (self.env,)
+
+    def reset(self, *args: Any, **kwargs: Any) -> Any:
+        outcome = self.env.reset(*args, **kwargs)
+        try:
+            self._lane.start_episode()
+            self._lane.look(self._picture, 0.0)
+        except Exception as error:
+            self._stop_showing(error)
+        return outcome
+
+    def close(self, **kwargs: Any) -> Any:
+        self._leave()
+        return self.env.close(**kwargs)
+
+    def _picture(self) -> Any:
+        return self.env.render()
+
+    def _stop_showing(self, error: Exception) -> None:
+        note(f"no more frames of {_name(self.env)}: {type(error).__name__}: {error}")
+        self._leave()
+
+    def _leave(self) -> None:
+        # From here on the script calls the env itself.
+        self.step, self.reset = self.env.step, self.env.reset  # type: ignore[method-assign]
+        _slots.give_back(self._number)
+        self._number = -1  # it may be another's when we are closed again
+        try:
+            self._lane.close()
+        except OSError as error:
+            note(f"the frames of {_name(self.env)} were not removed: {error}")
+
+
+class ShownGym(Shown):
+    """Gymnasium, and Gym before and after its 0.26."""
+
+    @property
+    def spec(self) -> Any:
+        return self.env.spec  # the script asked for this one; ours would name a wrapper that others do not have
+
+    # Gymnasium looks for an attribute with hasattr, which would find the env's in the wrapper, and set it there.
+    def get_wrapper_attr(self, name: str) -> Any:
+        return self.env.get_wrapper_attr(name)
+
+    def set_wrapper_attr(self, name: str, value: Any, **options: Any) -> Any:
+        return self.env.set_wrapper_attr(name, value, **options)
+
+    def step(self, action: Any) -> Any:
+        # Flat, because a training pays for it at every step, watched or not.
+        outcome = self.env.step(action)
+        try:
+            lane = self._lane
+            lane.steps += 1
+            lane.return_so_far += outcome[1]
+            if outcome[2] or (outcome[3] and len(outcome) == 5):
+                lane.end_episode()
+            if lane.steps >= lane.next_look:
+                lane.look(self.env.render, outcome[1])
+        except Exception as error:
+            self._stop_showing(error)
+        return outcome
+
+
+class ShownVector(ShownGym):
+    """A vector env that is not made of single ones: its render() gives a picture of each. Metrics: the first one's."""
+
+    def __init__(self, env: Any, lane: Lane, number: int) -> None:
+        super().__init__(env, lane, number)
+        settings = Settings.of()
+        self._seen = [n for n in range(env.num_envs) if settings.shows(n)]
+
+    def step(self, actions: Any) -> Any:
+        outcome = self.env.step(actions)
+        try:
+            self._count_step(*(column[self._seen[0]] for column in outcome[1:4]))
+        except Exception as error:
+            self._stop_showing(error)
+        return outcome
+
+    def _count_step(self, reward: Any, terminated: Any, truncated: Any) -> None:
+        lane = self._lane
+        lane.steps += self.env.num_envs
+        lane.return_so_far += reward
+        if terminated or truncated:
+            lane.end_episode()
+        if lane.steps >= lane.next_look:
+            lane.look(self._picture, reward)
+
+    def _picture(self) -> Any:
+        frames = self.env.render()
+        return lay_out([as_image(frames[n]) for n in self._seen])
+
+
+class ShownParallel(Shown):
+    """PettingZoo, all agents at once; the reward is the sum of theirs."""
+
+    def step(self, actions: Any) -> Any:
+        outcome = self.env.step(actions)
+        try:
+            self._count(sum(outcome[1].values()), is_over=not self.env.agents)
+        except Exception as error:
+            self._stop_showing(error)
+        return outcome
+
+    def _count(self, reward: float, is_over: bool) -> None:
+        lane = self._lane
+        lane.steps += 1
+        lane.return_so_far += reward
+        if is_over:
+            lane.end_episode()
+        if lane.steps >= lane.next_look:
+            lane.look(self.env.render, reward)
+
+
+class ShownTurns(ShownParallel):
+    """PettingZoo, one agent after the other (AEC)."""
+
+    def step(self, action: Any) -> None:
+        self.env.step(action)
+        try:
+            self._count(sum(self.env.rewards.values()), is_over=not self.env.agents)
+        except Exception as error:
+            self._stop_showing(error)
+
+
+class Plain:
+    """The base for an env of no library that we know."""
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+
+    def render(self) -> Any:
+        return self.env.render()
+
+
+# A library's class of envs, its class of wrappers, and how its envs step.
+_LIBRARIES = (
+    ("gymnasium.vector", "VectorEnv", "gymnasium.vector", "VectorWrapper", ShownVector),
+    ("gymnasium", "Env", "gymnasium", "Wrapper", ShownGym),
+    ("pettingzoo", "AECEnv", "pettingzoo.utils.wrappers", "BaseWrapper", ShownTurns),
+    ("pettingzoo", "ParallelEnv", "pettingzoo.utils.wrappers", "BaseParallelWrapper", ShownParallel),
+    ("gym", "Env", "gym", "Wrapper", ShownGym),
+)
+
+
+def _library_of(env: Any) -> Tuple[type, type]:
+    for library, env_class, home, wrapper_class, shown in _LIBRARIES:
+        module = sys.modules.get(library)
+        if module and isinstance(env, getattr(module, env_class, ())):
+            return shown, getattr(importlib.import_module(home), wrapper_class)
+    return ShownGym, Plain
+
+
+@lru_cache(maxsize=None)
+def _wrapper_class(shown: type, base: type) -> type:
+    return type("FastLaneWrapper", (shown, base), {"__module__": __name__})
+
+
+def _without_frames(env: Any) -> Any:
+    return env

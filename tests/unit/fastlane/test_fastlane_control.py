@@ -1,0 +1,279 @@
+import errno
+import os
+import signal
+import sys
+from multiprocessing import shared_memory
+
+import numpy as np
+import pytest
+from lanes import GYM_GUI, SDK, segments
+from mosaic_sdk.fastlane import FastLaneConfig, FastLaneError, FastLaneReader, FastLaneWriter, create_fastlane_name
+from mosaic_sdk.fastlane.control import remove_dead
+
+SMALL = FastLaneConfig(width=6, height=4)
+FRAME = np.arange(72, dtype=np.uint8).reshape(4, 6, 3)
+
+
+def page_of(run_id):
+    return f"/dev/shm/mosaic.fastlane.{run_id}"
+
+
+def test_a_second_writer_is_refused_while_the_first_lives(run_id):
+    first = FastLaneWriter.create(run_id, SMALL)
+
+    with pytest.raises(FileExistsError):
+        FastLaneWriter.create(run_id, SMALL)
+
+    first.close()
+    first.unlink()
+    FastLaneWriter.create(run_id, SMALL).unlink()
+
+
+def test_unlink_removes_everything_and_says_when_it_is_gone(run_id):
+    writer = FastLaneWriter.create(run_id, SMALL)
+    FastLaneReader.attach(run_id)
+    writer.publish(FRAME)
+
+    writer.close()
+    writer.unlink()
+
+    assert segments(run_id) == []
+    with pytest.raises(FileNotFoundError):
+        writer.unlink()
+
+
+def test_a_page_that_others_removed_is_gone(run_id):
+    writer = FastLaneWriter.create(run_id, SMALL)
+    os.unlink(page_of(run_id))
+
+    with pytest.raises(FileNotFoundError):
+        writer.unlink()
+
+
+def test_there_is_nothing_to_attach_to_before_a_writer(run_id):
+    with pytest.raises(FileNotFoundError):
+        FastLaneReader.attach(run_id)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "a.1", "a\n"])
+def test_a_run_cannot_be_named_so_that_it_leads_elsewhere(name):
+    with pytest.raises(ValueError, match="cannot name a FastLane"):
+        create_fastlane_name(name)
+
+
+def test_the_guides_way_to_a_page_works_once_it_is_free(run_id):
+    FastLaneWriter.create(run_id, SMALL).page.forget()  # as after a kill: the page is there, its lock is not
+    shm = shared_memory.SharedMemory(name=create_fastlane_name(run_id), create=False)
+
+    writer = FastLaneWriter(shm, SMALL)
+
+    FastLaneReader.attach(run_id)
+    assert writer.publish(FRAME.tobytes())
+    with pytest.raises(FileExistsError):
+        FastLaneWriter(shm, SMALL)
+    shm.close()
+    shm.unlink()
+
+
+def test_other_machines_are_refused_with_a_sentence(run_id, monkeypatch):
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "pi", "6", "1", "aarch64")))
+
+    with pytest.raises(FastLaneError, match="this machine is aarch64"):
+        FastLaneWriter.create(run_id, SMALL)
+
+
+def test_a_page_that_somebody_unlinked_comes_back_while_it_is_watched(run_id, monkeypatch):
+    monkeypatch.setattr("mosaic_sdk.fastlane.writer._MEND_NS", 0)
+    writer = FastLaneWriter.create(run_id, SMALL)
+    reader = FastLaneReader.attach(run_id, lease_s=1000)
+    writer.publish(FRAME)
+    before = segments(run_id)
+    for name in before:
+        os.unlink(f"/dev/shm/{name}")
+
+    writer.publish(FRAME + 1)
+
+    assert np.array_equal(reader.latest_frame().pixels, FRAME + 1)
+    assert np.array_equal(FastLaneReader.attach(run_id).latest_frame().pixels, FRAME + 1)
+    assert (len(segments(run_id)), writer.is_watched) == (len(before), True)
+    with pytest.raises(FileExistsError):
+        FastLaneWriter.create(run_id, SMALL)
+
+
+def test_a_reader_follows_from_one_writer_to_the_next(run_id):
+    first = FastLaneWriter.create(run_id, SMALL)
+    reader = FastLaneReader.attach(run_id)
+    first.close()
+    first.unlink()
+    assert reader.is_over
+
+    second = FastLaneWriter.create(run_id, SMALL)
+    reader.latest_frame()
+    second.publish(FRAME)
+
+    assert (reader.latest_frame().number, reader.is_over) == (1, False)
+
+
+def test_a_forked_child_neither_writes_nor_removes_nor_keeps_the_lock(run_id):
+    writer = FastLaneWriter.create(run_id, SMALL)
+    FastLaneReader.attach(run_id, lease_s=1000)
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            told = writer.publish(FRAME)
+            writer.close()
+            os.write(write, b"copied" if told else b"silent")
+            signal.pause()
+        finally:
+            os._exit(0)
+
+    try:
+        said = os.read(read, 6)
+        writer.page.forget()  # as a kill of the parent would
+        FastLaneWriter.create(run_id, SMALL)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+    assert said == b"silent"
+
+
+LEAVE = """
+import os, sys, time, numpy as np
+from mosaic_sdk.fastlane import FastLaneConfig, FastLaneReader, FastLaneWriter
+writer = FastLaneWriter.create(sys.argv[1], FastLaneConfig(6, 4))
+reader = FastLaneReader.attach(sys.argv[1])
+assert writer.publish(bytes(72))
+print("ready", flush=True)
+sys.stdin.readline()
+if sys.argv[2] == "error": raise RuntimeError("as it happens")
+"""
+
+
+@pytest.mark.parametrize("end", ["exit", "error", "SIGTERM"])
+def test_nothing_is_left_after_the_writers_end(run_id, scripts, end):
+    process = scripts.start(LEAVE, run_id, end)
+    assert process.stdout.readline() == "ready\n"
+    assert len(segments(run_id)) == 2
+
+    if end == "SIGTERM":
+        process.send_signal(signal.SIGTERM)
+    _, err = process.communicate("\n")
+
+    assert process.returncode == {"exit": 0, "error": 1, "SIGTERM": -signal.SIGTERM}[end], err
+    assert segments(run_id) == []
+
+
+def test_what_a_killed_writer_left_is_removed_and_what_lives_is_not(run_id, scripts):
+    killed = scripts.start(LEAVE, run_id, "exit")
+    assert killed.stdout.readline() == "ready\n"
+    other = FastLaneWriter.create(f"{run_id}-lives", SMALL)
+    killed.kill()
+    killed.wait()
+    before = segments(f"{run_id}-lives")
+
+    removed = remove_dead(run_id)
+
+    assert removed == [f"mosaic.fastlane.{run_id}"]
+    assert segments(run_id) == before == [f"mosaic.fastlane.{run_id}-lives"]
+    assert remove_dead(f"{run_id}-lives") == []
+    other.unlink()
+
+
+def test_frames_whose_page_was_removed_are_found_by_the_janitor(run_id, scripts):
+    killed = scripts.start(LEAVE, run_id, "exit")
+    assert killed.stdout.readline() == "ready\n"
+    killed.kill()
+    killed.wait()
+    os.unlink(page_of(run_id))
+
+    remove_dead(run_id)
+
+    assert segments(run_id) == []
+
+
+def test_a_new_writer_takes_over_from_a_killed_one(run_id, scripts):
+    killed = scripts.start(LEAVE, run_id, "exit")
+    assert killed.stdout.readline() == "ready\n"
+    reader = FastLaneReader.attach(run_id)
+    killed.kill()
+    killed.wait()
+
+    writer = FastLaneWriter.create(run_id, SMALL)
+    writer.publish(FRAME)
+
+    assert np.array_equal(reader.latest_frame().pixels, FRAME)
+    writer.unlink()
+    assert segments(run_id) == []
+
+
+STORM = """
+import os, random, signal, sys, time
+import numpy as np
+from mosaic_sdk.fastlane import FastLaneConfig, FastLaneReader, FastLaneWriter
+def write(run_id):
+    writer = FastLaneWriter.create(run_id, FastLaneConfig(64, 64))
+    frame = np.zeros((64, 64, 3), np.uint8)
+    while True: writer.publish(frame)
+def read(run_id):
+    while True:
+        try: reader = FastLaneReader.attach(run_id)
+        except FileNotFoundError: continue
+        for _ in range(1000): reader.latest_frame()
+def start(action, run_id):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.nice(10)
+            action(run_id)
+        finally: os._exit(1)
+    return pid
+for wave in range(20):
+    runs = [f"{sys.argv[1]}-{wave}-{number}" for number in range(5)]
+    pids = [start(action, run) for run in runs for action in (write, read)]
+    while not all(os.path.exists(f"/dev/shm/mosaic.fastlane.{run}") for run in runs): time.sleep(0.001)
+    random.shuffle(pids)
+    for pid in pids: os.kill(pid, signal.SIGKILL)
+    for pid in pids: assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+"""
+
+
+def test_a_storm_of_kills_leaves_dev_shm_as_it_was(run_id, scripts):
+    scripts.run(STORM, run_id)
+    left = segments(run_id)
+    assert len(left) >= 100
+
+    for name in left:
+        remove_dead(name.split(".")[2])
+
+    assert segments(run_id) == []
+
+
+def test_a_full_dev_shm_is_an_error_that_leaves_nothing(run_id, monkeypatch):
+    writer = FastLaneWriter.create(run_id, SMALL)
+    FastLaneReader.attach(run_id)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        writer.publish(FRAME)
+    assert segments(run_id) == [f"mosaic.fastlane.{run_id}"]
+
+    monkeypatch.undo()
+    assert writer.publish(FRAME)
+
+
+def test_the_janitor_needs_no_numpy(scripts):
+    scripts.run("import sys; sys.modules['numpy'] = None\nfrom mosaic_sdk.fastlane.control import remove_dead")
+
+
+def test_the_guides_import_paths_work(scripts):
+    names = "FastLaneWriter, FastLaneConfig, FastLaneMetrics, FastLaneReader"
+    script = f"from gym_gui.fastlane import {names}\nfrom gym_gui.fastlane.buffer import create_fastlane_name\n"
+
+    out, _ = scripts.run(script + "print(create_fastlane_name('x'))", path=(SDK, GYM_GUI, *sys.path))
+
+    assert out == "mosaic.fastlane.x\n"

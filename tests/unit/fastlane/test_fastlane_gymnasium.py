@@ -1,0 +1,263 @@
+"""The real libraries. They are no part of MOSAIC's own environment: skipped where gymnasium is not installed."""
+
+import sys
+
+import pytest
+from lanes import AUTOWRAP, SDK, segments
+
+gymnasium = pytest.importorskip("gymnasium")
+
+HEAD = """
+import os, sys
+import gymnasium as gym
+import numpy as np
+RUN = os.environ["MOSAIC_RUN_ID"]
+def watch():
+    from mosaic_sdk.fastlane import FastLaneReader
+    return FastLaneReader.attach(RUN, lease_s=1000)
+def lanes(): return sorted(name.replace(RUN, "RUN") for name in os.listdir("/dev/shm") if RUN in name)
+"""
+
+
+@pytest.fixture
+def script(scripts, run_id):
+    """Runs a script as a worker's: with the injected sitecustomize and without mosaic_sdk in its environment."""
+
+    def run(text, **variables):
+        env = {"MOSAIC_RUN_ID": run_id, "GYM_GUI_FASTLANE_ONLY": "1", "CLEANRL_FASTLANE_INTERVAL_MS": "0"}
+        env |= {"SDL_VIDEODRIVER": "dummy", "XDG_RUNTIME_DIR": "/tmp"} | variables
+        return scripts.run(HEAD + text, env=env, path=(AUTOWRAP,))
+
+    return run
+
+
+def test_what_a_script_makes_is_shown_and_gone_afterwards(script, run_id):
+    out, err = script("""
+env = gym.make("CartPole-v1")
+reader = watch()
+env.reset(seed=1)
+for _ in range(30):
+    if any(env.step(env.action_space.sample())[2:4]): env.reset()
+frame = reader.latest_frame()
+print(frame.pixels.shape, frame.pixels.std() > 1, frame.metrics.last_reward, frame.metrics.rolling_return > 5)
+print(env.spec.id, env.spec.additional_wrappers, env.unwrapped.render_mode, lanes())
+""")
+
+    assert out.splitlines() == [
+        "(400, 600, 3) True 1.0 True",
+        "CartPole-v1 () rgb_array ['mosaic.fastlane.RUN', 'mosaic.fastlane.RUN.1']",
+    ]
+    assert err == ""
+    assert segments(run_id) == []
+
+
+def test_a_script_plays_the_same_game_with_and_without_frames(script):
+    game = """
+env = gym.make("CartPole-v1")
+if %r: watch()
+env.action_space.seed(3)
+obs = [env.reset(seed=3)[0]]
+for _ in range(50):
+    step = env.step(env.action_space.sample())
+    obs.append(env.reset()[0] if step[2] or step[3] else step[0])
+print(np.concatenate(obs).tobytes().hex())
+"""
+    watched, _ = script(game % True)
+    unwatched, _ = script(game % False)
+    off, _ = script(game % False, GYM_GUI_FASTLANE_ONLY="0")
+
+    assert watched == unwatched == off
+
+
+@pytest.mark.parametrize("mode", ["human", "rgb_array", "ansi"])
+def test_a_render_mode_that_the_script_chose_is_kept(script, mode):
+    env_id = "FrozenLake-v1"
+
+    out, _ = script(f"print(gym.make({env_id!r}, render_mode={mode!r}).render_mode)")
+
+    assert out == f"{mode}\n"
+
+
+def test_an_env_without_pictures_trains_on_with_a_note(script, run_id):
+    out, err = script("""
+class Blind(gym.Env):
+    metadata = {"render_modes": ["ansi"]}
+    observation_space = action_space = gym.spaces.Discrete(2)
+    def __init__(self, render_mode=None): self.render_mode = render_mode
+    def reset(self, seed=None, options=None): return 0, {}
+    def step(self, action): return 0, 1.0, False, False, {}
+gym.register("Blind-v0", Blind)
+env = gym.make("Blind-v0")
+env.reset()
+print(env.step(1)[1], env.render_mode, lanes())
+""")
+
+    assert out == "1.0 None []\n"
+    assert err.count("mosaic: no frames of") == 1
+
+
+def test_the_errors_of_make_are_its_own(script):
+    text = """
+try: gym.make("NoSuchEnv-v0")
+except gym.error.Error as error: print(type(error).__name__, error)
+"""
+    assert script(text)[0] == script(text, GYM_GUI_FASTLANE_ONLY="0")[0]
+
+
+@pytest.mark.parametrize("vector", ["SyncVectorEnv", "AsyncVectorEnv"])
+def test_a_grid_of_vectorised_envs_shows_each_of_them(script, run_id, vector):
+    out, err = script(
+        f"""
+class Painted(gym.Env):
+    metadata = {{"render_modes": ["rgb_array"], "render_fps": 30}}
+    observation_space = action_space = gym.spaces.Discrete(2)
+    def __init__(self, value=0, render_mode=None): self.value, self.render_mode = value, render_mode
+    def reset(self, seed=None, options=None): return 0, {{}}
+    def step(self, action): return 0, 1.0, False, False, {{}}
+    def render(self): return np.full((4, 6, 3), self.value, np.uint8)
+gym.register("Painted-v0", Painted)
+if __name__ == "__main__":
+    envs = gym.vector.{vector}([lambda value=value: gym.make("Painted-v0", value=value) for value in (10, 20, 30)])
+    reader = watch()
+    envs.reset()
+    for _ in range(5): envs.step(np.zeros(3, int))
+    pixels = reader.latest_frame().pixels
+    print([sorted(set(pixels[y:y + 4, x:x + 6].ravel().tolist())) for y in (0, 4) for x in (0, 6)])
+    envs.close()
+    print(lanes())
+""",
+        GYM_GUI_FASTLANE_VIDEO_MODE="grid",
+    )
+
+    assert (out, err) == ("[[10], [20], [30], [0]]\n[]\n", "")
+
+
+@pytest.mark.parametrize("slot", [0, 2])
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_single_shows_the_vectorised_env_of_its_slot(script, run_id, mode, slot):
+    out, _ = script(
+        f"""
+if __name__ == "__main__":
+    envs = gym.make_vec("Acrobot-v1", 3, vectorization_mode={mode!r})
+    reader = watch()
+    envs.reset(seed=1)
+    for _ in range(3): envs.step(np.zeros(3, int))
+    print(reader.latest_frame().pixels.shape, lanes())
+    envs.close()
+    print(lanes())
+""",
+        GYM_GUI_FASTLANE_SLOT=str(slot),
+    )
+
+    assert out == "(500, 500, 3) ['mosaic.fastlane.RUN', 'mosaic.fastlane.RUN.1']\n[]\n"
+
+
+@pytest.mark.parametrize(("mode", "shape"), [("single", (400, 600, 3)), ("grid", (800, 1200, 3))])
+def test_a_vector_env_of_its_own_making_is_shown(script, mode, shape):
+    out, err = script(
+        """
+envs = gym.make_vec("CartPole-v1", 3)
+reader = watch()
+envs.reset(seed=1)
+for _ in range(5): rewards = envs.step(np.zeros(3, int))[1]
+frame = reader.latest_frame()
+print(type(envs.unwrapped).__name__, rewards, frame.pixels.shape, frame.metrics.last_reward)
+envs.close()
+print(lanes())
+""",
+        GYM_GUI_FASTLANE_VIDEO_MODE=mode,
+        GYM_GUI_FASTLANE_SLOT="2",
+    )
+
+    assert (out, err) == (f"CartPoleVectorEnv [1. 1. 1.] {shape} 1.0\n[]\n", "")
+
+
+def test_an_attribute_is_set_in_the_env_that_has_it(script):
+    out, _ = script("""
+env = gym.make("CartPole-v1")
+env.set_wrapper_attr("gravity", 1.5)
+print(env.unwrapped.gravity, env.get_wrapper_attr("gravity"), env.has_wrapper_attr("no_such_thing"))
+""")
+
+    assert out == "1.5 1.5 False\n"
+
+
+def test_an_unwatched_env_can_be_copied(script):
+    out, _ = script("""
+import copy
+env = gym.make("CartPole-v1")
+env.reset(seed=1)
+twin = copy.deepcopy(env)
+print((env.step(0)[0] == twin.step(0)[0]).all(), "FastLane" in str(env), "FastLane" in str(twin))
+""")
+
+    assert out == "True True False\n"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 9), reason="the SDK's own limit")
+def test_the_hook_is_not_felt_by_a_script_without_gymnasium(scripts, run_id):
+    text = "import sys, json; print('numpy' in sys.modules, any('mosaic' in name for name in sys.modules))"
+
+    out, err = scripts.run(text, env={"MOSAIC_RUN_ID": run_id, "GYM_GUI_FASTLANE_ONLY": "1"}, path=(AUTOWRAP,))
+
+    assert (out, err) == ("False False\n", "")
+
+
+def test_importing_gymnasium_imports_nothing_of_ours(script):
+    out, _ = script("print(any(name.startswith('mosaic') for name in sys.modules), gym.make.__module__)")
+
+    assert out == "False gymnasium.envs.registration\n"
+
+
+PETTINGZOO = """
+from mosaic_sdk.fastlane import maybe_wrap_env
+env = maybe_wrap_env(make())
+reader = watch()
+play(env)
+frame = reader.latest_frame()
+print(type(env).__name__, frame.pixels.ndim, frame.pixels.std() > 1)
+env.close()
+print(lanes())
+"""
+
+TURNS = """
+from pettingzoo.classic import tictactoe_v3
+def make(): return tictactoe_v3.env(render_mode="rgb_array")
+def play(env):
+    env.reset(seed=1)
+    for agent in env.agent_iter():
+        observation, reward, terminated, truncated, info = env.last()
+        over = terminated or truncated
+        env.step(None if over else int(np.flatnonzero(observation["action_mask"])[0]))
+"""
+
+PARALLEL = """
+from pettingzoo import ParallelEnv
+class Painted(ParallelEnv):
+    metadata = {"render_modes": ["rgb_array"], "name": "painted"}
+    possible_agents = ["a", "b"]
+    render_mode = "rgb_array"
+    def reset(self, seed=None, options=None):
+        self.agents = ["a", "b"]
+        return {"a": 0, "b": 0}, {"a": {}, "b": {}}
+    def step(self, actions):
+        self.agents = []
+        return {}, {"a": 1.0, "b": 2.0}, {"a": True, "b": True}, {}, {}
+    def render(self): return np.arange(72, dtype=np.uint8).reshape(4, 6, 3)
+make = Painted
+def play(env):
+    env.reset()
+    assert env.step({"a": 0, "b": 0})[1] == {"a": 1.0, "b": 2.0}
+    assert env.agents == []
+"""
+
+
+@pytest.mark.parametrize("text", [TURNS, PARALLEL], ids=["aec", "parallel"])
+def test_pettingzoo_is_shown(scripts, run_id, text):
+    pytest.importorskip("pettingzoo")
+    env = {"MOSAIC_RUN_ID": run_id, "GYM_GUI_FASTLANE_ONLY": "1", "CLEANRL_FASTLANE_INTERVAL_MS": "0"}
+    env |= {"SDL_VIDEODRIVER": "dummy", "XDG_RUNTIME_DIR": "/tmp"}
+
+    out, err = scripts.run(HEAD + text + PETTINGZOO, env=env, path=(SDK,))
+
+    assert (out, err) == ("FastLaneWrapper 3 True\n[]\n", "")
