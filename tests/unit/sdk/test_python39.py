@@ -1,12 +1,17 @@
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 
 def python39():
-    found = sorted(Path.home().glob(".pyenv/versions/3.9.*/bin/python"))
-    return str(found[-1]) if found else shutil.which("python3.9")
+    """A Python 3.9 that runs; pyenv leaves a shim on the path that does not."""
+    found = [str(path) for path in sorted(Path.home().glob(".pyenv/versions/3.9.*/bin/python"))]
+    for python in [*reversed(found), shutil.which("python3.9")]:
+        if python and subprocess.run([python, "-c", ""], capture_output=True).returncode == 0:
+            return python
+    return None
 
 
 @pytest.mark.skipif(python39() is None, reason="no Python 3.9 here")
