@@ -1,8 +1,11 @@
 # make run · make test · make check: what each does is in README.md.
 PYTHON ?= python3
 UV = .tools/bin/uv
-# A folder of local wheels that pip was told of serves uv too.
+# A folder of local wheels, and a certificate, that pip was told of serve uv too.
 export UV_FIND_LINKS := $(PIP_FIND_LINKS)
+ifneq ($(PIP_CERT),)
+export SSL_CERT_FILE ?= $(PIP_CERT)
+endif
 export UV_PYTHON_DOWNLOADS = never
 BIN = .venv/bin
 

@@ -1,8 +1,43 @@
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
+
+import pytest
 
 # Some tests fork this process, in which others use gRPC: its handlers around fork() can end the child.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+from lab import Lab
+
+
+@pytest.fixture
+def home():
+    """A short path: Unix sockets take 107 bytes."""
+    path = Path(tempfile.mkdtemp(prefix="mosaic-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def lab(home):
+    lab = Lab(home)
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def make_lab(home):
+    """Labs with daemon options; all share one home and are closed at the end."""
+    labs = []
+
+    def make(*options):
+        labs.append(Lab(home, options))
+        return labs[-1]
+
+    yield make
+    for lab in labs:
+        lab.close()

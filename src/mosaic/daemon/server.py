@@ -32,8 +32,9 @@ from mosaic.daemon.service import Service
 from mosaic.daemon.settings import Settings, settings_at_start
 from mosaic.daemon.trainer import Trainer
 from mosaic.dispatch.gpus import Gpus
+from mosaic.dispatch.hearing import Hearing
 from mosaic.dispatch.launcher import LocalLauncher
-from mosaic.dispatch.loop import Dispatcher, Hearing
+from mosaic.dispatch.loop import Dispatcher
 from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
 from mosaic.model.errors import AlreadyRunning, MosaicError

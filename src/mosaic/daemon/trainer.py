@@ -16,8 +16,9 @@ from mosaic.catalog.workers import Catalog
 from mosaic.daemon.auth import Tokens, token_hash
 from mosaic.daemon.doors import Doors
 from mosaic.dispatch.gpus import belongs_to
+from mosaic.dispatch.hearing import Hearing
 from mosaic.dispatch.launcher import Launcher
-from mosaic.dispatch.loop import Dispatcher, Hearing
+from mosaic.dispatch.loop import Dispatcher
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
 from mosaic.model.errors import NotAllowed, RunIsLive

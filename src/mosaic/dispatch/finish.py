@@ -73,6 +73,15 @@ def write_manifest(record: RunRecord, rundir: RunDir) -> None:
     durable.write_json(rundir.analytics, manifest)
 
 
+def with_log(sentence: str, rundir: RunDir) -> str:
+    """The sentence, and the holder's last words behind it."""
+    try:
+        lines = rundir.holder_log.read_text(errors="replace").strip().splitlines()[-4:]
+    except OSError:
+        lines = []
+    return "\n".join([sentence, *lines])
+
+
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size

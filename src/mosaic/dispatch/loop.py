@@ -9,7 +9,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Coroutine
-from dataclasses import dataclass
 
 from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog import provenance
@@ -20,6 +19,7 @@ from mosaic.dispatch.claim import Start, Wait, decide
 from mosaic.dispatch.deadlines import HANDSHAKE_LIMIT_S, Vitals
 from mosaic.dispatch.gpus import Gpus, belongs_to
 from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.live import LiveRun
 from mosaic.dispatch.prepare import Addresses, Plan, plan_launch
 from mosaic.dispatch.reasons import final_state
 from mosaic.ingest.receive import Ingest
@@ -37,24 +37,6 @@ SWEEP_S = 2.0
 MAX_LAUNCHES = 5  # of one run, when its holder never comes to start the worker
 DRAIN_PATIENCE_S = 600.0
 UNKILLABLE_S = 60.0
-
-
-@dataclass
-class LiveRun:
-    """What the dispatcher remembers of a run between turns. Nothing here is needed to go on after a crash."""
-
-    rundir: RunDir
-    vitals: Vitals
-    seen_at: float
-    stop_sent: bool = False
-    end_reason: str = ""  # why we ended it ourselves
-    adopted: bool = False  # what its file knows (measured, heartbeats) was asked once
-    measured: bool = False
-    drained: bool = False  # its tailer has sent the last byte and will send no more
-    trouble: str = ""  # why its telemetry cannot be stored now
-    burying_since: float = 0.0  # when we began to kill what a dead holder left
-    missing: int = -1  # bytes not stored yet after its end …
-    missing_since: float = 0.0  # … and since when that number stands still
 
 
 class Dispatcher:
@@ -270,7 +252,7 @@ class Dispatcher:
                 return
             if record.state is not RunState.HANDSHAKE or record.attempt >= MAX_LAUNCHES:
                 await self._end(
-                    record, RunState.FAULTED, _with_log("spawn error: its holder never started", live.rundir)
+                    record, RunState.FAULTED, finish.with_log("spawn error: its holder never started", live.rundir)
                 )
                 return
             attempt = await self._registry.do(lambda r: r.raise_attempt(record.run_id))
@@ -436,69 +418,3 @@ class Dispatcher:
             rundir = self._root.run(record.area, record.run_id)
             live = self._live[record.run_id] = LiveRun(rundir, Vitals(now), now)
         return live
-
-
-class Hearing:
-    """What ingest tells the dispatcher about its runs (`ingest.receive.Listener`)."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self.dispatcher: Dispatcher | None = None
-
-    def measured(self, run_id: str) -> None:
-        live = self._live(run_id)
-        if live and not live.measured:
-            live.measured = True
-            self._wake(run_id)
-
-    def was_beating(self, run_id: str) -> None:
-        live = self._live(run_id)
-        if live and live.vitals.last_heartbeat is None:
-            live.vitals.heartbeat(self._clock(), None)
-
-    def heartbeat(self, run_id: str, progress: int | None) -> None:
-        live = self._live(run_id)
-        if live:
-            live.vitals.heartbeat(self._clock(), progress)
-
-    def activity(self, run_id: str) -> None:
-        live = self._live(run_id)
-        if live:
-            live.vitals.activity(self._clock())
-
-    def behind(self, run_id: str, unread_bytes: int) -> None:
-        live = self._live(run_id)
-        if live:
-            live.vitals.behind_bytes = unread_bytes
-
-    def exited(self, run_id: str) -> None:
-        self._wake(run_id)
-
-    def drained(self, run_id: str) -> None:
-        live = self._live(run_id)
-        if live:
-            live.drained = True
-            self._wake(run_id)
-        elif self.dispatcher:
-            self.dispatcher.complete_late(run_id)
-
-    def trouble(self, run_id: str, text: str) -> None:
-        # In memory only: what keeps a line from being stored (a full disk) keeps a note from being stored as well.
-        live = self._live(run_id)
-        if live:
-            live.trouble = text
-
-    def _live(self, run_id: str) -> LiveRun | None:
-        return self.dispatcher.heard(run_id) if self.dispatcher else None
-
-    def _wake(self, run_id: str) -> None:
-        if self.dispatcher:
-            self.dispatcher.wake(run_id)
-
-
-def _with_log(sentence: str, rundir: RunDir) -> str:
-    try:
-        lines = rundir.holder_log.read_text(errors="replace").strip().splitlines()[-4:]
-    except OSError:
-        lines = []
-    return "\n".join([sentence, *lines])
