@@ -29,7 +29,7 @@ def decide(
     for run in waiting:
         wanted = run.gpus.requested
         if running >= max_runs:
-            yield Wait(run.run_id, f"one of {max_runs} places to run in ({running} runs are live)")
+            yield Wait(run.run_id, f"one of the {max_runs} places to run in")
             continue
         if run.gpus.mandatory and wanted > len(free):
             yield Wait(run.run_id, f"{wanted} GPU{'s' * (wanted > 1)} ({len(free)} free)")

@@ -101,7 +101,7 @@ class Dispatcher:
     # ---- the loop
 
     async def run(self) -> None:
-        await self._take_up()
+        await self._guarded(self._take_up())
         next_sweep = self._clock()
         while True:
             self._woken.clear()
@@ -109,7 +109,7 @@ class Dispatcher:
             is_sweep = self._clock() >= next_sweep
             if is_sweep:
                 next_sweep = self._clock() + SWEEP_S
-            await self._try_turn(None if is_sweep else news)
+            await self._guarded(self.turn(None if is_sweep else news))
             try:
                 await asyncio.wait_for(self._woken.wait(), max(0.0, next_sweep - self._clock()))
             except TimeoutError:
@@ -127,9 +127,9 @@ class Dispatcher:
     async def _undrain(self, uuid: str) -> None:
         await self._registry.do(lambda r: r.undrain(uuid))
 
-    async def _try_turn(self, only: Collection[str] | None) -> None:
+    async def _guarded(self, work: Coroutine[None, None, None]) -> None:
         try:
-            await self.turn(only)
+            await work
         except Exception:
             # The registry on a full disk, or locked by a stranger: late is better than a daemon that is gone.
             log.exception("A turn of the dispatcher was cut short; the next sweep tries again.")

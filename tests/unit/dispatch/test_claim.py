@@ -11,7 +11,7 @@ def test_runs_start_in_the_order_they_came_until_all_places_are_taken():
     decisions = list(decide([waiting("a"), waiting("b"), waiting("c")], running=1, max_runs=3, free_gpus=[]))
 
     assert decisions[:2] == [Start("a", ()), Start("b", ())]
-    assert decisions[2] == Wait("c", "one of 3 places to run in (3 runs are live)")
+    assert decisions[2] == Wait("c", "one of the 3 places to run in")
 
 
 def test_a_mandatory_request_waits_and_says_for_what():
