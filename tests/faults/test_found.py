@@ -117,3 +117,17 @@ def test_a_damaged_telemetry_file_does_not_keep_a_dead_run_alive(lab):
     assert end.state is S.FAULTED
     assert end.telemetry == "incomplete"
     assert lab.client.health().healthy
+
+
+def test_a_killed_holder_leaves_no_reserve_on_the_disk(lab):
+    run = lab.submit(steps=1_000_000, rate=100)
+    lab.wait_for(run, S.EXECUTING)
+    spools = (lab.rundir(run).stdout, lab.rundir(run).stderr)
+    kept = sum(path.stat().st_blocks * 512 for path in spools)
+
+    os.kill(lab.holder_pid(run), signal.SIGKILL)
+    lab.wait_until_over(run)
+
+    left = sum(path.stat().st_blocks * 512 for path in spools)
+    assert left < max(kept / 4, 1 << 20)
+    assert {path.stat().st_mode & 0o777 for path in spools} == {0o400}

@@ -29,6 +29,27 @@ def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[
     }
 
 
+def give_back_reserve(rundir: RunDir) -> None:
+    """Free the room that a killed holder kept ahead of the spool. Only when its whole tree is proven dead."""
+    for path in (rundir.stdout, rundir.stderr):
+        try:
+            _cut_at_its_size(path)
+        except OSError as error:
+            log.info("The reserve of %s stays: %s", path, error)
+
+
+def _cut_at_its_size(path: Path) -> None:
+    found = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fchmod(found, 0o600)
+        # Through the descriptor: the name may have become somebody's link meanwhile.
+        with open(f"/proc/self/fd/{found}", "ab") as file:
+            file.truncate(os.fstat(found).st_size)
+    finally:
+        os.fchmod(found, 0o400)
+        os.close(found)
+
+
 def remove_segments(run_id: str) -> None:
     """Unlink the run's FastLane segments; only called when its whole tree is proven dead."""
     for segment in SHM.glob(f"mosaic.fastlane.{run_id}*"):

@@ -312,6 +312,8 @@ class Dispatcher:
             self._wake_later(record.run_id)
             return
         failpoint("bury.proven")
+        if buried:
+            await asyncio.to_thread(finish.give_back_reserve, live.rundir)
         exit = finish.exit_of_dead_holder(record.attempt, live.rundir, unkillable=not buried)
         await asyncio.to_thread(durable.write_json, live.rundir.exit, exit)
         self.wake(record.run_id)
