@@ -19,7 +19,19 @@ import grpc
 from invariants import Witness, violations_of, violations_of_all
 from lab import Lab, alive, cmdline, wait_until
 from page_cache import dirty_pages
-from schedule import CANCELLED, DIED, KILLED, SPAWN_ERROR, End, Fault, Schedule, ToyRun
+from schedule import (
+    CALM,
+    CANCELLED,
+    DIED,
+    KILLED,
+    SAYS_IT_FAILED,
+    SPAWN_ERROR,
+    End,
+    Fault,
+    Habit,
+    Schedule,
+    ToyRun,
+)
 from watch import Watch, descendants, still_alive
 
 from mosaic.client import TrainerClient
@@ -464,11 +476,11 @@ class Ordeal:
 
     def _judge_run(self, number: int) -> None:
         witness = self.witnesses[number]
-        excused = witness.may_end | self._excuses()
+        excused = witness.may_end | self._excuses(self.schedule.runs[number].habit)
         for violation in violations_of(self.root, replace(witness, may_end=excused)):
             self.report.violations.append(f"run {number} ({self.schedule.runs[number].habit.name}): {violation}")
 
-    def _excuses(self) -> set[End]:
+    def _excuses(self, habit: Habit) -> set[End]:
         """Ends that the failpoints that acted may have led to."""
         excuses = set()
         for name, order in self._acted():
@@ -479,6 +491,8 @@ class Ordeal:
         if self.schedule.has_small_disk:
             # A library's own print fails on a full disk, as it would with any log file.
             excuses |= {SPAWN_ERROR, (RunState.FAULTED, "exit code")}
+            # Its run_failed may be among the lines that were lost; then its exit code 0 decides.
+            excuses |= {CALM} if habit.end is SAYS_IT_FAILED else set()
         return excuses
 
     def _acted(self) -> Iterator[tuple[str, Order]]:

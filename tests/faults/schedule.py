@@ -12,6 +12,7 @@ End = tuple[RunState, str]  # a final state and how its reason begins
 KILLED: End = (S.FAULTED, "killed by SIGKILL")
 DIED: End = (S.FAULTED, "holder died")
 SPAWN_ERROR: End = (S.FAULTED, "spawn error")
+SAYS_IT_FAILED: End = (S.FAULTED, "the worker reported run_failed")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ HABITS = (
     Habit("exit code", (S.FAULTED, "exit code 7"), {"exit_code": 7}),
     Habit("kills itself", KILLED, {"signal_at": 40}),
     Habit("half a line", KILLED, {"half_line_then_kill": 40}),
-    Habit("says it failed", (S.FAULTED, "the worker reported run_failed"), {"run_failed_exit_0": True}),
+    Habit("says it failed", SAYS_IT_FAILED, {"run_failed_exit_0": True}),
     Habit("eats memory", (S.FAULTED, "out of memory (likely"), {"eat_memory_mb": 400, "rlimit_mb": 300}),
     Habit("too long", (S.FAULTED, "time limit"), ENDLESS, {"time_s": 1.0, "grace_s": 0.5}),
     Habit("endless", CANCELLED, ENDLESS, {"grace_s": 0.5}),

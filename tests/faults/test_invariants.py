@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from invariants import Witness, violations_of
+from invariants import CANCEL, Witness, _check_record, violations_of
 from lab import Lab
 
 from mosaic.model.rundir import StateRoot
@@ -89,6 +89,30 @@ def test_a_spoiled_registry_is_seen(copy, spoil, words):
     change(copy[0].registry, spoil)
 
     assert any(words in violation for violation in judge(copy))
+
+
+STEPS = [("step", number) for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("stored", "noted", "is_good"),
+    [
+        ([*STEPS, CANCEL], [*STEPS, CANCEL], True),
+        ([*STEPS, CANCEL], [*STEPS[:4], CANCEL], True),  # the SIGTERM came between the line and its note
+        ([*STEPS, CANCEL], [*STEPS[:3], CANCEL], False),
+        ([*STEPS[:3], CANCEL], [*STEPS[:4], CANCEL], False),
+        ([*STEPS], [*STEPS[:4]], True),  # so did a SIGKILL
+        ([*STEPS], [*STEPS[:3]], False),
+        ([*STEPS[:4]], [*STEPS], False),
+    ],
+)
+def test_what_a_worker_noted_is_what_is_stored_but_for_one_interrupted_line(tmp_path, stored, noted, is_good):
+    record = tmp_path / "record"
+    record.write_text("".join(f"{number} {kind} {step}\n" for number, (kind, step) in enumerate(noted)))
+
+    violations = list(_check_record(stored, Witness("", set(), record=record)))
+
+    assert (violations == []) == is_good
 
 
 def test_a_state_that_was_told_and_is_not_in_the_history_is_seen(copy):

@@ -8,7 +8,8 @@ The record has one text line `<index> <kind> <step>` per printed line, written a
     …
     total 1125 episode=20 lifecycle:run_started=1 metric=100 …
 
-So whatever is in the record was printed, and with `record_sync` at most one printed line is not in the record.
+So whatever is in the record was printed. With `record_sync` at most one printed line is missing at its end (SIGKILL)
+and at most one before `run_cancelled` (SIGTERM), for a signal may come between a line and its note.
 """
 
 import os
