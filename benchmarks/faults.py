@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "faults"))
 from ordeal import Report, may_mount, undergo
 from rig import p50, table
 from schedule import make_schedule
+from weather import can_make_weather
 
 from mosaic.model.failpoints import POINTS
 
@@ -43,14 +44,14 @@ def main() -> int:
 def _reports(args: argparse.Namespace) -> Iterator[Report]:
     """Results as they come; no schedule is begun after the minutes are over."""
     deadline = time.monotonic() + args.minutes * 60
-    mounts = may_mount()
+    mounts, weather = may_mount(), can_make_weather()
     numbers = iter(range(args.first, args.first + args.schedules))
 
-    def tasks() -> Iterator[tuple[int, int, bool, bool]]:
+    def tasks() -> Iterator[tuple[int, int, bool, bool, bool]]:
         for number in numbers:
             if time.monotonic() > deadline:
                 return
-            yield args.seed, number, mounts, args.keep
+            yield args.seed, number, mounts, weather, args.keep
 
     # spawn: a fork of a process with gRPC threads hangs.
     with multiprocessing.get_context("spawn").Pool(args.jobs, maxtasksperchild=50) as pool:
@@ -65,8 +66,8 @@ def _reports(args: argparse.Namespace) -> Iterator[Report]:
         yield from (one.get() for one in running)
 
 
-def _one(seed: int, number: int, mounts: bool, keep: bool) -> Report:
-    return undergo(make_schedule(seed, number, mounts), keep)
+def _one(seed: int, number: int, mounts: bool, weather: bool, keep: bool) -> Report:
+    return undergo(make_schedule(seed, number, mounts, weather), keep)
 
 
 def _tell_broken(report: Report) -> None:

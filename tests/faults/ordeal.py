@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import functools
 import os
 import shutil
 import signal
@@ -26,6 +27,7 @@ from schedule import (
     KILLED,
     SAYS_IT_FAILED,
     SPAWN_ERROR,
+    WEATHER,
     End,
     Fault,
     Habit,
@@ -33,6 +35,7 @@ from schedule import (
     ToyRun,
 )
 from watch import Watch, descendants, still_alive
+from weather import Weather
 
 from mosaic.client import TrainerClient
 from mosaic.client.endpoint import Endpoint
@@ -49,6 +52,8 @@ ANSWER_WITHIN_S = 60.0
 ON_DISK_WITHIN_S = 3.0  # the kernel itself writes after 5 s at the earliest
 LEAVE_WITHIN_S = 20.0
 COME_SO_FAR_S = 2.0
+BROKEN_FOR_S = 0.5
+HOUR_S = 3600
 SMALL_DISK = b"size=32m"
 LIBC = ctypes.CDLL(None, use_errno=True)
 # At these points a killed holder has started the worker, or is about to; before them the run is launched again.
@@ -74,8 +79,9 @@ def undergo(schedule: Schedule, keep: bool = False, python_path: str = "") -> Re
     began = time.monotonic()
     home = Path(tempfile.mkdtemp(prefix="mosaic-f-"))
     try:
-        with _variables(schedule, home, python_path), _disk(schedule, home / "h"):
-            Ordeal(schedule, home, report).run()
+        weather = Weather(home) if schedule.has_weather else None
+        with _variables(schedule, home, python_path, weather), _disk(schedule, home / "h"):
+            Ordeal(schedule, home, report, weather).run()
     except Exception as error:  # the edge: a lab that cannot go on has found something
         report.violations.append(f"the ordeal could not go on: {type(error).__name__}: {error}")
     report.wall_s = time.monotonic() - began
@@ -87,7 +93,7 @@ def undergo(schedule: Schedule, keep: bool = False, python_path: str = "") -> Re
 
 
 @contextlib.contextmanager
-def _variables(schedule: Schedule, home: Path, python_path: str) -> Iterator[None]:
+def _variables(schedule: Schedule, home: Path, python_path: str, weather: Weather | None) -> Iterator[None]:
     (home / "failpoints").mkdir()
     (home / "records").mkdir()
     wanted = {
@@ -97,6 +103,8 @@ def _variables(schedule: Schedule, home: Path, python_path: str) -> Iterator[Non
     }
     if python_path:
         wanted["PYTHONPATH"] = python_path
+    if weather:
+        wanted |= weather.variables
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
@@ -132,8 +140,9 @@ def may_mount() -> bool:
 
 
 class Ordeal:
-    def __init__(self, schedule: Schedule, home: Path, report: Report) -> None:
+    def __init__(self, schedule: Schedule, home: Path, report: Report, weather: Weather | None = None) -> None:
         self.schedule = schedule
+        self.weather = weather
         self.report = report
         self.home = home
         self.root = StateRoot(home / "h")
@@ -247,6 +256,7 @@ class Ordeal:
             "intruder": lambda: self._intrude(fault.run),
             "kill daemon": lambda: self._kill_daemon(fault.run),
         }
+        acts |= {kind: functools.partial(self._spoil, kind) for kind in WEATHER}
         number = signal.SIGKILL if verb == "kill" else signal.SIGSTOP
         act = acts.get(fault.kind) or (lambda: self._signal(fault.run, victim, number))
         self.report.done[fault.kind if act() else f"{fault.kind} (too late)"] += 1
@@ -381,9 +391,20 @@ class Ordeal:
         with contextlib.suppress(OSError), open(ballast, "wb", buffering=0) as file:
             while file.write(bytes(65536)):
                 pass
-        time.sleep(0.5)
+        time.sleep(BROKEN_FOR_S)
         with contextlib.suppress(OSError):
             ballast.unlink()
+        return True
+
+    def _spoil(self, kind: str) -> bool:
+        """The clock stays as it was set; the disk heals."""
+        assert self.weather
+        error, where = WEATHER[kind]
+        if not error:
+            self.weather.set_clock(HOUR_S if kind == "clock forward" else -HOUR_S)
+            return True
+        with self.weather.broken(error, where):
+            time.sleep(BROKEN_FOR_S)
         return True
 
     def _intrude(self, number: int) -> bool:
@@ -488,8 +509,8 @@ class Ordeal:
                 excuses.add(DIED)
             if order.action in ("full", "eio") and name in ("spawn.planned", "hold.owned", "hold.tree"):
                 excuses.add(SPAWN_ERROR)
-        if self.schedule.has_small_disk:
-            # A library's own print fails on a full disk, as it would with any log file.
+        if self.schedule.hurts_prints:
+            # A library's own print fails on such a disk, as it would with any log file.
             excuses |= {SPAWN_ERROR, (RunState.FAULTED, "exit code")}
             # Its run_failed may be among the lines that were lost; then its exit code 0 decides.
             excuses |= {CALM} if habit.end is SAYS_IT_FAILED else set()

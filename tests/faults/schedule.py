@@ -1,5 +1,6 @@
 """What happens in one ordeal: runs, their habits, and what is done to them. The same seed gives the same schedule."""
 
+import errno
 import random
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,6 +73,16 @@ FAULTS = {  # what is done → how often, relative to the others
     "cancel": 2,
     "delete": 2,
 }
+# Where a process can be given bad weather: what is done → the errno of every change of the files so named.
+WEATHER = {
+    "clock forward": (0, ""),
+    "clock back": (0, ""),
+    "EIO registry": (errno.EIO, "registry.db"),
+    "EIO telemetry": (errno.EIO, "telemetry.sqlite"),
+    "EIO end": (errno.EIO, "exit.json"),
+    "EIO spool": (errno.EIO, "worker.std"),
+    "read-only": (errno.EROFS, "/h/"),
+}
 # A failpoint that no run passes by itself needs the fault that leads there.
 LEADS_TO = {"delete.": "delete", "bury.": "kill holder", "cancel.": "cancel"}
 # Where a full or broken disk is noticed. (At ack.ready a call fails after its commit, and the daemon lives on.)
@@ -113,6 +124,15 @@ class Schedule:
     def has_small_disk(self) -> bool:
         return any(fault.kind == "full disk" for fault in self.faults)
 
+    @property
+    def has_weather(self) -> bool:
+        return any(fault.kind in WEATHER for fault in self.faults)
+
+    @property
+    def hurts_prints(self) -> bool:
+        """A line may be refused while it is printed."""
+        return self.has_small_disk or any(fault.kind in ("EIO spool", "read-only") for fault in self.faults)
+
     def __str__(self) -> str:
         runs = "; ".join(f"{run.habit.name}{' GPU' * run.gpus}" for run in self.runs)
         faults = "; ".join(f"{fault.kind} {fault.run}" for fault in self.faults)
@@ -121,7 +141,8 @@ class Schedule:
         )
 
 
-def make_schedule(seed: int, number: int, may_mount: bool = False) -> Schedule:
+def make_schedule(seed: int, number: int, may_mount: bool = False, weather: bool = False) -> Schedule:
+    """`may_mount`: a small disk can be had; `weather`: the clock and the disk can be spoiled."""
     dice = random.Random(f"{seed} {number}")
     # In turn, so that every failpoint is met; a second one by chance.
     points = [list(POINTS)[(seed + number) % len(POINTS)]]
@@ -134,6 +155,8 @@ def make_schedule(seed: int, number: int, may_mount: bool = False) -> Schedule:
     faults = [_make_fault(dice, len(runs)) for _ in range(dice.randint(1, 3))]
     if may_mount and dice.random() < 0.1 and not any("long_line_bytes" in run.keys for run in runs):
         faults.insert(0, Fault("full disk", 0, dice.uniform(0, 0.6)))
+    if weather and dice.random() < 0.3:
+        faults.insert(dice.randint(0, len(faults)), Fault(dice.choice(list(WEATHER)), 0, dice.uniform(0, 0.6)))
     faults += _needed_faults(dice, runs, points)
     return Schedule(seed, number, gpus, tuple(runs), tuple(faults), ",".join(_order(dice, point) for point in points))
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import pytest
 from lab import alive, wait_until
 
 from mosaic.catalog.workers import Catalog
@@ -131,3 +132,30 @@ def test_a_killed_holder_leaves_no_reserve_on_the_disk(lab):
     left = sum(path.stat().st_blocks * 512 for path in spools)
     assert left < max(kept / 4, 1 << 20)
     assert {path.stat().st_mode & 0o777 for path in spools} == {0o400}
+
+
+@pytest.mark.parametrize("spoil", ["link", "delete", "cut"])
+def test_a_spool_that_was_replaced_or_cut_does_not_keep_a_dead_run_alive(lab, tmp_path, spoil):
+    run = lab.submit(steps=1_000_000, rate=100)
+    lab.wait_until_run(run, lambda now: now.summary.steps > 20, "20 steps")
+    tailer = lab.tailer_pid(run)
+    os.kill(tailer, signal.SIGSTOP)  # so that bytes are missing when the end comes
+    lab.kill_daemon()
+    spool = lab.rundir(run).stdout
+    os.kill(lab.root_pid(run), signal.SIGKILL)
+    wait_until(lab.rundir(run).exit.exists, words="the end of the worker")
+    os.kill(tailer, signal.SIGKILL)
+
+    if spoil == "cut":
+        spool.chmod(0o600)
+        os.truncate(spool, 10)
+    else:
+        spool.unlink()
+    if spoil == "link":
+        (tmp_path / "precious").write_text("somebody's")
+        spool.symlink_to(tmp_path / "precious")
+    lab.restart_daemon()
+    end = lab.wait_until_over(run)
+
+    assert end.state is S.FAULTED
+    assert end.telemetry == "incomplete"

@@ -1,6 +1,13 @@
 """Many at once: what only goes wrong when two things happen in the same moment."""
 
 import asyncio
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from lab import wait_until
+from watch import state_of
 
 from mosaic.client.asynchronous import AsyncTrainerClient
 from mosaic.model.states import RunState
@@ -58,3 +65,21 @@ def test_one_key_makes_one_run_however_many_submit_it_at_once(lab):
     assert len({run.run_id for run in runs}) == 1
     assert lab.client.list_runs().total == 1
     assert len(list(lab.root.area("runs").iterdir())) == 1
+
+
+def test_a_cancel_that_is_answered_while_a_run_is_being_closed_is_how_it_ends(lab, monkeypatch):
+    lab.stop_daemon()
+    monkeypatch.setenv("MOSAIC_FAILPOINTS", "finish.drained:stop")
+    lab.restart_daemon()
+    daemon = lab.daemon_pid()
+    run = lab.submit(steps=20, exit_code=3)
+    wait_until(lambda: state_of(daemon) == "T", words="the daemon to stand in the middle of the closing")
+
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(lab.client.cancel_run, run.run_id)
+        time.sleep(0.3)  # the cancel waits at the door; came it later, the test would be blunt and still true
+        os.kill(daemon, signal.SIGCONT)
+        answer = asked.result()
+
+    end = lab.wait_until_over(run).state
+    assert end is (answer.state if answer.state.is_over else S.CANCELLED)

@@ -5,6 +5,7 @@ import os
 import pytest
 from ordeal import may_mount, undergo
 from schedule import make_schedule
+from weather import can_make_weather
 
 SEED = 2026
 SHORT = 12
@@ -23,7 +24,7 @@ def test_no_promise_is_broken_by_many_random_schedules(number):
 
 
 def survive(number):
-    schedule = make_schedule(SEED, number, may_mount())
+    schedule = make_schedule(SEED, number, may_mount(), can_make_weather())
 
     report = undergo(schedule)
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,12 @@ def bytes_missing(exit: Mapping[str, Any], stdout_offset: int, stderr_offset: in
     return stdout + stderr
 
 
+def is_cut(exit: Mapping[str, Any], rundir: RunDir) -> bool:
+    """Whether somebody replaced, deleted or shortened the spool: then its missing bytes will never come."""
+    sizes = ((rundir.stdout, "stdout_bytes"), (rundir.stderr, "stderr_bytes"))
+    return any(_plain_size(path) < (exit.get(name) or 0) for path, name in sizes)
+
+
 def stderr_tail(rundir: RunDir) -> str:
     try:
         with rundir.stderr.open("rb") as file:
@@ -101,6 +108,15 @@ def with_log(sentence: str, rundir: RunDir) -> str:
     except OSError:
         lines = []
     return "\n".join([sentence, *lines])
+
+
+def _plain_size(path: Path) -> int:
+    """0 for what is no file of its own, such as a link."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def _size(path: Path) -> int:

@@ -8,7 +8,8 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any
 
 from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog import provenance
@@ -21,7 +22,7 @@ from mosaic.dispatch.gpus import Gpus, belongs_to
 from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live import LiveRun
 from mosaic.dispatch.prepare import Addresses, Plan, plan_launch
-from mosaic.dispatch.reasons import final_state
+from mosaic.dispatch.reasons import Ending, final_state
 from mosaic.ingest.receive import Ingest
 from mosaic.model import durable
 from mosaic.model.errors import IllegalMove, MosaicError, SchemaTooNew, StoreFailed, UnknownRun
@@ -36,6 +37,7 @@ log = logging.getLogger(__name__)
 SWEEP_S = 2.0
 MAX_LAUNCHES = 5  # of one run, when its holder never comes to start the worker
 DRAIN_PATIENCE_S = 600.0
+CUT_PATIENCE_S = 5.0  # with what is left of a spool that was replaced or cut
 UNKILLABLE_S = 60.0
 
 
@@ -335,7 +337,7 @@ class Dispatcher:
             return
         missing = finish.bytes_missing(now.facts, cursor.stdout_offset, cursor.stderr_offset)
         # Not before its tailer said goodbye: one more publish would open the closed file again.
-        if not (live.drained and not missing) and not self._lost_patience(live, missing):
+        if not (live.drained and not missing) and not self._lost_patience(live, missing, now.facts):
             return
         await self._close(record, live, now, complete=not missing)
 
@@ -355,18 +357,23 @@ class Dispatcher:
         else:
             await self._registry.do(lambda r: r.free_gpus(record.run_id))
 
-    def _lost_patience(self, live: LiveRun, missing: int) -> bool:
+    def _lost_patience(self, live: LiveRun, missing: int, exit: Mapping[str, Any]) -> bool:
         now = self._clock()
         if missing != live.missing:
             live.missing, live.missing_since = missing, now
-        return now - live.missing_since > DRAIN_PATIENCE_S
+        patience = CUT_PATIENCE_S if finish.is_cut(exit, live.rundir) else DRAIN_PATIENCE_S
+        return now - live.missing_since > patience
 
     async def _close(self, record: RunRecord, live: LiveRun, now: Situation, complete: bool) -> None:
         summary = await self._ingest.summary(live.rundir)
         stderr = finish.stderr_tail(live.rundir)
-        state, reason = final_state(record, now.facts, summary.failed_message, stderr, live.end_reason)
-        if state is RunState.TERMINATED and record.state is RunState.HANDSHAKE:
-            state, reason = RunState.FAULTED, "handshake: its tailer never registered"
+
+        def decide(newest: RunRecord) -> Ending:
+            state, reason = final_state(newest, now.facts, summary.failed_message, stderr, live.end_reason)
+            if state is RunState.TERMINATED and newest.state is RunState.HANDSHAKE:
+                return RunState.FAULTED, "handshake: its tailer never registered"
+            return state, reason
+
         if record.state is RunState.READY and summary.steps + summary.episodes + summary.metrics:
             await self._registry.do(lambda r: r.move(record.run_id, RunState.EXECUTING))
         await asyncio.to_thread(finish.write_manifest, record, live.rundir)
@@ -375,18 +382,23 @@ class Dispatcher:
             await self._ingest.finish(record.run_id)
         failpoint("finish.closed")
         await self._registry.do(lambda r: r.note(record.run_id, telemetry="" if complete else "incomplete"))
-        await self._end(record, state, reason)
+        await self._end_as(record, decide)
 
     async def _end(self, record: RunRecord, state: RunState, reason: str) -> None:
+        await self._end_as(record, lambda _: (state, reason))
+
+    async def _end_as(self, record: RunRecord, decide: Callable[[RunRecord], Ending]) -> None:
+        """Decided on the registry's thread, from its newest word: a cancel that is answered must not come too late."""
+        run_id = record.run_id
         try:
-            await self._registry.do(lambda r: r.free_gpus(record.run_id))
-            await self._registry.do(lambda r: r.move(record.run_id, state, reason))
+            await self._registry.do(lambda r: r.free_gpus(run_id))
+            ended = await self._registry.do(lambda r: r.move(run_id, *decide(r.get(run_id))))
             failpoint("finish.moved")
+            log.info("Run %s is %s. %s", run_id, ended.state, ended.reason, extra={"run_id": run_id})
         except IllegalMove as error:
-            log.warning("%s", error, extra={"run_id": record.run_id})
-        log.info("Run %s is %s. %s", record.run_id, state, reason, extra={"run_id": record.run_id})
-        self._broadcaster.close(record.run_id)
-        live = self._live.pop(record.run_id, None)
+            log.warning("%s", error, extra={"run_id": run_id})
+        self._broadcaster.close(run_id)
+        live = self._live.pop(run_id, None)
         if live:
             self._launcher.forget(live.rundir)
         self.wake()

@@ -7,6 +7,7 @@ from typing import Any
 from mosaic.model.run import RunRecord
 from mosaic.model.states import RunState
 
+Ending = tuple[RunState, str]  # the final state, and why
 GPU_MEMORY = re.compile(
     r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED: .*memory", re.I
 )
@@ -17,7 +18,7 @@ STACK_LINES = 80  # an autopsy prints the stacks of every thread
 
 def final_state(
     record: RunRecord, exit: Mapping[str, Any], failed_message: str, stderr: str, end_reason: str = ""
-) -> tuple[RunState, str]:
+) -> Ending:
     """The state a finished run moves to, and why. `end_reason` is ours, when we ended it ourselves."""
     if exit.get("unkillable"):
         return RunState.FAULTED, "unkillable: SIGKILL did not end its processes in 60 s; its GPUs are drained"
