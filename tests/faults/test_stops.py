@@ -1,0 +1,53 @@
+"""Processes that stand still for longer than the deadlines: only a worker's silence is a worker's fault."""
+
+import os
+import signal
+import time
+
+import pytest
+from watch import descendants
+
+from mosaic.model.states import RunState
+
+S = RunState
+LIMITS = {"heartbeat_s": 2.0, "grace_s": 1.0}
+STOPPED_FOR_S = 5.0  # well past the limit
+
+
+@pytest.fixture
+def run(lab):
+    """A run that would go on for minutes, says so often, and uses hardly any CPU."""
+    run = lab.submit(steps=1_000_000, rate=5, heartbeat_s=0.2, limits=LIMITS)
+    lab.wait_until_run(run, lambda now: now.summary.steps > 2, "its first steps")
+    return run
+
+
+def stop_for_a_while(pid):
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(STOPPED_FOR_S)
+    os.kill(pid, signal.SIGCONT)
+
+
+def goes_on(lab, run):
+    steps = lab.client.get_run(run.run_id).summary.steps
+    now = lab.wait_until_run(run, lambda now: now.summary.steps > steps + 20 or now.state.is_over, "20 steps more")
+    return now.state is S.EXECUTING
+
+
+def test_a_worker_that_stands_still_is_ended_as_hung(lab, run):
+    for pid in [*descendants(lab.rundir(run))][1:]:
+        os.kill(pid, signal.SIGSTOP)
+
+    end = lab.wait_until_over(run)
+
+    assert end.state is S.FAULTED
+    assert end.reason.startswith("hang: no heartbeat for")
+
+
+@pytest.mark.parametrize("victim", ["daemon", "tailer", "holder"])
+def test_no_run_is_blamed_for_a_silence_of_ours(lab, run, victim):
+    pid = lab.daemon_pid() if victim == "daemon" else getattr(lab, f"{victim}_pid")(run)
+
+    stop_for_a_while(pid)
+
+    assert goes_on(lab, run)
