@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from lab import alive
+from mosaic_sdk.lab.trial import Trial
 from mosaic_sdk.testing import check_worker
 
 REPO = Path(__file__).parents[2]
@@ -27,9 +28,13 @@ FAULTS = {  # module → the lines of the card that must fail, and words of what
     "ignores_the_seed": (["seed"], "reward 0 was"),
     "leaves_a_process": (["no leftovers"], "time.sleep(600)"),
     "leaves_shared_memory": (["no leftovers"], "/dev/shm/mosaic.fastlane"),
-    "writes_outside": (["files inside"], "results.csv"),
+    "writes_outside": (["files inside"], "beside the run folder: results.csv; in TMPDIR: tmp"),
+    "writes_home": (["files inside"], "in HOME: .acme/results.csv"),
     "trains_in_a_dry_run": (["dry run"], "60 lines of telemetry"),
     "wrong_answers": (["interactive"], "reset was answered with"),
+    "never_done": (["interactive"], "step 2, the last of its episode, was not answered with episode_done"),
+    "no_action": (["agent"], "action_selected without an action"),
+    "fails_at_stop": (["interactive", "agent"], "after stop: exit code 1"),
 }
 
 
@@ -62,6 +67,46 @@ def test_a_broken_workers_card_names_its_fault(module):
     assert words in seen.seen
     assert seen.asks
     assert f"seen: {seen.seen}" in str(card)
+
+
+def test_a_worker_that_keeps_the_interactive_protocol_passes():
+    card = card_of("plays")
+
+    assert card.is_clean, str(card)
+    assert [check.outcome for check in card.checks if check.name in ("interactive", "agent")] == ["ok", "ok"]
+
+
+def test_a_worker_that_writes_beside_its_own_code_is_told_so(tmp_path):
+    shutil.copytree(BROKEN / "writes_beside_its_code", tmp_path / "writes_beside_its_code")
+    env = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(BROKEN)])}
+
+    card = check_worker(
+        "writes_beside_its_code.cli", entry_point="writes_beside_its_code:get_worker_metadata", env=env, grace_s=3.0
+    )
+
+    assert card.failed == ["files inside"]
+    assert "in its own package: results.csv" in str(card)
+
+
+def test_a_cache_in_the_users_home_is_a_remark_and_no_fault():
+    card = card_of("keeps_a_cache")
+
+    assert card.is_clean, str(card)
+    assert "files inside (it keeps a cache: .cache/acme/model.bin)" in str(card)
+
+
+def test_a_worker_under_test_sees_a_home_and_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    question = "import os, json; print(json.dumps([os.environ['PWD'], os.getcwd(), os.path.expanduser('~')]))"
+
+    with Trial("unused", {}, program=("-c", question)) as trial:
+        told = json.loads(trial.run(60).stdout)
+        ground = trial.ground.path
+    with Trial("unused", {}, env={"HOME": str(tmp_path)}, program=("-c", question)) as trial:
+        own_home = json.loads(trial.run(60).stdout)[2]
+
+    assert told == [f"{ground}/run", f"{ground}/run", f"{ground}/home"]
+    assert own_home == str(tmp_path)
 
 
 def test_nothing_of_a_broken_worker_outlives_its_card():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab import alive, wait_until
+from tiny_worker import DESCRIBES
 
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
@@ -18,59 +19,6 @@ from mosaic.model.states import RunState
 REPO = Path(__file__).parents[2]
 MOSAIC = Path(sys.executable).parent / "mosaic"
 S = RunState
-
-CLI = """
-import json, sys
-{imports}
-def say(**line):
-    print(json.dumps(line), flush=True)
-def main():
-    say(event="run_started")
-    say(event_type="metric", name="version", value=float({version}), step=0)
-    {body}
-    say(event="run_completed")
-if __name__ == "__main__":
-    main()
-"""
-DESCRIBES = "def get_worker_metadata():\n    return {'name': 'Test'}, {'worker_type': 'test'}\n"
-
-
-@pytest.fixture
-def mosaic(home):
-    """Runs the command against the test's own state root; gives what it printed."""
-
-    def run(*words, code=0, **environment):
-        env = {**os.environ, "MOSAIC_HOME": str(home), **environment}
-        told = subprocess.run([MOSAIC, *map(str, words)], capture_output=True, text=True, env=env, cwd=home)
-        assert told.returncode == code, told.stdout + told.stderr
-        return told.stdout if code == 0 else told.stderr
-
-    return run
-
-
-@pytest.fixture
-def write_worker(tmp_path):
-    """Writes a worker's folder and gives its path."""
-
-    def write(
-        name="tiny", package="", needs=(), init=DESCRIBES, points=True, folder="", imports="", body="", version=1
-    ):
-        module = f"{name}_worker"
-        place = tmp_path / (folder or module)
-        shutil.rmtree(place, ignore_errors=True)
-        (place / module).mkdir(parents=True)
-        shutil.copy(REPO / "tests/fixtures/tiny_build.py", place)
-        (place / module / "__init__.py").write_text(init)
-        (place / module / "cli.py").write_text(CLI.format(imports=imports, body=body or "pass", version=version))
-        named = f'[project.entry-points."mosaic.workers"]\n{name} = "{module}:get_worker_metadata"\n' if points else ""
-        (place / "pyproject.toml").write_text(
-            '[build-system]\nrequires = []\nbuild-backend = "tiny_build"\nbackend-path = ["."]\n'
-            f'[project]\nname = "{package or name + "-worker"}"\nversion = "1.0"\n'
-            f"dependencies = {json.dumps(list(needs))}\n{named}"
-        )
-        return place
-
-    return write
 
 
 def listed(mosaic, name):
@@ -95,10 +43,24 @@ def test_a_worker_written_to_the_guide_installs_from_its_folder_and_runs(mosaic,
 
     assert lab.wait_until_over(run).state is S.TERMINATED
     assert len(lab.events(run, "step")) == 20
+    frames = {"enabled": True, "slot": 0, "video_mode": "single", "grid_limit": 4}
+    assert lab.events(run, "lifecycle")[0]["payload"]["fastlane"] == frames
     assert json.loads(lab.rundir(run).launch.read_text())["argv"][0] == str(home / "envs/myworker/bin/python")
     worker = listed(mosaic, "myworker")
     assert (worker["version"], worker["problem"], worker["sdk_version"]) == ("1.0.0", "", "0.1.0")
     assert worker["size_bytes"] > 10_000
+
+
+def test_a_worker_in_two_environments_is_listed_twice_and_its_own_one_is_used(mosaic, lab, home):
+    mosaic("worker", "install", "toy")
+
+    rows = [line for line in mosaic("worker", "list").splitlines() if line.startswith("toy ")]
+    run = lab.submit(steps=3)
+
+    assert [".venv (not used)" in row for row in rows].count(True) == 1
+    assert len(rows) == 2
+    assert lab.wait_until_over(run).state is S.TERMINATED
+    assert json.loads(lab.rundir(run).launch.read_text())["argv"][0] == str(home / "envs/toy/bin/python")
 
 
 def test_installing_again_does_nothing_until_the_source_changes(mosaic, write_worker):
@@ -166,7 +128,7 @@ def test_two_packages_with_one_worker_name_do_not_replace_each_other(mosaic, wri
 
     told = mosaic("worker", "install", write_worker(package="impostor", folder="other"), code=1)
 
-    assert "the worker 'tiny' is that of the package tiny-worker already" in told
+    assert "the worker 'tiny' belongs to another package, tiny-worker, already" in told
     assert "mosaic worker remove tiny" in told
 
 
@@ -174,7 +136,7 @@ def test_a_path_a_python_and_a_variant_that_do_not_exist_are_named(mosaic, write
     folder = write_worker()
 
     assert "There is no folder /nowhere/at_all" in mosaic("worker", "install", "/nowhere/at_all", code=1)
-    assert "there is no such Python here" in mosaic("worker", "install", folder, "--python", "3.99", code=1)
+    assert "there is no Python '3.99' here" in mosaic("worker", "install", folder, "--python", "3.99", code=1)
     assert "has no variant 'jax'. It has: none" in mosaic("worker", "install", folder, "--variant", "jax", code=1)
     assert "There is no environment 'tiny'" in mosaic("worker", "remove", "tiny", code=1)
 
@@ -243,15 +205,56 @@ def test_a_lock_file_decides_the_versions_and_a_variant_is_a_second_environment(
     assert list((home / "envs/tiny@newer/lib").glob("python3*/site-packages/iniconfig-2.1.0.dist-info"))
 
 
-def test_a_lock_file_that_lacks_something_is_refused(mosaic, home, write_worker):
+@pytest.mark.parametrize(
+    ("lock", "words"),
+    [
+        ("# nothing\n", "requires `iniconfig`, but it's not installed"),
+        ("iniconfig==2.0.0\niniconfig==2.1.0\n", "its requirements cannot be met together"),
+        (f"iniconfig==2.0.0 --hash=sha256:{'0' * 64}\n", "does not have the hash its lock file names"),
+    ],
+)
+def test_a_lock_file_that_does_not_do_is_named_and_the_old_environment_stays(
+    mosaic, lab, home, write_worker, lock, words
+):
+    mosaic("worker", "install", write_worker())
     folder = write_worker(needs=["iniconfig"])
     (folder / "requirements").mkdir()
-    (folder / "requirements" / "default.txt").write_text("# nothing\n")
+    (folder / "requirements" / "default.txt").write_text(lock)
 
-    told = mosaic("worker", "install", folder, code=1)
+    told = mosaic("worker", "install", folder, code=1).splitlines()[-1]
 
-    assert "iniconfig" in told
-    assert envs_of(home) == []
+    assert "its lock file requirements/default.txt does not do: " in told
+    assert words in told
+    assert "Lock again with: uv pip compile" in told
+    assert envs_of(home) == ["tiny"]
+    assert lab.wait_until_over(lab.submit_worker({"module": "tiny_worker.cli"})).state is S.TERMINATED
+
+
+def test_the_name_of_an_installed_worker_makes_it_again_from_where_it_came(mosaic, home, write_worker):
+    folder = write_worker()
+    mosaic("worker", "install", folder, "--python", sys.executable)
+    python = home / "envs/tiny/bin/python"
+    python.unlink()
+    python.symlink_to("/opt/gone/python3")
+    assert "mosaic worker install tiny --upgrade" in mosaic("run", "tiny", code=1)
+
+    made = json.loads(mosaic("worker", "install", "tiny", "--upgrade", "--json"))
+
+    assert (made["source"], made["asked_python"]) == (str(folder), sys.executable)
+    assert listed(mosaic, "tiny")["problem"] == ""
+
+
+def test_an_environment_deleted_behind_our_back_is_told_and_the_others_work(mosaic, lab, home, write_worker):
+    mosaic("worker", "install", write_worker())
+    assert lab.wait_until_over(lab.submit_worker({"module": "tiny_worker.cli"})).state is S.TERMINATED
+    shutil.rmtree(home / "envs/tiny")
+
+    by_name = mosaic("run", "tiny", code=1)
+    with pytest.raises(Exception, match=r"metadata\.worker\.module: no environment has 'tiny_worker'"):
+        lab.submit_worker({"module": "tiny_worker.cli"})
+
+    assert "Worker 'tiny' is not installed" in by_name
+    assert lab.wait_until_over(lab.submit(steps=3)).state is S.TERMINATED
 
 
 SETTINGS = (
@@ -282,6 +285,32 @@ def test_one_schema_drives_help_the_place_of_a_key_and_the_check_at_submit(mosai
     assert "metadata.worker.config.extras.algo_params.rate: it must be more than 0, not -1" in refused
 
 
+def test_the_daemon_asks_for_a_schema_nobody_asked_for_before(mosaic, lab, write_worker):
+    mosaic("worker", "install", write_worker(init=SETTINGS))
+    assert not list(lab.root.answers.glob("tiny-*"))
+
+    with pytest.raises(Exception, match=r"metadata\.worker\.config\.steps: it must be a whole number"):
+        lab.submit_worker({"module": "tiny_worker.cli", "config": {"steps": "many"}})
+    run = lab.submit_worker({"module": "tiny_worker.cli", "config": {"steps": 3}})
+
+    end = lab.wait_until_over(run)
+    assert (end.state, end.history[0].reason) == (S.TERMINATED, "")
+
+
+def test_a_run_whose_worker_tells_no_schema_goes_unchecked_with_a_note(mosaic, lab, home, write_worker):
+    mosaic("worker", "install", write_worker(init=SETTINGS))
+    (package,) = (home / "envs/tiny/lib").glob("python3*/site-packages/tiny_worker/__init__.py")
+    package.unlink()  # a link into uv's cache, maybe
+    package.write_text(DESCRIBES + "def get_worker_schema():\n    raise RuntimeError('not today')\n")
+
+    run = lab.submit_worker({"module": "tiny_worker.cli", "config": {"steps": "many"}})
+
+    end = lab.wait_until_over(run)
+    assert end.state is S.TERMINATED
+    assert "settings were not checked" in end.history[0].reason
+    assert "not today" in mosaic("show", run.run_id)
+
+
 def test_a_strangers_script_runs_unmodified_in_the_environment_of_a_worker(mosaic, lab, home, tmp_path, write_worker):
     mosaic("worker", "install", write_worker(needs=["iniconfig==2.0.0"]))
     script = tmp_path / "train.py"
@@ -303,7 +332,8 @@ def test_a_strangers_script_runs_unmodified_in_the_environment_of_a_worker(mosai
 
 def test_a_run_line_names_a_worker_or_a_script(mosaic):
     assert "name a worker" in mosaic("run", code=2)
-    assert "no environment has 'nosuch'" in mosaic("run", "--script", "/x.py", "--env-of", "nosuch", code=1)
+    assert mosaic("run", "nosuch", "--help", code=1).startswith("mosaic: Worker 'nosuch' is not installed")
+    assert "Worker 'nosuch' is not installed" in mosaic("run", "--script", "/x.py", "--env-of", "nosuch", code=1)
     assert "--env-of is for a --script" in mosaic("run", "toy", "--env-of", "toy", code=2)
 
 

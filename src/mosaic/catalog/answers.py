@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,7 +14,8 @@ from mosaic.catalog.descriptor import TIME_LIMIT_S, Descriptor, describe
 from mosaic.catalog.workers import Worker
 from mosaic.model import durable
 
-_VERSION = 2
+PROBLEM_KEPT_S = 600.0
+_VERSION = 3
 
 
 class Answers:
@@ -40,6 +42,9 @@ class Answers:
         if told.get("state") != state_of(worker):
             return None
         answer: dict[str, Any] = told["answer"]
+        # What kept it from answering may be over: a full disk, a machine under load, a cache that was being filled.
+        if answer["problem"] and not 0 <= time.time() - told["asked_at"] <= PROBLEM_KEPT_S:
+            return None
         return Descriptor(**answer)
 
     def ask(self, worker: Worker, limit_s: float = TIME_LIMIT_S) -> Descriptor:
@@ -48,7 +53,7 @@ class Answers:
         # A folder that cannot be written costs a question the next time, nothing more.
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            durable.write_json(self._path(worker), {"state": state, "answer": asdict(answer)})
+            durable.write_json(self._path(worker), {"state": state, "asked_at": time.time(), "answer": asdict(answer)})
         return answer
 
     def _path(self, worker: Worker) -> Path:
@@ -60,13 +65,24 @@ class Answers:
 def state_of(worker: Worker) -> str:
     """Changes when a package comes or goes, and when a file of the worker's own package does (editable installs)."""
     place = worker.environment.locate(worker.package)
-    told = repr((_VERSION, worker.entry_point, worker.environment.stamp(), sorted(_files(place))))
+    told = repr((_VERSION, worker.entry_point, _packages(worker), sorted(_files(place))))
     return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _packages(worker: Worker) -> list[object]:
+    # The same in every process: the CLI and the daemon have different other folders on their own path.
+    return [told for told in worker.environment.stamp() if told[0].endswith(("site-packages", "dist-packages"))]
 
 
 def _files(place: Path | None) -> list[tuple[str, int, int]]:
     if place is None:
         return []
-    paths = place.rglob("*.py") if place.is_dir() else [place]
-    found = ((path, os.stat(path)) for path in paths)
-    return [(str(path), status.st_mtime_ns, status.st_size) for path, status in found]
+    return [told for path in (place.rglob("*.py") if place.is_dir() else [place]) if (told := _told_of(path))]
+
+
+def _told_of(path: Path) -> tuple[str, int, int] | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None  # an editor saves: the file is back in a moment
+    return str(path), status.st_mtime_ns, status.st_size

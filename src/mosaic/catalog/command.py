@@ -14,7 +14,7 @@ from mosaic.model.rundir import RunDir, StateRoot
 
 # The daemon's own affairs: a worker that inherited them would run in the daemon's Python or talk to it as its owner.
 # PYTHONUNBUFFERED goes because it tears the lines of forked processes; the config may still ask for it.
-_NOT_INHERITED = frozenset({"PYTHONUNBUFFERED", "PYTHONHOME", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES"})
+_NOT_INHERITED = frozenset({"PYTHONUNBUFFERED", "PYTHONHOME", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES", "OLDPWD"})
 _PREFIXES_NOT_INHERITED = ("MOSAIC_", "UV_", "GYM_GUI_FASTLANE_")
 
 
@@ -51,6 +51,7 @@ def build_command(
         **_python_variables(worker_python, base_env),
         **_run_variables(config, rundir, worker_file),
         **_fastlane_variables(config),
+        "PWD": str(rundir.path),  # some libraries believe it before they ask the kernel
         "CUDA_VISIBLE_DEVICES": ",".join(granted),
         **config.worker.environment,
     }

@@ -12,9 +12,11 @@ from mosaic.catalog.workers import Worker
 TIME_LIMIT_S = 10.0
 _MARK = "mosaic-descriptor:"
 
-# Runs in the worker's Python, which may be 3.9. Libraries print while they are imported, hence the mark.
+# Runs in the worker's Python, which may be 3.9. Libraries print while they are imported, hence the mark. The alarm is
+# for one that hangs after whoever asked was killed.
 _QUESTION = f"""
-import dataclasses, importlib, json, sys
+import dataclasses, importlib, json, signal, sys
+signal.alarm(int(sys.argv[2]))
 name, _, function = sys.argv[1].partition(":")
 module = importlib.import_module(name)
 answer = getattr(module, function)()
@@ -62,7 +64,7 @@ def describe(worker: Worker, limit_s: float = TIME_LIMIT_S) -> Descriptor:
 def _ask(worker: Worker, limit_s: float) -> tuple[int, str, str]:
     # From / because -c puts the working folder on the path, and a stranger's json.py could lie there.
     child = subprocess.Popen(
-        [str(worker.environment.python), "-c", _QUESTION, worker.entry_point],
+        [str(worker.environment.python), "-c", _QUESTION, worker.entry_point, str(int(limit_s) + 10)],
         cwd="/",
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

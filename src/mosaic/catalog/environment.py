@@ -40,7 +40,7 @@ class Environment:
             return [Path(entry) for entry in sys.path if entry and os.path.isdir(entry)]
         return sorted(self.python.parent.parent.glob("lib*/python3*/site-packages"))
 
-    def stamp(self) -> tuple[object, ...]:
+    def stamp(self) -> tuple[tuple[str, int], ...]:
         """Changes when a package is installed or removed."""
         return tuple((str(folder), folder.stat().st_mtime_ns) for folder in self.folders if folder.exists())
 

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,18 +13,23 @@ from mosaic.catalog import place
 from mosaic.catalog.descriptor import describe
 from mosaic.catalog.environment import Environment
 from mosaic.catalog.installed import Installed, read_installed, size_of
+from mosaic.catalog.pythons import find_python, version_of
 from mosaic.catalog.sources import (
     Source,
     distribution_name,
     find_source,
     guide_source,
+    is_name,
     no_entry_point,
+    no_worker_package,
     normalized,
     sdk_source,
+    stale_pins,
 )
-from mosaic.catalog.uv import InstallFailed, Say, Uv, find_uv
+from mosaic.catalog.torch import arguments_for, check_build, refuse_unknown_build
+from mosaic.catalog.uv import InstallFailed, NoIndex, Say, Uv, find_uv
 from mosaic.catalog.wheels import Wheels
-from mosaic.catalog.workers import GROUP, registered
+from mosaic.catalog.workers import GROUP, registered, spelled
 from mosaic.model.root import check_root
 from mosaic.model.rundir import StateRoot
 
@@ -40,18 +43,20 @@ class Wish:
     asked: str  # NAME, PATH or requirement
     variant: str = ""
     python: str = ""  # 3.12, or a path; empty: MOSAIC's own
-    torch: str = ""  # cpu, cu128 … : which build of torch, where the index has several
+    torch: str = ""  # cpu, cuda, cu128 … : which build of torch, where there are several
     upgrade: bool = False
 
 
 def install(root: StateRoot, wish: Wish, say: Say) -> tuple[Installed, bool]:
     """The environment, and whether it is new. On any error the one that was there is as it was."""
-    source = find_source(wish.asked)
+    wish, source = _where_from(root, wish)
     extra = source.extra(wish.variant)
     uv = Uv(find_uv(), say)
     check_root(root)
     with place.changing(root.envs, say), _blaming(wish):
-        parts = Parts.gather(source, wish, extra, uv)
+        refuse_unknown_build(wish.torch)
+        python = find_python(wish.python, uv)
+        parts = Parts.gather(source, wish, python, extra, uv)
         here = _same_as_before(root, wish, parts)
         if here:
             return here, False
@@ -62,6 +67,15 @@ def install(root: StateRoot, wish: Wish, say: Say) -> tuple[Installed, bool]:
         finally:
             shutil.rmtree(new, ignore_errors=True)
         return made, True
+
+
+def _where_from(root: StateRoot, wish: Wish) -> tuple[Wish, Source]:
+    """The name of a worker that is here means: once more, from where it came and with what was chosen then."""
+    here = read_installed(root.envs / spelled(wish.asked, wish.variant)) if is_name(wish.asked) else None
+    if here is None:
+        return wish, find_source(wish.asked)
+    again = replace(wish, python=wish.python or here.asked_python, torch=wish.torch or here.asked_torch)
+    return again, find_source(wish.asked, here.source)
 
 
 def remove(root: StateRoot, name: str, say: Say) -> None:
@@ -78,6 +92,7 @@ class Parts:
     """Everything that goes into an environment, as uv is told it."""
 
     source: Source
+    python: str  # path of the interpreter
     worker: str  # a wheel or a requirement, with its extra
     sdk: str
     guide: str
@@ -85,11 +100,12 @@ class Parts:
     fingerprint: str
 
     @classmethod
-    def gather(cls, source: Source, wish: Wish, extra: str, uv: Uv) -> "Parts":
-        worker, sdk, guide = (_for_uv(part, wish, uv) for part in (source, sdk_source(), guide_source()))
+    def gather(cls, source: Source, wish: Wish, python: str, extra: str, uv: Uv) -> "Parts":
+        worker, sdk, guide = (_for_uv(part, python, uv) for part in (source, sdk_source(), guide_source()))
         lock = source.lock(wish.variant)
-        told = [worker, extra, sdk, guide, lock.read_text() if lock else "", _python(wish), wish.torch, wish.variant]
-        return cls(source, worker + extra, sdk, guide, lock, hashlib.sha256(json.dumps(told).encode()).hexdigest())
+        told = [worker, extra, sdk, guide, lock.read_text() if lock else "", python, wish.torch, wish.variant]
+        fingerprint = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        return cls(source, python, worker + extra, sdk, guide, lock, fingerprint)
 
 
 def _same_as_before(root: StateRoot, wish: Wish, parts: Parts) -> Installed | None:
@@ -106,14 +122,14 @@ def _same_as_before(root: StateRoot, wish: Wish, parts: Parts) -> Installed | No
 def _is_whole(folder: Path, installed: Installed) -> bool:
     workers = registered(Environment(folder.name, folder / "bin" / "python"))
     here = any(worker.name == installed.worker and not worker.problem for worker in workers)
-    return here and _python_version(folder) == installed.python
+    return here and version_of(folder / "bin" / "python") == installed.python
 
 
 def _build(new: Path, parts: Parts, wish: Wish, uv: Uv, root: StateRoot) -> Installed:
     # Relocatable: it gets its final name only when it is whole.
-    uv.run("venv", "--quiet", "--relocatable", "--no-project", "--python", _python(wish), str(new))
+    uv.run("venv", "--quiet", "--relocatable", "--no-project", "--python", parts.python, str(new))
     _fill(uv, new, parts, wish)
-    made = _inspect(new, parts, wish)
+    made = _inspect(new, parts, wish, uv)
     _refuse_other_package(root, made)
     _refuse_silent(new, made)
     made = replace(made, size_bytes=size_of(new))
@@ -130,25 +146,41 @@ def _blaming(wish: Wish) -> Iterator[None]:
         raise InstallFailed(f"{wish.asked} was not installed: {str(error).rstrip('.')}.") from error
 
 
+@contextmanager
+def _blaming_lock(lock: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except InstallFailed as error:
+        if lock is None or isinstance(error, NoIndex):
+            raise
+        raise InstallFailed(
+            f"its lock file requirements/{lock.name} does not do: {str(error).rstrip('.')}. "
+            f"Lock again with: uv pip compile requirements/{lock.stem}.in -o requirements/{lock.name}"
+        ) from error
+
+
 def _fill(uv: Uv, new: Path, parts: Parts, wish: Wish) -> None:
     target = ("pip", "install", "--python", str(new / "bin" / "python"), "--compile-bytecode")
-    torch = ("--torch-backend", wish.torch) if wish.torch else ()
+    torch = arguments_for(wish.torch, uv.environ)
     upgrade = ("--upgrade", "--refresh") if wish.upgrade and not parts.lock else ()
     if parts.lock:
-        uv.run(*target, *torch, "--no-deps", "-r", str(parts.lock))
+        with _blaming_lock(parts.lock):
+            uv.run(*target, *torch, "--no-deps", "-r", str(parts.lock))
         uv.run(*target, "--no-deps", parts.sdk, parts.worker)
     else:
         uv.run(*target, *torch, *upgrade, parts.sdk, parts.worker)
     if not list(new.glob("lib/python3*/site-packages/gym_gui")):
         uv.run(*target, "--no-deps", parts.guide)
     # A lock file that lacks something is found now, not an hour into a run.
-    uv.run("pip", "check", "--quiet", "--python", str(new / "bin" / "python"))
+    with _blaming_lock(parts.lock):
+        uv.check(new / "bin" / "python", stale_pins(parts.lock) if parts.lock else frozenset())
 
 
-def _inspect(new: Path, parts: Parts, wish: Wish) -> Installed:
+def _inspect(new: Path, parts: Parts, wish: Wish, uv: Uv) -> Installed:
     """What came to lie in the new environment."""
     found = {dist.metadata["Name"]: dist for dist in distributions(path=[str(path) for path in _packages(new)])}
     claims = {name: [point.name for point in dist.entry_points if point.group == GROUP] for name, dist in found.items()}
+    check_build(wish.torch, _version_of(found, "torch"), uv)
     package, worker = _choose(parts.source, {name: points for name, points in claims.items() if points})
     return Installed(
         worker=worker,
@@ -156,17 +188,19 @@ def _inspect(new: Path, parts: Parts, wish: Wish) -> Installed:
         package=normalized(package),
         version=found[package].version,
         source=str(parts.source.folder or parts.source.requirement),
-        python=_python_version(new),
+        python=version_of(new / "bin" / "python"),
         sdk=_version_of(found, "mosaic-sdk"),
         locked=parts.lock is not None,
         fingerprint=parts.fingerprint,
+        asked_python=wish.python,
+        asked_torch=wish.torch,
     )
 
 
 def _choose(source: Source, claims: dict[str, list[str]]) -> tuple[str, str]:
     """The distribution and its worker that were asked for."""
     if not claims:
-        raise InstallFailed(no_entry_point(source.asked))
+        raise InstallFailed(no_entry_point(source.asked) if source.folder else no_worker_package(source.asked))
     owners: dict[str, str] = {}
     for package, workers in sorted(claims.items()):
         for worker in workers:
@@ -183,7 +217,7 @@ def _refuse_other_package(root: StateRoot, made: Installed) -> None:
         other = read_installed(folder)
         if other and other.worker == made.worker and other.package != made.package:
             raise InstallFailed(
-                f"the worker '{made.worker}' is that of the package {other.package} already ({folder.name}). "
+                f"the worker '{made.worker}' belongs to another package, {other.package}, already ({folder}). "
                 f"Remove that first: mosaic worker remove {folder.name}"
             )
 
@@ -197,8 +231,8 @@ def _refuse_silent(new: Path, made: Installed) -> None:
         raise InstallFailed(f"its worker does not describe itself: {answer.problem if answer else 'it is not there'}")
 
 
-def _for_uv(source: Source, wish: Wish, uv: Uv) -> str:
-    return str(Wheels().of(source.folder, _python(wish), uv)) if source.folder else source.requirement
+def _for_uv(source: Source, python: str, uv: Uv) -> str:
+    return str(Wheels().of(source.folder, python, uv)) if source.folder else source.requirement
 
 
 def _distribution_of(source: Source) -> str:
@@ -211,22 +245,3 @@ def _version_of(found: dict[str, Distribution], name: str) -> str:
 
 def _packages(folder: Path) -> list[Path]:
     return sorted(folder.glob("lib/python3*/site-packages"))
-
-
-def _python(wish: Wish) -> str:
-    return wish.python or sys.executable
-
-
-def _python_version(folder: Path) -> str:
-    """Empty when the environment's interpreter is gone."""
-    try:
-        told = subprocess.run(
-            [folder / "bin" / "python", "-I", "-S", "-c", "import sys; print(sys.version.split()[0])"],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return told.stdout.strip()

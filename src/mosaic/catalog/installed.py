@@ -24,6 +24,8 @@ class Installed:
     locked: bool
     fingerprint: str  # of all that went in
     size_bytes: int = 0
+    asked_python: str = ""  # what the user chose, to be chosen again when it is made anew
+    asked_torch: str = ""
 
     @property
     def name(self) -> str:
@@ -37,8 +39,8 @@ def read_installed(folder: Path) -> Installed | None:
     """None when the environment was made by hand, or by a MOSAIC that wrote something else."""
     told = durable.read_json(folder / FILE_NAME) or {}
     try:
-        return Installed(**{field.name: told[field.name] for field in fields(Installed)})
-    except KeyError:
+        return Installed(**{field.name: told[field.name] for field in fields(Installed) if field.name in told})
+    except TypeError:
         return None
 
 

@@ -36,6 +36,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "null": type(None),
 }
+_MANY_CHOICES = 12  # more than a person wants to read when one was only mistyped
 _BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (  # keyword, when it is broken, in words
     ("minimum", operator.lt, "at least"),
     ("maximum", operator.gt, "at most"),
@@ -91,7 +92,7 @@ def help_rows(schema: Schema) -> list[tuple[str, str, str, str]]:
     """key, kind, default, help of every parameter; a place below the top level is told with the help."""
     rows = []
     for place, name, part in parameters(schema):
-        default = json.dumps(part["default"]) if part.get("default") is not None else ""
+        default = _as_typed(part.get("default"))
         where = f"({'.'.join(place)}) " if place else ""
         rows.append((name, kind_of(part), default, where + str(part.get("description", ""))))
     return rows
@@ -101,10 +102,21 @@ def kind_of(part: Schema) -> str:
     """`integer 1…64`, `ppo|dqn`, `number > 0`: the values a parameter takes."""
     if "enum" in part:
         return "|".join(str(value) for value in part["enum"] if value is not None)
-    low, high = part.get("minimum"), part.get("maximum")
-    ends = f" {_end(low)}…{_end(high)}" if (low is not None or high is not None) else ""
-    more = f" > {part['exclusiveMinimum']}" if "exclusiveMinimum" in part else ""
-    return "|".join(kind for kind in _kinds(part) if kind != "null") + ends + more
+    return " ".join(["|".join(kind for kind in _kinds(part) if kind != "null"), *_ends(part)]).strip()
+
+
+def _ends(part: Schema) -> list[str]:
+    if "minimum" in part and "maximum" in part:
+        return [f"{part['minimum']}…{part['maximum']}"]
+    signs = {"minimum": "≥", "maximum": "≤", "exclusiveMinimum": ">", "exclusiveMaximum": "<"}
+    return [f"{sign} {part[keyword]}" for keyword, sign in signs.items() if keyword in part]
+
+
+def _as_typed(value: object) -> str:
+    """As one would write it after `key=`."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _check_object(config: Mapping[str, Any], schema: Schema, path: str, names: Collection[str] = ()) -> None:
@@ -130,7 +142,7 @@ def _check_value(value: Any, schema: Schema, field: str) -> None:
         )
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if choices is not None and value not in choices:
-        raise BadConfig(field, f"it must be one of {', '.join(map(str, choices))}, not {_told(value)}.")
+        raise BadConfig(field, _not_chosen(value, [str(choice) for choice in choices]))
     if _is_a(value, "number"):
         _check_number(value, schema, field)
     elif isinstance(value, str):
@@ -139,6 +151,13 @@ def _check_value(value: Any, schema: Schema, field: str) -> None:
         _check_list(value, schema, field)
     elif isinstance(value, dict):
         _check_object(value, schema, field)
+
+
+def _not_chosen(value: object, choices: list[str]) -> str:
+    near = difflib.get_close_matches(str(value), choices, n=3)
+    if near and len(choices) > _MANY_CHOICES:
+        return f"{_told(value)} is none of its {len(choices)} values. Did you mean {' or '.join(near)}?"
+    return f"it must be one of {', '.join(choices)}, not {_told(value)}."
 
 
 def _check_number(value: float, schema: Schema, field: str) -> None:
@@ -198,7 +217,3 @@ def _nearest(name: str, known: Collection[str]) -> str:
 def _told(value: object) -> str:
     text = json.dumps(value, default=str)
     return text if len(text) <= 40 else f"{text[:37]}…"
-
-
-def _end(bound: object) -> str:
-    return "" if bound is None else str(bound)

@@ -9,6 +9,7 @@ A worker's folder:
       requirements/jax.txt       the same for the variant `jax`
 
 Without a lock file its dependencies are resolved at install; a variant is then an extra of that name.
+A lock file may say `# stale pins: cleanrl gym3`: these packages ask for versions they do not need, and are not asked.
 """
 
 import re
@@ -54,12 +55,29 @@ class Source:
         return sorted(locks | set(extras))
 
 
-def find_source(asked: str) -> Source:
-    """PATH when it looks like one, NAME when MOSAIC brings a worker of that name, else a requirement for the index."""
-    if asked.startswith((".", "~")) or "/" in asked:
+def find_source(asked: str, earlier: str = "") -> Source:
+    """PATH when it looks like one, NAME when MOSAIC brings a worker of that name, else a requirement for the index.
+
+    `earlier`: where the environment of that name came from. Without it `install mine --upgrade` would take whatever
+    a stranger put on the index under the name of a worker of one's own.
+    """
+    if _is_path(asked):
         return Source(asked, folder=_package_folder(asked))
     folder = _brought_along(asked)
-    return Source(asked, folder=folder) if folder else Source(asked, requirement=asked)
+    if folder:
+        return Source(asked, folder=folder)
+    if _is_path(earlier):
+        return Source(asked, folder=_package_folder(earlier))
+    return Source(asked, requirement=earlier or asked)
+
+
+def is_name(asked: str) -> bool:
+    """Whether it may be the name of a worker."""
+    return re.fullmatch(r"[\w][\w.-]*", asked) is not None
+
+
+def _is_path(asked: str) -> bool:
+    return asked.startswith((".", "~")) or "/" in asked
 
 
 def platform_sources() -> Path | None:
@@ -103,10 +121,16 @@ def entry_points(folder: Path) -> dict[str, str]:
     return {str(name): str(value) for name, value in points.items()}
 
 
+def stale_pins(lock: Path) -> frozenset[str]:
+    """The packages of a lock file whose own requirements are out of date, as its author says."""
+    named = re.findall(r"^# stale pins: (.*)$", lock.read_text(), re.M)
+    return frozenset(normalized(name) for line in named for name in line.split())
+
+
 def _package_folder(asked: str) -> Path:
     folder = Path(asked).expanduser().resolve()
     if not folder.is_dir():
-        raise InstallFailed(f"There is no folder {folder}.")
+        raise InstallFailed(f"There is no folder {folder}. Name the folder that has the worker's pyproject.toml.")
     if not (folder / "pyproject.toml").is_file():
         raise InstallFailed(
             f"{folder} has no pyproject.toml, so it is no package. Make one with: mosaic worker new NAME"
@@ -120,6 +144,13 @@ def no_entry_point(package: str) -> str:
     return (
         f"{package} names no worker. Add to its pyproject.toml: "
         f'[project.entry-points."{GROUP}"] and below it: name = "package:get_worker_metadata"'
+    )
+
+
+def no_worker_package(package: str) -> str:
+    return (
+        f"{package} names no worker: it has no entry point in the group {GROUP}. "
+        "A library gets a worker of its own; write one with: mosaic worker new NAME"
     )
 
 

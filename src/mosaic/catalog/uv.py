@@ -1,12 +1,13 @@
 """uv, which makes environments: where it is, what it is told, and what its complaints mean."""
 
+import glob
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import mosaic
@@ -24,6 +25,9 @@ _FROM_PIP = {
     "SSL_CERT_FILE": "PIP_CERT",
 }
 _KEPT_LINES = 60
+# How `uv pip check` tells of a requirement that is not met.
+_UNMET = re.compile(r"The package `([^`]+)` requires ")
+_MOST_WORDS = 320
 _NO_NETWORK = re.compile(
     r"failed to fetch|error sending request|dns error|connection refused|could not connect|timed out|"
     r"network (is )?unreachable|network was disabled|temporary failure in name resolution",
@@ -49,6 +53,10 @@ class InstallFailed(MosaicError):
     """An environment that could not be made; what was there before is as it was."""
 
 
+class NoIndex(InstallFailed):
+    """The package index cannot be reached: no fault of what was to be installed."""
+
+
 def find_uv() -> Path:
     """The checkout's, that of the `uv` package, or the one on the PATH."""
     tools = Path(mosaic.__file__).parents[2] / ".tools" / "bin" / "uv"
@@ -70,16 +78,42 @@ class Uv:
     def __init__(self, path: Path, say: Say, environ: Mapping[str, str] | None = None) -> None:
         self._path = path
         self.say = say
-        self._env = uv_environment(os.environ if environ is None else environ)
+        self.environ = uv_environment(os.environ if environ is None else environ)
+
+    def answer(self, *arguments: str) -> str:
+        """What uv prints to a question; empty when it has no answer."""
+        told = subprocess.run(
+            self._command(*arguments),
+            cwd="/",
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+        return told.stdout.strip() if told.returncode == 0 else ""
 
     def run(self, *arguments: str) -> None:
-        command = [str(self._path), "--no-progress", "--color", "never", *arguments]
+        code, lines = self._follow(*arguments)
+        if code:
+            raise (NoIndex if any(map(_NO_NETWORK.search, lines)) else InstallFailed)(told(lines))
+
+    def check(self, python: Path, stale: Collection[str]) -> None:
+        """Every requirement of every package is met, but those of the `stale` ones."""
+        code, lines = self._follow("pip", "check", "--python", str(python))
+        unmet = [(match[1].lower(), line) for line in lines if (match := _UNMET.match(line))]
+        missed = [line for name, line in unmet if name not in stale]
+        if missed or (code and not unmet):
+            raise InstallFailed(told(missed or lines))
+
+    def _follow(self, *arguments: str) -> tuple[int, list[str]]:
+        """Its exit code and its last lines; each is handed on as it comes."""
         last: deque[str] = deque(maxlen=_KEPT_LINES)
         # From /, so that no uv.toml or .python-version of the folder the user stands in has a say.
         with subprocess.Popen(
-            command,
+            self._command(*arguments),
             cwd="/",
-            env=self._env,
+            env=self.environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -93,35 +127,50 @@ class Uv:
             except BaseException:
                 child.kill()
                 raise
-        if child.returncode:
-            raise InstallFailed(told(list(last)))
+        return child.returncode, list(last)
+
+    def _command(self, *arguments: str) -> list[str]:
+        return [str(self._path), "--no-progress", "--color", "never", *arguments]
 
 
 def uv_environment(environ: Mapping[str, str]) -> dict[str, str]:
     env = {name: value for name, value in environ.items() if name not in _NOT_PASSED_ON}
     for ours, pips in _FROM_PIP.items():
         if environ.get(pips):
-            env.setdefault(ours, environ[pips])
+            # pip takes spaces between folders, uv commas.
+            env.setdefault(ours, ",".join(environ[pips].split()) if ours == "UV_FIND_LINKS" else environ[pips])
     env["UV_PYTHON_DOWNLOADS"] = "never"
+    pyenv = environ.get("PYENV_ROOT") or os.path.join(environ.get("HOME", "/nonexistent"), ".pyenv")
+    pythons = sorted(glob.glob(os.path.join(pyenv, "versions/3.*/bin")))
+    if pythons:
+        # Of pyenv's shims only the one runs that is switched on; the Pythons behind them all do.
+        rest = [folder for folder in env.get("PATH", os.defpath).split(os.pathsep) if folder != f"{pyenv}/shims"]
+        env["PATH"] = os.pathsep.join([*rest, *pythons])
     return env
 
 
 def told(lines: list[str]) -> str:
     """The reason in our words, and uv's own last words for whoever wants to know more."""
-    text = "\n".join(lines)
-    words = " ".join(re.sub(r"^[\s×╰─▶│├·]+", "", line) for line in _complaint(lines)).strip()
-    if _NO_NETWORK.search(text):
+    said = [re.sub(r"^([\s×╰─▶│├·]|error:|cause:)+", "", line).rstrip(". ") for line in _complaint(lines)]
+    lost = [line for line in said if _NO_NETWORK.search(line)]
+    if lost:
         return (
-            f"the package index cannot be reached ({words}). "
+            f"the package index cannot be reached ({shortened(lost[0])}). "
             "Check the network, or name a folder of wheels in PIP_FIND_LINKS"
         )
+    words, text = shortened("; ".join(said)), "\n".join(lines)
     for pattern, meaning in _TOLD:
         if pattern.search(text):
             return f"{meaning} ({words})"
     return words or "uv failed without a word"
 
 
+def shortened(words: str) -> str:
+    """Enough to know what it is about; the user saw all of uv's words as they came."""
+    return words if len(words) <= _MOST_WORDS else f"{words[: _MOST_WORDS - 1].rstrip()}…"
+
+
 def _complaint(lines: list[str]) -> list[str]:
     """From uv's cross or `error:` on; all of it when there is neither."""
-    starts = [number for number, line in enumerate(lines) if re.match(r"\s*(×|error:)", line)]
+    starts = [number for number, line in enumerate(lines) if re.match(r"\s*(×|error:)", line, re.I)]
     return [line for line in lines[starts[0] if starts else 0 :] if line.strip()]

@@ -13,6 +13,7 @@ from mosaic.model.run import WorkerSpec
 from mosaic.model.rundir import StateRoot
 
 GROUP = "mosaic.workers"  # of entry points
+TWO_PACKAGES = "two packages"
 
 
 @dataclass(frozen=True)
@@ -59,15 +60,17 @@ class Catalog:
     def broken(self) -> list[Broken]:
         """What lies in `envs/` and is no environment with a worker."""
         found = [Broken(folder.name, problem) for folder, problem in broken_in(self._root.envs)]
-        empty = [env.name for env in environments_in(self._root.envs) if not self._workers_of(env)]
+        known = {broken.name for broken in found}
+        whole = [env for env in environments_in(self._root.envs) if env.name not in known]
+        empty = [env.name for env in whole if not self._workers_of(env)]
         return [*found, *(Broken(name, f"no package in it names a worker ({GROUP})") for name in empty)]
 
     def find(self, name: str, variant: str = "") -> Worker:
         """The worker `mosaic run NAME[@VARIANT]` means."""
         found = [worker for worker in self.workers() if worker.name == name and worker.environment.variant == variant]
         if not found:
-            raise self._unknown("worker", spelled(name, variant), name)
-        return _sound("worker", min(found, key=lambda worker: worker.environment.worker != name))
+            raise self._unknown("", spelled(name, variant), name)
+        return _sound("", min(found, key=lambda worker: worker.environment.worker != name))
 
     def for_module(self, module: str, variant: str = "") -> Worker:
         """The worker behind `metadata.worker.module`: whoever has its top-level package, registered or not."""
@@ -119,13 +122,11 @@ class Catalog:
         install = name.removesuffix("_worker") + wanted[len(name) :]
         for broken in self.broken():
             if broken.name == install:
-                return UnknownWorker(
-                    field, f"the environment {install} cannot be used: {broken.problem}. {_again(install)}"
-                )
+                return _unusable(field, install, broken.problem)
+        lack = f"no environment has '{wanted}'" if field else f"Worker '{wanted}' is not installed"
         return UnknownWorker(
             field,
-            f"no environment has '{wanted}'.{hint} Installed: {', '.join(known) or 'none'}. "
-            f"Install it with: mosaic worker install {install}",
+            f"{lack}.{hint} Installed: {', '.join(known) or 'none'}. Install it with: mosaic worker install {install}",
         )
 
 
@@ -143,7 +144,7 @@ def registered(environment: Environment) -> list[Worker]:
             worker = found.setdefault(point.name, _worker(point, distribution.version, environment))
             # The same package again is the same thing seen from a second folder on the path.
             if owner != package:
-                problem = f"two packages, {owner} and {package}, both claim this name"
+                problem = f"{TWO_PACKAGES}, {owner} and {package}, both claim this name"
                 found[point.name] = replace(worker, problem=problem)
     problem = _sdk_problem(next((sdk.version for sdk in distributions(name="mosaic-sdk", path=path)), ""))
     return [replace(worker, problem=worker.problem or problem) for worker in found.values()]
@@ -166,13 +167,18 @@ def _sdk_problem(sdk: str) -> str:
 
 
 def _sound(field: str, worker: Worker) -> Worker:
-    if not worker.problem:
-        return worker
-    raise UnknownWorker(field, f"'{worker.spelled}' cannot be run: {worker.problem}. {_again(worker.spelled)}")
+    if worker.problem:
+        raise _unusable(field, worker.spelled, worker.problem)
+    return worker
 
 
-def _again(name: str) -> str:
-    worker, _, variant = name.partition("@")
-    return (
-        f"Install it again with: mosaic worker install {worker}{f' --variant {variant}' if variant else ''} --upgrade"
-    )
+def _unusable(field: str, name: str, problem: str) -> UnknownWorker:
+    who = f"worker '{name}'" if field else f"Worker '{name}'"
+    return UnknownWorker(field, f"{who} cannot be run: {problem}. {remedy(name, problem)}")
+
+
+def remedy(name: str, problem: str) -> str:
+    """What to do about a broken environment."""
+    if problem.startswith(TWO_PACKAGES):
+        return f"Remove one of them, or both with: mosaic worker remove {name}"
+    return f"Install it again with: mosaic worker install {name} --upgrade"

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -21,21 +22,24 @@ mosaic worker install cleanrl --variant jax      its lock file for jax, in an en
 mosaic worker install "acme-worker>=2"           from the package index
 mosaic worker install ./my_worker --python 3.12
 """
+WHAT = "a worker that comes with MOSAIC or is installed already, a folder, or a package of the index"
 
 
 def add_verbs(actions: "Verbs") -> None:
     parser = add_verb(actions, "install", install_worker, "make a worker's environment", EXAMPLES)
-    parser.add_argument("what", metavar="NAME|PATH|REQUIREMENT")
+    parser.add_argument("what", metavar="NAME|PATH|REQUIREMENT", help=WHAT)
     parser.add_argument("--variant", default="", help="its lock file or extra of this name, beside the default one")
-    parser.add_argument("--python", default="", metavar="3.X", help="another Python than MOSAIC's own")
-    parser.add_argument("--torch", default="", metavar="cpu|cu128|auto", help="which build of torch to take")
+    parser.add_argument(
+        "--python", default="", metavar="3.X|PATH", help="another Python than MOSAIC's own, from 3.9 on"
+    )
+    parser.add_argument("--torch", default="", metavar="cpu|cuda|cu128", help="which build of torch to take")
     parser.add_argument("--upgrade", action="store_true", help="make it anew, with the newest versions allowed")
     add_json(parser)
 
     parser = add_verb(
         actions, "remove", remove_worker, "delete a worker's environment", "mosaic worker remove cleanrl@jax"
     )
-    parser.add_argument("name", metavar="NAME[@VARIANT]")
+    parser.add_argument("name", metavar="NAME[@VARIANT]", help="an environment that `mosaic worker list` shows")
 
 
 def install_worker(args: argparse.Namespace) -> int:
@@ -67,10 +71,8 @@ def remove_worker(args: argparse.Namespace) -> int:
 
 def _split(what: str, variant: str) -> tuple[str, str]:
     """`cleanrl@jax` is `cleanrl --variant jax`; in a path or a requirement an @ means something else."""
-    name, _, named = what.partition("@")
-    if named and not variant and name.isidentifier() and named.replace("-", "_").isidentifier():
-        return name, named
-    return what, variant
+    match = re.fullmatch(r"([\w-]+)@([\w-]+)", what)
+    return (match[1], match[2]) if match and not variant else (what, variant)
 
 
 def _say(line: str) -> None:

@@ -24,13 +24,14 @@ def add_verbs(actions: "Verbs") -> None:
     parser = add_verb(
         actions, "new", new_worker, "write a new worker to fill in", "mosaic worker new acme\ncd acme_worker"
     )
-    parser.add_argument("name", metavar="NAME", help="letters, digits and _; the folder is NAME_worker")
+    parser.add_argument("name", metavar="NAME", help="small letters, digits and _; the folder is NAME_worker")
     parser.add_argument("--in", dest="folder", default=".", metavar="FOLDER", help="where its folder is made")
 
     examples = "mosaic worker test toy\nmosaic worker test cleanrl@jax algo=ppo total_timesteps=500"
     parser = add_verb(actions, "test", test_worker, "hold a worker against the contract", examples)
-    parser.add_argument("name", metavar="NAME[@VARIANT]")
+    parser.add_argument("name", metavar="NAME[@VARIANT]", help="a name that `mosaic worker list` shows")
     parser.add_argument("settings", metavar="key=value", nargs="*", help="settings of a run that ends in seconds")
+    parser.add_argument("--keep-home", action="store_true", help="it sees your HOME and its caches, not an empty one")
     add_json(parser)
 
 
@@ -39,9 +40,16 @@ def new_worker(args: argparse.Namespace) -> int:
 
     refuse_host(args, "worker new")
     folder = write_worker(args.name, Path(args.folder))
-    print(f"{folder} is written. Next:")
-    print(f"  mosaic worker install {folder}\n  mosaic worker test {args.name}\n  mosaic run {args.name}")
+    name, place = folder.name.removesuffix("_worker"), _as_typed(folder)
+    print(f"{place} is written. Next:")
+    print(f"  mosaic worker install {place}\n  mosaic worker test {name}\n  mosaic run {name}")
     return 0
+
+
+def _as_typed(folder: Path) -> str:
+    """As the user would write it from where he stands."""
+    here = Path.cwd()
+    return f"./{folder.relative_to(here)}" if folder.is_relative_to(here) else str(folder)
 
 
 def test_worker(args: argparse.Namespace) -> int:
@@ -58,12 +66,13 @@ def test_worker(args: argparse.Namespace) -> int:
         entry_point=worker.entry_point,
         python=str(worker.environment.python),
         lab=_lab(args.settings, name, variant),
+        env={"HOME": str(Path.home())} if args.keep_home else {},
         tell=_quiet if args.json else _tell,
     )
     if args.json:
         print(json.dumps(card.to_dict(), indent=1))
     else:
-        print(str(card).splitlines()[-1])
+        print(card.total)
     return 0 if card.is_clean else 1
 
 

@@ -1,5 +1,6 @@
 """A worker's parameters on the command line: where each goes, and its help. Read from the worker's schema."""
 
+import sys
 from typing import Any
 
 from mosaic.catalog.answers import Answers
@@ -15,7 +16,12 @@ def place_settings(name: str, variant: str, settings: dict[str, Any]) -> tuple[s
     root = StateRoot.from_environment()
     catalog = Catalog(root)
     worker = catalog.find(name, variant)
-    schema = Answers(root.answers).of(worker).schema
+    told = Answers(root.answers).of(worker)
+    if told.problem:
+        print(
+            f"mosaic: {name} does not tell its settings, so they go to it unchecked ({told.problem})", file=sys.stderr
+        )
+    schema = told.schema
     placed = put_in_place(settings, schema)
     chosen = variant or variant_for(placed, schema)
     if chosen != variant:

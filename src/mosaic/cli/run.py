@@ -131,7 +131,10 @@ class WorkerHelp(argparse.Action):
         if name:
             from mosaic.cli.parameters import describe_settings
 
-            print(describe_settings(name))
+            try:
+                print(describe_settings(name))
+            except MosaicError as error:
+                parser.exit(1, f"mosaic: {error}\n")
         else:
             parser.print_help()
         parser.exit()

@@ -31,7 +31,7 @@ def add_verbs(verbs: "Verbs") -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     add_json(add_verb(actions, "list", list_workers, "list what can be run, and what is broken", "mosaic worker list"))
     parser = add_verb(actions, "describe", describe_worker, "ask a worker what it can do", "mosaic worker describe toy")
-    parser.add_argument("name", metavar="NAME[@VARIANT]")
+    parser.add_argument("name", metavar="NAME[@VARIANT]", help="a name that `mosaic worker list` shows")
     add_json(parser)
     install.add_verbs(actions)
     lab.add_verbs(actions)
@@ -50,7 +50,7 @@ def list_workers(args: argparse.Namespace) -> int:
     print(render_table(headings, [_row(worker) for worker in listed]) if listed else "No worker is installed.")
     for worker in listed:
         if worker["problem"]:
-            print(paint(f"{worker['name']} is broken: {worker['problem']}", "red"))
+            print(paint(f"{worker['name']} is broken: {worker['problem']}.", "red"), worker["remedy"])
     return 0
 
 
@@ -62,8 +62,23 @@ def listing(root: StateRoot, catalog: "Catalog") -> list[dict[str, Any]]:
     sound = [worker for worker in workers if not worker.problem]
     problems = dict(zip(sound, (told.problem for told in Answers(root.answers).of_all(sound)), strict=True))
     listed = [{**to_dict(worker), "problem": worker.problem or problems[worker]} for worker in workers]
-    lost = [{**_nobody(broken.name), "problem": broken.problem} for broken in catalog.broken()]
-    return [*listed, *lost]
+    lost = [{**_lost(root.envs / broken.name), "problem": broken.problem} for broken in catalog.broken()]
+    own = {each["name"] for each in listed if each["environment"] == each["name"]}
+    return [{**each, "remedy": _remedy(each), "is_shadowed": _is_shadowed(each, own)} for each in (*listed, *lost)]
+
+
+def _is_shadowed(listed: dict[str, Any], own: set[str]) -> bool:
+    """Whether `mosaic run NAME` takes another one: the worker's own environment goes before any that has it too."""
+    return listed["name"] in own and listed["environment"] != listed["name"]
+
+
+def _remedy(listed: dict[str, Any]) -> str:
+    from mosaic.catalog.environment import OWN
+    from mosaic.catalog.workers import remedy
+
+    if not listed["problem"] or listed["environment"] == OWN:
+        return ""
+    return remedy(listed["name"], listed["problem"])
 
 
 def describe_worker(args: argparse.Namespace) -> int:
@@ -105,9 +120,15 @@ def to_dict(worker: "Worker") -> dict[str, Any]:
     }
 
 
-def _nobody(name: str) -> dict[str, Any]:
-    empty = dict.fromkeys(("module", "version", "python", "python_version", "sdk_version", "source"), "")
-    return {"name": name, "environment": name, "variant": name.partition("@")[2], "size_bytes": None, **empty}
+def _lost(folder: Path) -> dict[str, Any]:
+    """An environment without a worker, as far as it is known how it was made."""
+    from mosaic.catalog.environment import Environment
+    from mosaic.catalog.installed import read_installed
+    from mosaic.catalog.workers import Worker
+
+    made = read_installed(folder)
+    environment = Environment(folder.name, folder / "bin" / "python")
+    return to_dict(Worker(environment.worker, "", "", made.version if made else "", environment))
 
 
 def _version_from(folder: Path) -> str:
@@ -123,26 +144,50 @@ def _version_from(folder: Path) -> str:
 def _row(worker: dict[str, Any]) -> tuple[str, ...]:
     mark = " ✗" if worker["problem"] else ""
     taken = "" if worker["size_bytes"] is None else size(worker["size_bytes"])
-    rest = (worker["version"], worker["python_version"], taken, worker["environment"], worker["module"])
+    place = worker["environment"] + (" (not used)" if worker["is_shadowed"] else "")
+    rest = (worker["version"], worker["python_version"], taken, place, worker["module"])
     return (worker["name"] + mark, *rest)
 
 
 def _sections(whole: dict[str, Any]) -> str:
-    lines = []
-    for name, value in whole.items():
-        if name == "schema":
-            lines += [
-                "",
-                f"settings: mosaic run {whole['name']} --help" if value else "settings: it publishes no schema",
-            ]
-        elif isinstance(value, dict):
-            lines += ["", name, *(f"  {key:<24} {_plain(inner)}" for key, inner in value.items())]
-        else:
-            lines.append(f"{name:<15} {_plain(value)}")
-    return "\n".join(lines)
+    """What a person wants to know; `--json` has all of it."""
+    metadata, name = dict(whole["metadata"]), whole["name"]
+    about = str(metadata.pop("description", ""))
+    head = f"{paint(name, 'bold')} {whole['version']}".strip() + (f"  {about}" if about else "")
+    for told_above in ("name", "version"):
+        metadata.pop(told_above, None)
+    settings = (
+        f"mosaic run {name} --help" if whole["schema"] else "it publishes no schema; they go to it as you write them"
+    )
+    sections = (
+        _place(whole),
+        metadata,
+        whole["capabilities"],
+        {"settings": settings, "score card": f"mosaic worker test {name}"},
+    )
+    return "\n\n".join([head, *(text for text in map(_facts, sections) if text)])
+
+
+def _place(whole: dict[str, Any]) -> dict[str, Any]:
+    made = f"{whole['source']} ({'locked' if whole['locked'] else 'not locked'})" if whole["source"] else ""
+    return {
+        "starts": f"python -m {whole['module']}",
+        "python": f"{whole['python_version']}, {whole['python']}".removeprefix(", "),
+        "came from": made,
+        "mosaic-sdk": whole["sdk_version"],
+        "size": size(whole["size_bytes"]) if whole["size_bytes"] else "",
+    }
+
+
+def _facts(facts: dict[str, Any]) -> str:
+    """One per line; what is empty, unknown or not so is not worth one."""
+    told = {name.replace("_", " "): _plain(value) for name, value in facts.items()}
+    return "\n".join(f"{paint(f'{name:<24}', 'dim')} {value}" for name, value in told.items() if value)
 
 
 def _plain(value: object) -> str:
-    if value is None:
-        return "-"
+    if value is None or value is False:
+        return ""
+    if value is True:
+        return "yes"
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

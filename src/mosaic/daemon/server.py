@@ -23,6 +23,8 @@ from grpc_health.v1 import health as grpc_health
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from mosaic.broadcast.subscribers import Broadcaster
+from mosaic.catalog.answers import Answers
+from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.workers import Catalog
 from mosaic.daemon.auth import Tokens
 from mosaic.daemon.doors import OPTIONS, Doors
@@ -110,6 +112,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         dispatcher=dispatcher,
         launcher=launcher,
         catalog=catalog,
+        inspector=Inspector(catalog, Answers(root.answers)),
         tokens=tokens,
         doors=doors,
         open_tcp=open_tcp,

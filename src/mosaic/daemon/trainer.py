@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mosaic import __version__
 from mosaic.broadcast.subscribers import Broadcaster
+from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
 from mosaic.daemon.auth import Tokens, token_hash
@@ -33,7 +34,7 @@ from mosaic.submit.validate import SubmitContext, validate
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import move_to_wire, run_to_wire
 
-MOST_SESSIONS = 1000
+MOST_SESSIONS = 256
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class Trainer:
     dispatcher: Dispatcher
     launcher: Launcher
     catalog: Catalog
+    inspector: Inspector
     tokens: Tokens
     doors: Doors
     open_tcp: Callable[[], Awaitable[str]]
@@ -69,13 +71,14 @@ class Trainer:
         if earlier:
             return await self.info(earlier)
         config = await self.registry.do(lambda r: validate(config_json, self._context(r, idempotency_key)))
+        note = await self.inspector.inspect(config.worker)
         if config.worker.use_grpc:
             await self.open_tcp()
         failpoint("submit.validated")
         # The folder first, the row last: a crash in between leaves a folder nobody names, never a run without a config.
         rundir = await asyncio.to_thread(record_submission, self.root, config)
         failpoint("submit.recorded")
-        record, is_new = await self.registry.do(lambda r: r.add(config))
+        record, is_new = await self.registry.do(lambda r: r.add(config, note))
         failpoint("submit.added")
         if not is_new:
             await asyncio.to_thread(self._erase_files, config.run_id, rundir)
@@ -161,7 +164,7 @@ class Trainer:
         token = self.tokens.session(run_id, attempt)
         await self.registry.do(lambda r: _make_ready(r, run_id, token))
         failpoint("register.ready")
-        self.sessions[run_id] = Session(token_hash(token), rundir)
+        self._remember(run_id, Session(token_hash(token), rundir))
         cursor = await self.ingest.open(run_id, rundir)
         self.dispatcher.wake(run_id)
         return token, cursor
@@ -176,9 +179,14 @@ class Trainer:
     async def _load_session(self, run_id: str) -> Session:
         record = await self.registry.do(lambda r: r.get(run_id))
         known = await self.registry.do(lambda r: r.session(run_id))
-        if len(self.sessions) >= MOST_SESSIONS:
-            self.sessions.clear()  # it is a cache; runs that are over fill it
-        session = self.sessions[run_id] = Session(known, self.rundir(record))
+        return self._remember(run_id, Session(known, self.rundir(record)))
+
+    def _remember(self, run_id: str, session: Session) -> Session:
+        """Sessions are a cache of the registry; runs that are over fill it, so the oldest goes."""
+        self.sessions.pop(run_id, None)
+        while len(self.sessions) >= MOST_SESSIONS:
+            del self.sessions[next(iter(self.sessions))]
+        self.sessions[run_id] = session
         return session
 
     # ---- looking

@@ -7,6 +7,7 @@ MosaicError
 ├── AmbiguousRun       a prefix that several runs share
 ├── IllegalMove        a move that is not in the table of states
 ├── RunIsLive          the wish needs a run that is over
+├── NoFrames           a run that shows nothing
 ├── GpuTaken           a GPU that another run owns, or that is drained
 ├── NotAllowed         no token, a wrong one, or one of another run
 ├── WrongOffset        a publish that does not start where the store ends
@@ -29,7 +30,7 @@ class BadConfig(MosaicError):
     """A field of a config cannot be used."""
 
     def __init__(self, field: str, why: str) -> None:
-        super().__init__(f"{field}: {why}")
+        super().__init__(f"{field}: {why}" if field else why)
         self.field = field
 
 
@@ -64,6 +65,10 @@ class RunIsLive(MosaicError):
 
     def __init__(self, run_id: str, state: str) -> None:
         super().__init__(f"Run {run_id} is {state}. End it first with: mosaic cancel {run_id}")
+
+
+class NoFrames(MosaicError):
+    """A run that shows nothing; the text says why."""
 
 
 class GpuTaken(MosaicError):

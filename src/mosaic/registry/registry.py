@@ -49,15 +49,15 @@ class Registry:
 
     # Submitting
 
-    def add(self, config: RunConfig) -> tuple[RunRecord, bool]:
-        """Enter a run in INIT; with the idempotency key of an earlier run, that run and False."""
+    def add(self, config: RunConfig, note: str = "") -> tuple[RunRecord, bool]:
+        """Enter a run in INIT, with a note in its history; of an idempotency key known already, that run and False."""
         known = self.with_key(config.idempotency_key)
         if known:
             return known, False
         with self._change() as revision:
             self._refuse_used_id(config.run_id)
             self._insert(config, revision)
-            self._write_history(config.run_id, None, RunState.INIT, "")
+            self._write_history(config.run_id, None, RunState.INIT, note)
         return self.get(config.run_id), True
 
     def with_key(self, key: str) -> RunRecord | None:

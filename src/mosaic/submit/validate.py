@@ -9,8 +9,6 @@ from typing import Any
 
 from mosaic_sdk.names import VideoModes
 
-from mosaic.catalog.answers import Answers
-from mosaic.catalog.schema import check as check_schema
 from mosaic.catalog.workers import Catalog
 from mosaic.model.errors import BadConfig
 from mosaic.model.run import RunConfig
@@ -51,7 +49,6 @@ def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConf
     _check_grpc_target(read, worker, context.tcp_address)
     _check_gpus(read, context.gpu_count)
     _check_worker_config(read, worker)
-    _check_schema(read, worker, context)
     check_writes(worker.section("config"), context.root.run(read.area, run_id).path)
     resolve_reads(worker.section("config"))
 
@@ -129,17 +126,6 @@ def _check_worker_config(read: RunConfig, worker: Section) -> None:
         field = f"arguments[{read.worker.arguments.index('--interactive')}]"
         raise worker.bad(field, "an interactive worker cannot be submitted; try it with: mosaic worker test")
     _check_fastlane(extras)
-
-
-def _check_schema(read: RunConfig, worker: Section, context: SubmitContext) -> None:
-    """Hold the config against the worker's schema, if it told one before: a submit waits for no import."""
-    if not read.worker.module:
-        return
-    found = context.catalog.for_module(read.worker.module, read.worker.variant)
-    told = Answers(context.root.answers).remembered(found) if found.entry_point else None
-    if told and told.schema:
-        config = worker.section("config")
-        check_schema(config.values, told.schema, config.path)
 
 
 def _check_fastlane(extras: Section) -> None:

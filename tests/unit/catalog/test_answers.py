@@ -1,10 +1,11 @@
 """Broken workers and environments are listed with their reason and disturb no other."""
 
 import json
+import shutil
 
 import pytest
 
-from mosaic.catalog.answers import Answers
+from mosaic.catalog.answers import Answers, state_of
 from mosaic.model.errors import UnknownWorker
 
 GOOD = "def get_worker_metadata():\n    return {'name': 'Mine'}, {'worker_type': 'mine'}\n"
@@ -95,6 +96,13 @@ def test_environments_without_packages_or_workers_are_told(catalog, root, make_e
     }
 
 
+def test_an_environment_without_packages_is_told_once(catalog, root, make_environment):
+    shutil.rmtree(make_environment("mine"))
+
+    assert [(broken.name, broken.problem) for broken in catalog.broken()] == [("mine", "its packages are gone")]
+    assert catalog.find("toy")
+
+
 def test_an_sdk_of_another_minor_version_is_refused(catalog, make_environment, install):
     site = make_environment("mine@jax")
     install(site, "mine", "my_worker", GOOD)
@@ -102,7 +110,7 @@ def test_an_sdk_of_another_minor_version_is_refused(catalog, make_environment, i
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mosaic-sdk\nVersion: 7.3.0\n")
 
-    with pytest.raises(UnknownWorker, match=r"its mosaic-sdk is 7\.3\.0 .* install mine --variant jax --upgrade"):
+    with pytest.raises(UnknownWorker, match=r"its mosaic-sdk is 7\.3\.0 .* install mine@jax --upgrade"):
         catalog.find("mine", "jax")
     assert catalog.find("toy")
 
@@ -112,5 +120,25 @@ def test_two_packages_that_claim_one_name_in_one_environment_are_refused(catalog
     install(site, "mine", "my_worker", GOOD)
     install(site, "mine", "other_worker", GOOD)
 
-    with pytest.raises(UnknownWorker, match=r"two packages, \w+ and \w+, both claim this name"):
+    with pytest.raises(UnknownWorker, match=r"two packages, \w+ and \w+, both claim this name\. Remove"):
         catalog.find("mine")
+
+
+def test_an_answer_of_our_own_environment_is_good_in_every_process(catalog, answers, tmp_path, monkeypatch):
+    toy = catalog.find("toy")
+    before = state_of(toy)
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert state_of(toy) == before
+
+
+def test_a_problem_is_asked_about_again_after_a_while(catalog, answers, make_environment, install, monkeypatch):
+    install(make_environment("mine"), "mine", "my_worker", "import nosuchlibrary")
+    worker = catalog.find("mine")
+    told = answers.of(worker)
+    assert answers.remembered(worker) == told
+
+    monkeypatch.setattr("mosaic.catalog.answers.PROBLEM_KEPT_S", -1.0)
+
+    assert answers.remembered(worker) is None

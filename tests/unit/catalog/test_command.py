@@ -43,6 +43,13 @@ def test_a_module_gets_its_config_and_then_its_arguments(build, root):
     assert not command.pipe
 
 
+def test_a_worker_is_not_told_of_the_folder_the_daemon_was_started_in(build, root):
+    env = build(base={**BASE, "PWD": "/home/me/papers", "OLDPWD": "/home/me"}).env
+
+    assert env["PWD"] == str(root.run("runs", RUN_ID).path)
+    assert "OLDPWD" not in env
+
+
 def test_grpc_flags_carry_the_daemons_real_address(build):
     argv = build(use_grpc=True, tcp="127.0.0.1:4711", grpc_target="").argv
 

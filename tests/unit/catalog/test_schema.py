@@ -87,8 +87,8 @@ def test_the_other_keywords_are_understood(part, bad):
 def test_help_tells_kind_default_and_place():
     rows = {row[0]: row[1:] for row in help_rows(SCHEMA)}
 
-    assert rows["algo"] == ("ppo|dqn", '"ppo"', "the algorithm")
-    assert rows["total_timesteps"] == ("integer 1…", "1000", "")
+    assert rows["algo"] == ("ppo|dqn", "ppo", "the algorithm")
+    assert rows["total_timesteps"] == ("integer ≥ 1", "1000", "")
     assert rows["learning_rate"] == ("number > 0", "0.0003", "(extras.algo_params) ")
     assert "run_id" not in rows
 
@@ -108,3 +108,10 @@ def test_the_toy_worker_takes_what_its_schema_takes():
     with pytest.raises(BadConfig, match="Did you mean 'steps'"):
         check({"stpes": 1}, schema, "c")
     assert set(ToyConfig.__annotations__) <= set(schema["properties"])
+
+
+def test_a_mistyped_one_of_many_choices_gets_the_nearest_ones():
+    choices = [f"algorithm_{number}" for number in range(30)]
+
+    with pytest.raises(BadConfig, match=r"none of its 30 values\. Did you mean .*algorithm_7"):
+        check({"algo": "algoritm_7"}, {"properties": {"algo": {"enum": choices}}}, "c")

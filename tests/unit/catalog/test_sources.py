@@ -53,6 +53,14 @@ def test_a_requirement_has_a_name():
     ] * 3
 
 
+def test_a_worker_of_ones_own_is_made_again_from_where_it_came_not_from_the_index(folder):
+    assert find_source("mine", str(folder)).folder == folder
+    assert find_source("mine", "mine-worker>=2").requirement == "mine-worker>=2"
+    assert find_source("toy", str(folder)).folder == platform_sources() / "workers" / "toy_worker"
+    with pytest.raises(InstallFailed, match=r"There is no folder /gone/away\. Name the folder"):
+        find_source("mine", "/gone/away")
+
+
 def test_any_change_of_a_file_changes_the_digest(folder):
     before = digest(folder)
     assert digest(folder) == before
@@ -64,12 +72,12 @@ def test_any_change_of_a_file_changes_the_digest(folder):
 
 
 def test_uv_is_told_what_pip_is_told_and_nothing_of_our_own_environment():
-    env = uv_environment({"PIP_FIND_LINKS": "/wheels", "VIRTUAL_ENV": "/venv", "PYTHONPATH": "/x", "HOME": "/h"})
+    env = uv_environment({"PIP_FIND_LINKS": "/wheels /more", "VIRTUAL_ENV": "/venv", "PYTHONPATH": "/x", "HOME": "/h"})
 
     assert env == {
         "HOME": "/h",
-        "PIP_FIND_LINKS": "/wheels",
-        "UV_FIND_LINKS": "/wheels",
+        "PIP_FIND_LINKS": "/wheels /more",
+        "UV_FIND_LINKS": "/wheels,/more",
         "UV_PYTHON_DOWNLOADS": "never",
     }
 
@@ -82,6 +90,10 @@ def test_uv_is_told_what_pip_is_told_and_nothing_of_our_own_environment():
         (["error: No interpreter found for Python 3.99"], "there is no such Python here"),
         (["  × Failed to build `x`"], "a package cannot be built"),
         (["error: something new"], "something new"),
+        (
+            ["error: Failed to build `/a/b`", "  cause: Failed to fetch: x", "  cause: dns"],
+            "reached (Failed to fetch: x)",
+        ),
         ([], "uv failed without a word"),
     ],
 )

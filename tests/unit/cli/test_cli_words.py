@@ -119,6 +119,7 @@ def test_a_host_before_the_verb_is_not_forgotten():
 @pytest.mark.parametrize(
     "verb",
     [
+        "frames",
         *("run", "submit", "runs", "show", "watch", "logs", "cancel", "export", "curve", "du", "rm", "gc", "doctor"),
         *("daemon", "daemon start", "daemon stop", "daemon status", "worker", "worker list", "worker describe"),
     ],

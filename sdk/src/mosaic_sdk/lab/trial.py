@@ -1,27 +1,19 @@
-"""One start of a worker, as the daemon would start it, with everything it says and leaves behind.
+"""One start of a worker, as the daemon would start it, with everything it says and leaves behind."""
 
-<folder>/
-  worker.json            its --config
-  run/                   its run folder and working folder
-    logs/                worker.stdout.log worker.stderr.log
-  tmp/                   its TMPDIR
-"""
-
-import ctypes
 import json
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from mosaic_sdk.lab import processes
+from mosaic_sdk.lab.ground import Ground
 from mosaic_sdk.names import EVENT_KEY, KIND_KEYS, TelemetryEnv, VideoModes, WorkerEnv
 
-_PR_SET_CHILD_SUBREAPER = 36
-_NOT_INHERITED = ("PYTHONUNBUFFERED", "PYTHONHOME", "VIRTUAL_ENV")
+_NOT_INHERITED = ("PYTHONUNBUFFERED", "PYTHONHOME", "VIRTUAL_ENV", "OLDPWD")
 _POLL_S = 0.01
 
 
@@ -40,36 +32,36 @@ class Trial:
     ) -> None:
         """`config_text`: what is in the config file instead; `program`: what its Python runs instead."""
         self.run_id = "LAB" + uuid.uuid4().hex[:23].upper()
-        self._folder = tempfile.TemporaryDirectory(prefix="mosaic-lab-")
-        self.folder = os.path.realpath(self._folder.name)
-        self.run_dir = os.path.join(self.folder, "run")
-        for name in ("run/logs", "run/tensorboard", "run/checkpoints", "run/videos", "tmp"):
-            os.makedirs(os.path.join(self.folder, name))
-        file = os.path.join(self.folder, "worker.json")
+        self.ground = Ground(env or {})
         document = {"run_id": self.run_id, "worker_id": "lab", "extras": {}, **config}
-        with open(file, "w") as output:
+        with open(self.ground.config_file, "w") as output:
             output.write(json.dumps(document) if config_text is None else config_text)
-        self._argv = [python, *(program or ("-m", module, "--config", file, *arguments))]
+        self._argv = [python, *(program or ("-m", module, "--config", self.ground.config_file, *arguments))]
         self._env = self._environment(env or {})
         self._strangers: Set[int] = set()
         self._child: Optional["subprocess.Popen[bytes]"] = None
         self.leftovers: List[str] = []
 
     def __enter__(self) -> "Trial":
-        # Orphans of the worker become ours, so that none can hide behind a double fork.
-        _subreaper(True)
-        self._strangers = _children()
+        processes.subreaper(True)
+        self._strangers = processes.children()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._sweep()
-        _subreaper(False)
-        self._folder.cleanup()
+        processes.subreaper(False)
+        self.ground.clear()
 
     def start(self, stdin: int = subprocess.DEVNULL) -> None:
         with open(self.stdout_file, "ab") as out, open(self.stderr_file, "ab") as err:
             self._child = subprocess.Popen(
-                self._argv, cwd=self.run_dir, env=self._env, stdin=stdin, stdout=out, stderr=err, start_new_session=True
+                self._argv,
+                cwd=self.ground.run,
+                env=self._env,
+                stdin=stdin,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
             )
 
     def run(self, limit_s: float) -> "Trial":
@@ -103,24 +95,34 @@ class Trial:
         assert self._child is not None
         self._child.send_signal(signal.SIGTERM)
 
-    def tell(self, **command: Any) -> None:
-        """A line on its stdin."""
+    def tell(self, command: Mapping[str, Any]) -> None:
+        """A line on its stdin; one that is gone does not hear it."""
         assert self._child is not None
         assert self._child.stdin is not None
-        self._child.stdin.write(json.dumps(command).encode() + b"\n")
-        self._child.stdin.flush()
+        try:
+            self._child.stdin.write(json.dumps(command).encode() + b"\n")
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            pass
 
     @property
     def code(self) -> Optional[int]:
         return self._child.poll() if self._child else None
 
     @property
+    def ended(self) -> str:
+        """How it ended, in words."""
+        if self.code is None:
+            return "it did not end in time"
+        return f"exit code {self.code}" if self.code >= 0 else f"died of signal {-self.code}"
+
+    @property
     def stdout_file(self) -> str:
-        return os.path.join(self.run_dir, "logs", "worker.stdout.log")
+        return os.path.join(self.ground.run, "logs", "worker.stdout.log")
 
     @property
     def stderr_file(self) -> str:
-        return os.path.join(self.run_dir, "logs", "worker.stderr.log")
+        return os.path.join(self.ground.run, "logs", "worker.stderr.log")
 
     @property
     def stdout(self) -> bytes:
@@ -156,21 +158,16 @@ class Trial:
         told = [(kind_of(line), line.get("reward", line.get("total_reward"))) for line in self.measurements()]
         return [pair for pair in told if pair[0] in ("step", "episode")][:most]
 
-    def files_outside(self) -> List[str]:
-        """What it wrote beside its run folder, or left in its folder for temporary files."""
-        found = [os.path.join("tmp", name) for name in os.listdir(os.path.join(self.folder, "tmp"))]
-        return sorted(found + [name for name in os.listdir(self.folder) if name not in ("worker.json", "run", "tmp")])
-
     def _left_behind(self) -> List[str]:
-        processes = [f"process {pid} ({_command(pid)})" for pid in self._survivors()]
-        segments = [f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if self.run_id in name]
-        return processes + segments
+        alive = [f"process {pid} ({processes.command_of(pid)})" for pid in self._survivors()]
+        return alive + [f"/dev/shm/{name}" for name in self._segments()]
 
     def _survivors(self) -> List[int]:
-        ours = _children() - self._strangers
-        mark = self.run_id.encode()
-        marked = {pid for pid in _pids() if mark in _read(f"/proc/{pid}/environ") + _read(f"/proc/{pid}/cmdline")}
-        return sorted(pid for pid in (ours | marked) - {os.getpid()} if _lives(pid))
+        ours = processes.children() - self._strangers
+        return sorted(pid for pid in (ours | processes.naming(self.run_id)) - {os.getpid()} if processes.lives(pid))
+
+    def _segments(self) -> List[str]:
+        return [name for name in os.listdir("/dev/shm") if self.run_id in name]
 
     def _sweep(self) -> None:
         if self._child is not None:
@@ -179,76 +176,34 @@ class Trial:
             if self._child.stdin:
                 self._child.stdin.close()
         for pid in self._survivors():
-            _end(pid)
-        for name in os.listdir("/dev/shm"):
-            if self.run_id in name:
-                os.unlink(os.path.join("/dev/shm", name))
+            processes.end(pid)
+        for name in self._segments():
+            os.unlink(os.path.join("/dev/shm", name))
 
     def _environment(self, more: Mapping[str, str]) -> Dict[str, str]:
         env = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
         env.update(
             {
+                **self.ground.variables,
                 WorkerEnv.RUN_ID: self.run_id,
-                WorkerEnv.RUN_DIR: self.run_dir,
+                WorkerEnv.RUN_DIR: self.ground.run,
                 WorkerEnv.WORKER_ID: "lab",
-                WorkerEnv.CHECKPOINT_DIR: os.path.join(self.run_dir, "checkpoints"),
-                WorkerEnv.CONFIG_FILE: os.path.join(self.folder, "worker.json"),
+                WorkerEnv.CHECKPOINT_DIR: os.path.join(self.ground.run, "checkpoints"),
+                WorkerEnv.CONFIG_FILE: self.ground.config_file,
                 TelemetryEnv.FASTLANE_ONLY: "1",
                 TelemetryEnv.FASTLANE_SLOT: "0",
                 TelemetryEnv.FASTLANE_VIDEO_MODE: VideoModes.SINGLE,
                 TelemetryEnv.FASTLANE_GRID_LIMIT: "4",
                 "CUDA_VISIBLE_DEVICES": "",
-                "TMPDIR": os.path.join(self.folder, "tmp"),
+                **more,
             }
         )
-        env.update(more)
-        autowrap = os.path.join(os.path.dirname(os.path.abspath(__file__)), "autowrap")
+        sdk = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         # Absolute: the worker stands in its run folder, not where we do.
         given = [os.path.abspath(part) for part in env.get("PYTHONPATH", "").split(os.pathsep) if part]
-        env["PYTHONPATH"] = os.pathsep.join([autowrap, *given])
+        env["PYTHONPATH"] = os.pathsep.join([os.path.join(sdk, "autowrap"), *given])
         return env
 
 
 def kind_of(line: Mapping[str, Any]) -> str:
     return str(next((line[key] for key in KIND_KEYS if key in line), ""))
-
-
-def _subreaper(on: bool) -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
-
-
-def _children() -> Set[int]:
-    return {pid for pid in _pids() if _stat(pid)[1:2] == [str(os.getpid())]}
-
-
-def _pids() -> List[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-
-
-def _stat(pid: int) -> List[str]:
-    """The fields after the name: state, parent …"""
-    return _read(f"/proc/{pid}/stat").decode(errors="replace").rpartition(")")[2].split()
-
-
-def _lives(pid: int) -> bool:
-    return _stat(pid)[:1] not in ([], ["Z"], ["X"])
-
-
-def _command(pid: int) -> str:
-    return _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace").strip()[:80]
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
-def _end(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    except (ProcessLookupError, ChildProcessError):
-        pass

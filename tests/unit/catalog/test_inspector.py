@@ -1,0 +1,132 @@
+"""Every submitted config meets its worker's schema; a schema that cannot be had stops nobody."""
+
+import asyncio
+import threading
+
+import pytest
+
+from mosaic.catalog.answers import Answers
+from mosaic.catalog.descriptor import Descriptor
+from mosaic.catalog.inspector import Inspector, judge
+from mosaic.model.errors import BadConfig
+from mosaic.model.run import WorkerSpec
+
+GOOD = "def get_worker_metadata():\n    return {'name': 'Mine'}, {'worker_type': 'mine'}\n"
+SCHEMA = GOOD + "def get_worker_schema():\n    return {'properties': {'steps': {'type': 'integer'}}}\n"
+
+
+class Watched(Answers):
+    """Counts the questions."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.asked = 0
+
+    def ask(self, worker, limit_s=30.0):
+        self.asked += 1
+        return super().ask(worker, limit_s)
+
+
+@pytest.fixture
+def answers(root):
+    return Watched(root.answers)
+
+
+@pytest.fixture
+def inspect(catalog, answers):
+    """Inspects configs of `my_worker` at once, as submits that arrive together; gives notes and errors."""
+
+    def run(*configs):
+        async def all_at_once():
+            inspector = Inspector(catalog, answers)
+            specs = [WorkerSpec(module="my_worker.cli", config=config) for config in configs]
+            return await asyncio.gather(*(inspector.inspect(spec) for spec in specs), return_exceptions=True)
+
+        return asyncio.run(all_at_once())
+
+    return run
+
+
+def test_a_worker_that_told_nothing_yet_is_asked_and_its_schema_applied(inspect, make_environment, install):
+    install(make_environment("mine"), "mine", "my_worker", SCHEMA)
+
+    good, bad = inspect({"steps": 3}, {"steps": "three"})
+
+    assert good == ""
+    assert isinstance(bad, BadConfig)
+    assert str(bad) == 'metadata.worker.config.steps: it must be a whole number, not "three".'
+
+
+def test_submits_that_arrive_together_ask_once_and_later_ones_not_at_all(inspect, answers, make_environment, install):
+    install(make_environment("mine"), "mine", "my_worker", SCHEMA)
+
+    notes = inspect(*[{"steps": 3}] * 5)
+    asked = answers.asked
+    inspect({"steps": 3})
+
+    assert (notes, asked, answers.asked) == ([""] * 5, 1, 1)
+
+
+def test_a_worker_that_takes_long_to_answer_delays_no_other(catalog, root, make_environment, install):
+    install(make_environment("slow"), "slow", "slow_worker", SCHEMA)
+    install(make_environment("mine"), "mine", "my_worker", SCHEMA)
+    go, answered = threading.Event(), []
+
+    class Held(Answers):
+        def ask(self, worker, limit_s=30.0):
+            assert worker.name != "slow" or go.wait(60)
+            return super().ask(worker, limit_s)
+
+    async def inspect(inspector, module):
+        await inspector.inspect(WorkerSpec(module=module, config={"steps": 3}))
+        answered.append(module)
+
+    async def both():
+        inspector = Inspector(catalog, Held(root.answers))
+        slow = asyncio.create_task(inspect(inspector, "slow_worker.cli"))
+        await asyncio.sleep(0)  # it is asked first
+        await inspect(inspector, "my_worker.cli")
+        go.set()
+        await slow
+
+    asyncio.run(both())
+
+    assert answered == ["my_worker.cli", "slow_worker.cli"]
+
+
+def test_a_worker_that_cannot_tell_its_schema_is_let_through_with_a_note(inspect, make_environment, install):
+    install(make_environment("mine"), "mine", "my_worker", "import nosuchlibrary")
+
+    (note,) = inspect({"steps": "three"})
+
+    assert "settings were not checked" in note
+    assert "No module named 'nosuchlibrary'" in note
+
+
+def test_an_answer_that_cannot_be_kept_is_used_all_the_same(inspect, root, make_environment, install):
+    install(make_environment("mine"), "mine", "my_worker", SCHEMA)
+    root.answers.write_text("a file where a folder belongs")
+
+    (bad,) = inspect({"steps": "three"})
+
+    assert isinstance(bad, BadConfig)
+
+
+@pytest.mark.parametrize("part", [{"minimum": "low"}, {"pattern": "("}, {"type": 3}, {"enum": 7}, {"maxLength": []}])
+def test_a_schema_that_makes_no_sense_refuses_nobody(part):
+    told = Descriptor(schema={"properties": {"steps": part, "name": part}})
+
+    note = judge({"steps": 3, "name": "x"}, told)
+
+    assert "the worker's schema cannot be used" in note
+
+
+def test_scripts_and_packages_that_are_no_workers_are_not_asked(catalog, answers, make_environment, install):
+    install(make_environment("mine"), "", "my_worker", "raise SystemExit")
+    specs = [WorkerSpec(script="/x.py"), WorkerSpec(module="my_worker.cli")]
+
+    async def notes():
+        return [await Inspector(catalog, answers).inspect(spec) for spec in specs]
+
+    assert asyncio.run(notes()) == ["", ""]
+    assert answers.asked == 0
