@@ -8,6 +8,7 @@ export SSL_CERT_FILE ?= $(PIP_CERT)
 endif
 export UV_PYTHON_DOWNLOADS = never
 BIN = .venv/bin
+COMPILE = $(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header
 
 .PHONY: run test test-all check faults bench setup lock proto clean
 
@@ -24,13 +25,20 @@ $(UV):
 	$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e . -e sdk -e workers/toy_worker
 	@touch $@
 
+# Gymnasium, ALE, MiniGrid and PettingZoo, which FastLane shows; the platform itself knows none of them.
+.venv-frames/.ready: $(UV) requirements/frames.txt
+	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-frames
+	$(UV) pip sync -q --python .venv-frames/bin/python requirements/frames.txt
+	@touch $@
+
 proto: setup
 	$(BIN)/python -m grpc_tools.protoc -Isrc --python_out=src --pyi_out=src --grpc_python_out=src src/mosaic/wire/mosaic.proto
 
 lock: $(UV)
-	$(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header requirements/dev.in -o requirements/dev.txt
+	$(COMPILE) requirements/dev.in -o requirements/dev.txt
+	$(COMPILE) requirements/frames.in -o requirements/frames.txt
 
-check: setup
+check: setup .venv-frames/.ready
 	$(BIN)/ruff format --check -q .
 	$(BIN)/ruff check -q .
 	$(BIN)/mypy src sdk/src
@@ -40,7 +48,7 @@ check: setup
 test: check
 	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n 2
 
-test-all: setup
+test-all: setup .venv-frames/.ready
 	$(BIN)/python -m pytest tests workers -n 2
 
 # The main job: a daemon, a real run through the whole pipeline, shown live.
@@ -60,13 +68,14 @@ faults: setup
 	$(BIN)/python benchmarks/soak.py --minutes 30
 	$(BIN)/python benchmarks/fuzz.py --lines 1000000 --seed 7
 
-bench: setup
+bench: setup .venv-frames/.ready
 	$(BIN)/python benchmarks/emit.py
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/submit.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/listing.py
 	$(BIN)/python benchmarks/worker_list.py
+	SDL_VIDEODRIVER=dummy PYTHONPATH=sdk/src .venv-frames/bin/python benchmarks/fastlane.py
 
 clean:
-	rm -rf .venv .tools
+	rm -rf .venv .venv-* .tools

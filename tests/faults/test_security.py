@@ -25,13 +25,23 @@ TOY = {"module": "toy_worker.cli", "config": {"steps": 1}}
 # A call that is not here has no test: whoever adds one to the contract decides who may make it, and says so here.
 OWNERS = {
     *("SubmitRun", "CancelRun", "DeleteRun", "GetRun", "ListRuns", "WatchRuns"),
-    *("StreamRunSteps", "StreamRunEpisodes", "StreamRunEvents", "StreamRunLogs", "QueryCurve", "GetHealth", "Shutdown"),
+    *(
+        "StreamRunSteps",
+        "StreamRunEpisodes",
+        "StreamRunEvents",
+        "StreamRunLogs",
+        "StreamFrames",
+        "QueryCurve",
+        "GetHealth",
+    ),
+    "Shutdown",
 }
 TAILERS = {"RegisterWorker", "Heartbeat", "PublishTelemetry"}
 RUN_CALLS = {
     **dict.fromkeys(("GetRun", "CancelRun", "DeleteRun"), pb.RunRequest),
     **dict.fromkeys(("StreamRunSteps", "StreamRunEpisodes", "StreamRunEvents"), pb.StreamRequest),
     "StreamRunLogs": pb.StreamLogsRequest,
+    "StreamFrames": pb.StreamFramesRequest,
     "QueryCurve": pb.QueryCurveRequest,
     "RegisterWorker": pb.RegisterWorkerRequest,
     "Heartbeat": pb.HeartbeatRequest,
@@ -374,7 +384,8 @@ def config_with(field, value):
     if field == "run_id":
         metadata["run_id"] = value
     elif field in ("tensorboard_dir", "policy_path"):
-        worker["config"] = {"steps": 1, field: value}
+        # Of a module that tells no schema: the toy's own would refuse the key before anybody looks at the path.
+        metadata["worker"] = {"module": "rich.palette", "config": {field: value}}
     elif field == "script":
         metadata["worker"] = {"script": value}
     else:

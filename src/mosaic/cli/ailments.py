@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from mosaic import __version__
 from mosaic.cli.flocks import is_locked, lock_holder
-from mosaic.cli.orphans import find_orphans, find_segments, kill_orphan, remove_segment
+from mosaic.cli.orphans import find_left_frames, find_orphans, kill_orphan, remove_left_frames
 from mosaic.cli.paint import size
 from mosaic.model.rundir import AREAS, StateRoot
 from mosaic.model.states import RunState
@@ -56,6 +56,12 @@ class Patient:
             return self.states[run_id].is_over
         folders = [self.root.run(area, run_id) for area in AREAS]
         return any(run.exit.exists() and not is_locked(run.owner_lock) for run in folders)
+
+    def is_live(self, run_id: str) -> bool:
+        """Whether a run of this root may still be going."""
+        if run_id in self.states:
+            return not self.states[run_id].is_over
+        return not self.is_over(run_id) and any(self.root.run(area, run_id).path.exists() for area in AREAS)
 
 
 def examine(patient: Patient) -> Iterator[Finding]:
@@ -155,12 +161,12 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
 
 
 def check_segments(patient: Patient) -> Iterator[Finding]:
-    for segment in find_segments(patient.shm, patient.is_over):
+    for left in find_left_frames(patient.is_live, patient.is_over):
         yield Finding(
-            f"{segment} ({size(segment.stat().st_blocks * 512)}) is left from a run that is over.",
-            "Shared memory is memory: it is not free until the file is gone.",
-            "Remove it.",
-            partial(remove_segment, segment),
+            f"Frames of run {left.run_id} ({size(left.bytes)}) are left in /dev/shm; their writer is dead.",
+            "Shared memory is memory: it is not free until the files are gone.",
+            "Remove them.",
+            partial(remove_left_frames, left),
         )
 
 
@@ -214,7 +220,7 @@ def check_environments(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 f"The environment of worker '{folder.name}' is broken: {reason}.",
                 "Runs of this worker fail at once.",
-                f"Make it anew: rm -r {folder} && mosaic worker install {folder.name}",
+                f"Make it anew: mosaic worker install {folder.name} --upgrade",
             )
 
 

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from mosaic import __version__
-from mosaic.cli import daemon, disk, doctor, export, logs, run, runs, watch, worker
+from mosaic.cli import daemon, disk, doctor, export, frames, logs, run, runs, watch, worker
 from mosaic.cli.verb import BadUsage, common_options
 from mosaic.model.errors import MosaicError
 
@@ -18,6 +18,7 @@ MOSAIC runs any reinforcement-learning library, each in its own process and envi
   mosaic runs                          what runs, what ran
   mosaic watch                         the same, live
   mosaic show RUN                      everything about one run
+  mosaic frames RUN                    what its env shows
   mosaic logs RUN -f                   what it prints
   mosaic cancel RUN                    end it
   mosaic export RUN > run.jsonl        its telemetry, as JSON lines
@@ -25,7 +26,7 @@ MOSAIC runs any reinforcement-learning library, each in its own process and envi
   mosaic doctor                        when something is odd
 
 RUN may be the first letters of a run's id. Every verb explains itself: mosaic run --help
-All verbs: run submit runs show watch logs cancel export curve du rm gc daemon worker doctor
+All verbs: run submit runs show watch frames logs cancel export curve du rm gc daemon worker doctor
 """
 
 
@@ -53,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mosaic {__version__}")
     parser.set_defaults(action=_overview)
     verbs = parser.add_subparsers(metavar="VERB", title="verbs")
-    for group in (run, runs, watch, logs, export, disk, daemon, worker, doctor):
+    for group in (run, runs, watch, frames, logs, export, disk, daemon, worker, doctor):
         group.add_verbs(verbs)
     return parser
 

@@ -1,15 +1,19 @@
 """Processes and shared memory that outlived their run."""
 
-import fcntl
+import errno
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-SEGMENT_PREFIX = "mosaic.fastlane."
+from mosaic_sdk.fastlane import control
 
-IsOver = Callable[[str], bool]  # of a run id: known here, and over
+from mosaic.cli.flocks import is_locked
+
+YOUNG_S = 86_400.0  # of a run that this root does not know: another root may still come back for it
+IsOver = Callable[[str], bool]  # of a run id: known here, and over (or live)
 
 
 @dataclass(frozen=True)
@@ -80,27 +84,29 @@ def kill_orphan(orphan: Orphan) -> None:
         os.close(handle)
 
 
-def find_segments(shm: Path, is_over: IsOver) -> list[Path]:
-    """FastLane segments of runs that are over."""
-    if not shm.is_dir():
-        return []
-    return [path for path in sorted(shm.glob(f"{SEGMENT_PREFIX}*")) if is_over(_run_of(path))]
+@dataclass(frozen=True)
+class LeftFrames:
+    """What a run has in shared memory although nobody writes it."""
+
+    run_id: str
+    bytes: int
 
 
-def _run_of(segment: Path) -> str:
-    return segment.name.removeprefix(SEGMENT_PREFIX).partition(".")[0]
+def find_left_frames(is_live: IsOver, is_over: IsOver) -> Iterator[LeftFrames]:
+    """FastLane segments whose writer is gone. Those of runs that nobody here knows must have lain for a while."""
+    for run_id in sorted({control.run_of(lane) for lane in control.lanes()}):
+        pages = [Path(control.path_of(lane)) for lane in control.lanes(run_id)]
+        # Asked of the kernel's list: to try the lock could refuse a writer that starts just now.
+        if is_live(run_id) or any(map(is_locked, pages)):
+            continue
+        facts = [file.lstat() for page in pages for file in page.parent.glob(f"{page.name}*")]
+        is_ours = all(os.geteuid() in (0, fact.st_uid) for fact in facts)
+        if is_ours and (is_over(run_id) or all(time.time() - fact.st_mtime > YOUNG_S for fact in facts)):
+            yield LeftFrames(run_id, sum({fact.st_ino: fact.st_blocks * 512 for fact in facts}.values()))
 
 
-def remove_segment(segment: Path) -> None:
-    """Only with the lock that a living writer holds on the run's control page."""
-    page = segment.with_name(f"{SEGMENT_PREFIX}{_run_of(segment)}")
-    try:
-        fd = os.open(page, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        segment.unlink(missing_ok=True)
-        return
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        segment.unlink(missing_ok=True)
-    finally:
-        os.close(fd)
+def remove_left_frames(left: LeftFrames) -> None:
+    """Only with the lock that a living writer holds."""
+    control.remove_dead(left.run_id)
+    if control.lanes(left.run_id):
+        raise BlockingIOError(errno.EAGAIN, "its writer lives")

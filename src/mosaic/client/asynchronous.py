@@ -10,6 +10,7 @@ import grpc
 
 from mosaic.client.endpoint import Endpoint, endpoint_elsewhere, find_endpoint, is_elsewhere
 from mosaic.client.events import Curve, Event, LogPiece
+from mosaic.client.frames import Frame, FrameStream, FrameWish
 from mosaic.client.run import Run, RunList
 from mosaic.client.starting import StartedDaemon, may_start
 from mosaic.client.status import error_from
@@ -213,6 +214,18 @@ class AsyncTrainerClient:
             run_id=run_id, since_stdout=since_stdout, since_stderr=since_stderr, follow=follow, tail_bytes=tail_bytes
         )
         return LogStream(self._open(self._stub.StreamRunLogs), request, self.target, self._revive).batches()
+
+    def frames(self, run_id: str, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0) -> AsyncIterator[Frame]:
+        """What a run shows, the newest frame each time, at most `hz` per second, until it is over.
+
+        While this is iterated the run is watched: its worker renders. Through shared memory where the run is on this
+        machine, else through the daemon. NoFrames, with the reason, when there is none within `wait_s`. `max_dim`: no
+        side longer than this (0: as large as they are).
+        """
+        wish = FrameWish(hz, wait_s, max_dim)
+        return FrameStream(self._open(self._stub.StreamFrames), self.get_run, self._revive, self.target, wish).of(
+            run_id
+        )
 
     async def query_curve(self, run_id: str, name: str, points: int = 0) -> Curve:
         """A metric, `step/reward`, `episode/return` or `episode/length` in at most `points` (0: 2000) points."""

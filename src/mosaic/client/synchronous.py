@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from mosaic.client.asynchronous import AsyncTrainerClient
 from mosaic.client.endpoint import Endpoint
 from mosaic.client.events import Curve, Event, LogPiece
+from mosaic.client.frames import Frame
 from mosaic.client.run import Run, RunList
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
@@ -152,6 +153,9 @@ class TrainerClient:
             self._inner.log_batches(run_id, follow, tail_bytes, since_stdout, since_stderr)
         ):
             yield from batch
+
+    def frames(self, run_id: str, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0) -> Iterator[Frame]:
+        return self._loop.iterate(self._inner.frames(run_id, hz, wait_s, max_dim))
 
     def query_curve(self, run_id: str, name: str, points: int = 0) -> Curve:
         return self._loop.run(self._inner.query_curve(run_id, name, points))

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from mosaic.daemon.auth import bearer
+from mosaic.daemon.frames import Frames
 from mosaic.daemon.trainer import Trainer
 from mosaic.ingest.check import LARGEST
 from mosaic.ingest.follow import stream_logs
@@ -18,6 +19,7 @@ class Service(TrainerServiceServicer):
     def __init__(self, trainer: Trainer, stop: Callable[[bool], None]) -> None:
         self._trainer = trainer
         self._stop = stop
+        self._frames = Frames(trainer)
 
     # ---- runs
 
@@ -90,6 +92,10 @@ class Service(TrainerServiceServicer):
         rundir, live = self._trainer.rundir(record), not record.state.is_over
         async for batch in stream_logs(self._trainer.ingest, rundir, request, live):
             yield batch
+
+    async def StreamFrames(self, request: pb.StreamFramesRequest, context: Any) -> AsyncIterator[pb.Frame]:
+        async for frame in self._frames.stream(request):
+            yield frame
 
     async def QueryCurve(self, request: pb.QueryCurveRequest, context: Any) -> pb.Curve:
         rundir = self._trainer.rundir(await self._trainer.find(request.run_id))

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mosaic_sdk.fastlane.control import lanes, remove_dead
+
 from mosaic.model import durable
 from mosaic.model.run import RunRecord
 from mosaic.model.rundir import RunDir
 
 log = logging.getLogger(__name__)
-SHM = Path("/dev/shm")
 STDERR_TAIL_BYTES = 16_384
 
 
@@ -52,9 +53,10 @@ def _cut_at_its_size(path: Path) -> None:
 
 
 def remove_segments(run_id: str) -> None:
-    """Unlink the run's FastLane segments; only called when its whole tree is proven dead."""
-    for segment in SHM.glob(f"mosaic.fastlane.{run_id}*"):
-        segment.unlink(missing_ok=True)
+    """Unlink the run's FastLane segments. Called when its tree is proven dead; their locks prove it once more."""
+    remove_dead(run_id)
+    for lane in lanes(run_id):
+        log.warning("%s is left in /dev/shm: something still holds its lock.", lane, extra={"run_id": run_id})
 
 
 def bytes_missing(exit: Mapping[str, Any], stdout_offset: int, stderr_offset: int) -> int:

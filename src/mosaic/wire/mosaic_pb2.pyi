@@ -422,6 +422,36 @@ class LogBatch(_message.Message):
     gaps: _containers.RepeatedCompositeFieldContainer[Gap]
     def __init__(self, texts: _Optional[_Iterable[_Union[LogText, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., gaps: _Optional[_Iterable[_Union[Gap, _Mapping]]] = ...) -> None: ...
 
+class StreamFramesRequest(_message.Message):
+    __slots__ = ("run_id", "hz", "max_dim", "wait_s")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    HZ_FIELD_NUMBER: _ClassVar[int]
+    MAX_DIM_FIELD_NUMBER: _ClassVar[int]
+    WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    hz: float
+    max_dim: int
+    wait_s: float
+    def __init__(self, run_id: _Optional[str] = ..., hz: _Optional[float] = ..., max_dim: _Optional[int] = ..., wait_s: _Optional[float] = ...) -> None: ...
+
+class Frame(_message.Message):
+    __slots__ = ("png", "number", "age_ns", "last_reward", "rolling_return", "step_rate_hz", "cost_ns")
+    PNG_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    AGE_NS_FIELD_NUMBER: _ClassVar[int]
+    LAST_REWARD_FIELD_NUMBER: _ClassVar[int]
+    ROLLING_RETURN_FIELD_NUMBER: _ClassVar[int]
+    STEP_RATE_HZ_FIELD_NUMBER: _ClassVar[int]
+    COST_NS_FIELD_NUMBER: _ClassVar[int]
+    png: bytes
+    number: int
+    age_ns: int
+    last_reward: float
+    rolling_return: float
+    step_rate_hz: float
+    cost_ns: int
+    def __init__(self, png: _Optional[bytes] = ..., number: _Optional[int] = ..., age_ns: _Optional[int] = ..., last_reward: _Optional[float] = ..., rolling_return: _Optional[float] = ..., step_rate_hz: _Optional[float] = ..., cost_ns: _Optional[int] = ...) -> None: ...
+
 class QueryCurveRequest(_message.Message):
     __slots__ = ("run_id", "name", "points", "from_step", "to_step")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]

@@ -100,6 +100,11 @@ class TrainerServiceStub:
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.StreamLogsRequest.SerializeToString,
                 response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.LogBatch.FromString,
                 _registered_method=True)
+        self.StreamFrames = channel.unary_stream(
+                '/mosaic.v1.TrainerService/StreamFrames',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.StreamFramesRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.Frame.FromString,
+                _registered_method=True)
         self.QueryCurve = channel.unary_unary(
                 '/mosaic.v1.TrainerService/QueryCurve',
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.QueryCurveRequest.SerializeToString,
@@ -201,6 +206,12 @@ class TrainerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StreamFrames(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def QueryCurve(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -286,6 +297,11 @@ def add_TrainerServiceServicer_to_server(servicer, server):
                     servicer.StreamRunLogs,
                     request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.StreamLogsRequest.FromString,
                     response_serializer=mosaic_dot_wire_dot_mosaic__pb2.LogBatch.SerializeToString,
+            ),
+            'StreamFrames': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamFrames,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.StreamFramesRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.Frame.SerializeToString,
             ),
             'QueryCurve': grpc.unary_unary_rpc_method_handler(
                     servicer.QueryCurve,
@@ -655,6 +671,33 @@ class TrainerService:
             '/mosaic.v1.TrainerService/StreamRunLogs',
             mosaic_dot_wire_dot_mosaic__pb2.StreamLogsRequest.SerializeToString,
             mosaic_dot_wire_dot_mosaic__pb2.LogBatch.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamFrames(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/mosaic.v1.TrainerService/StreamFrames',
+            mosaic_dot_wire_dot_mosaic__pb2.StreamFramesRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.Frame.FromString,
             options,
             channel_credentials,
             insecure,

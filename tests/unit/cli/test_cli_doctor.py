@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from mosaic_sdk.fastlane import control
 
 from mosaic.cli import ailments
 from mosaic.cli.ailments import Patient, examine, try_hole
 from mosaic.cli.disk import YOUNG_S, find_leftovers, usage_of
 from mosaic.cli.doctor import mend
 from mosaic.cli.flocks import is_locked, lock_holder
-from mosaic.cli.orphans import find_orphans, find_segments, remove_segment
+from mosaic.cli.orphans import find_orphans
 from mosaic.model.durable import write_json
 from mosaic.model.rundir import AREAS
 from mosaic.model.states import RunState
@@ -43,6 +44,7 @@ def findings(patient, check):
 
 
 def test_a_sound_root_has_nothing(root, shm, monkeypatch):
+    monkeypatch.setattr(control, "FOLDER", str(shm))
     monkeypatch.setattr(ailments, "ROOT_NEEDS_BYTES", 0)
     monkeypatch.setattr(ailments, "SHM_NEEDS_BYTES", 0)
     monkeypatch.setattr(ailments, "try_hole", lambda _: "")
@@ -194,25 +196,37 @@ def test_without_a_daemon_exit_json_tells_that_a_run_is_over(root):
     assert not patient.is_over("01JCQ5W2ZK8M3N4P5Q6R7S8T9X")
 
 
-def test_segments_of_a_run_that_is_over_are_removed_and_no_others(root, shm):
-    names = [f"mosaic.fastlane.{OVER}", f"mosaic.fastlane.{OVER}.1", f"mosaic.fastlane.{LIVE}", "psm_stranger"]
-    for name in names:
-        (shm / name).write_bytes(b"x")
-
-    for found in findings(Patient(root, healthy(), STATES, shm=shm), ailments.check_segments):
-        mend(found)
-
-    assert sorted(os.listdir(shm)) == sorted(names[2:])
+@pytest.fixture
+def lanes_in_shm(shm, monkeypatch):
+    monkeypatch.setattr(control, "FOLDER", str(shm))
+    return shm
 
 
-def test_a_segment_whose_writer_lives_stays(shm):
-    page = shm / f"mosaic.fastlane.{OVER}"
+def test_frames_of_dead_writers_are_removed_and_no_others(root, lanes_in_shm):
+    unknown = "01JCQ5W2ZK8M3N4P5Q6R7S8T9Z"
+    dead = [f"mosaic.fastlane.{OVER}", f"mosaic.fastlane.{OVER}.1", f"mosaic.fastlane.{OVER}.t2.1"]
+    dead += [f"mosaic.fastlane.{unknown}"]
+    others = [f"mosaic.fastlane.{LIVE}", f"mosaic.fastlane.{unknown[:-1]}A", "psm_stranger"]
+    for name in dead + others:
+        (lanes_in_shm / name).write_bytes(b"x")
+    make_old(lanes_in_shm / f"mosaic.fastlane.{unknown}")
+
+    for found in findings(Patient(root, healthy(), STATES), ailments.check_segments):
+        assert mend(found) == "done"
+
+    assert sorted(os.listdir(lanes_in_shm)) == sorted(others)
+
+
+def test_frames_whose_writer_lives_stay(root, lanes_in_shm):
+    page = lanes_in_shm / f"mosaic.fastlane.{OVER}"
     page.write_bytes(b"x")
+    (found,) = findings(Patient(root, healthy(), STATES), ailments.check_segments)
+
     with open(page, "rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
 
-        with pytest.raises(BlockingIOError):
-            remove_segment(find_segments(shm, lambda _: True)[0])
+        assert findings(Patient(root, healthy(), STATES), ailments.check_segments) == []
+        assert "its writer lives" in mend(found)
 
     assert page.exists()
 

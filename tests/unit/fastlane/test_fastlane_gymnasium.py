@@ -1,11 +1,17 @@
-"""The real libraries. They are no part of MOSAIC's own environment: skipped where gymnasium is not installed."""
+"""The real libraries, in an environment of their own as a worker has one: requirements/frames.txt, made by `make test`.
 
+Elsewhere MOSAIC_FRAMES_PYTHON names its Python; without either these tests are skipped.
+"""
+
+import os
 import sys
+from pathlib import Path
 
 import pytest
-from lanes import AUTOWRAP, SDK, segments
+from lanes import AUTOWRAP, ROOT, SDK, segments
 
-gymnasium = pytest.importorskip("gymnasium")
+PYTHON = Path(os.environ.get("MOSAIC_FRAMES_PYTHON") or ROOT / ".venv-frames" / "bin" / "python")
+pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason=f"gymnasium's environment is missing: {PYTHON}")
 
 HEAD = """
 import os, sys
@@ -26,7 +32,7 @@ def script(scripts, run_id):
     def run(text, **variables):
         env = {"MOSAIC_RUN_ID": run_id, "GYM_GUI_FASTLANE_ONLY": "1", "CLEANRL_FASTLANE_INTERVAL_MS": "0"}
         env |= {"SDL_VIDEODRIVER": "dummy", "XDG_RUNTIME_DIR": "/tmp"} | variables
-        return scripts.run(HEAD + text, env=env, path=(AUTOWRAP,))
+        return scripts.run(HEAD + text, env=env, path=(AUTOWRAP,), python=PYTHON)
 
     return run
 
@@ -198,7 +204,8 @@ print((env.step(0)[0] == twin.step(0)[0]).all(), "FastLane" in str(env), "FastLa
 def test_the_hook_is_not_felt_by_a_script_without_gymnasium(scripts, run_id):
     text = "import sys, json; print('numpy' in sys.modules, any('mosaic' in name for name in sys.modules))"
 
-    out, err = scripts.run(text, env={"MOSAIC_RUN_ID": run_id, "GYM_GUI_FASTLANE_ONLY": "1"}, path=(AUTOWRAP,))
+    env = {"MOSAIC_RUN_ID": run_id, "GYM_GUI_FASTLANE_ONLY": "1"}
+    out, err = scripts.run(text, env=env, path=(AUTOWRAP,), python=PYTHON)
 
     assert (out, err) == ("False False\n", "")
 
@@ -209,20 +216,51 @@ def test_importing_gymnasium_imports_nothing_of_ours(script):
     assert out == "False gymnasium.envs.registration\n"
 
 
+ENVS = """
+import importlib
+importlib.import_module(%r)
+env = gym.make(%r)
+reader = watch()
+env.reset(seed=1)
+for _ in range(5): env.step(env.action_space.sample())
+frame = reader.latest_frame()
+print(frame.pixels.shape, frame.pixels.std() > 1, frame.number, reader.cost_ns > 0)
+env.close()
+print(lanes())
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "env_id", "shape"),
+    [
+        ("minigrid", "MiniGrid-Empty-8x8-v0", (256, 256, 3)),
+        ("ale_py", "ALE/Breakout-v5", (210, 160, 3)),
+        ("gymnasium", "CartPole-v1", (400, 600, 3)),
+    ],
+)
+def test_the_envs_of_other_packages_are_shown(script, package, env_id, shape):
+    out, _ = script(ENVS % (package, env_id))
+
+    assert out.splitlines() == [f"{shape} True 6 True", "[]"]
+
+
 PETTINGZOO = """
-from mosaic_sdk.fastlane import maybe_wrap_env
-env = maybe_wrap_env(make())
+import warnings
+warnings.simplefilter("ignore")
+import pettingzoo
+env = make()
 reader = watch()
 play(env)
 frame = reader.latest_frame()
-print(type(env).__name__, frame.pixels.ndim, frame.pixels.std() > 1)
+print(type(env).__name__, frame.pixels.ndim, frame.pixels.std() > 1, frame.number > 3, env.render_mode)
 env.close()
 print(lanes())
 """
 
 TURNS = """
-from pettingzoo.classic import tictactoe_v3
-def make(): return tictactoe_v3.env(render_mode="rgb_array")
+def make():
+    from pettingzoo.classic import tictactoe_v3
+    return tictactoe_v3.env()
 def play(env):
     env.reset(seed=1)
     for agent in env.agent_iter():
@@ -232,6 +270,52 @@ def play(env):
 """
 
 PARALLEL = """
+def make():
+    from pettingzoo.classic import rps_v2
+    return rps_v2.parallel_env()
+def play(env):
+    env.reset(seed=1)
+    while env.agents: env.step({agent: env.action_space(agent).sample() for agent in env.agents})
+"""
+
+REGISTERED = """
+def make(): return pettingzoo.make("parallel", "classic/rps-v2")
+def play(env):
+    env.reset(seed=1)
+    while env.agents: env.step({agent: env.action_space(agent).sample() for agent in env.agents})
+"""
+
+
+@pytest.mark.parametrize("text", [TURNS, PARALLEL, REGISTERED], ids=["aec", "parallel", "registered"])
+def test_a_game_of_pettingzoo_is_shown(script, text):
+    out, err = script(text + PETTINGZOO)
+
+    assert (out, err) == ("FastLaneWrapper 3 True True rgb_array\n[]\n", "")
+
+
+GAME = """
+import warnings
+warnings.simplefilter("ignore")
+from pettingzoo.classic import rps_v2
+env = rps_v2.parallel_env()
+if %r: watch()
+heard = [env.reset(seed=3)[0]]
+for agent in env.agents: env.action_space(agent).seed(3)
+while env.agents: heard.append(env.step({agent: env.action_space(agent).sample() for agent in env.agents})[:4])
+print(str(heard))
+"""
+
+
+def test_a_game_of_pettingzoo_is_played_the_same_with_and_without_frames(script):
+    watched, _ = script(GAME % True)
+    unwatched, _ = script(GAME % False)
+    off, _ = script(GAME % False, GYM_GUI_FASTLANE_ONLY="0")
+
+    assert watched == unwatched == off
+
+
+PAINTED = """
+from mosaic_sdk.fastlane import maybe_wrap_env
 from pettingzoo import ParallelEnv
 class Painted(ParallelEnv):
     metadata = {"render_modes": ["rgb_array"], "name": "painted"}
@@ -244,20 +328,13 @@ class Painted(ParallelEnv):
         self.agents = []
         return {}, {"a": 1.0, "b": 2.0}, {"a": True, "b": True}, {}, {}
     def render(self): return np.arange(72, dtype=np.uint8).reshape(4, 6, 3)
-make = Painted
-def play(env):
-    env.reset()
-    assert env.step({"a": 0, "b": 0})[1] == {"a": 1.0, "b": 2.0}
-    assert env.agents == []
+env = maybe_wrap_env(Painted())
+reader = watch()
+env.reset()
+assert env.step({"a": 0, "b": 0})[1] == {"a": 1.0, "b": 2.0}
+print(env.agents, reader.latest_frame().metrics.last_reward)
 """
 
 
-@pytest.mark.parametrize("text", [TURNS, PARALLEL], ids=["aec", "parallel"])
-def test_pettingzoo_is_shown(scripts, run_id, text):
-    pytest.importorskip("pettingzoo")
-    env = {"MOSAIC_RUN_ID": run_id, "GYM_GUI_FASTLANE_ONLY": "1", "CLEANRL_FASTLANE_INTERVAL_MS": "0"}
-    env |= {"SDL_VIDEODRIVER": "dummy", "XDG_RUNTIME_DIR": "/tmp"}
-
-    out, err = scripts.run(HEAD + text + PETTINGZOO, env=env, path=(SDK,))
-
-    assert (out, err) == ("FastLaneWrapper 3 True\n[]\n", "")
+def test_the_reward_of_a_parallel_game_is_the_sum_of_its_agents(script):
+    assert script(PAINTED, PYTHONPATH=os.pathsep.join(map(str, (AUTOWRAP, SDK)))) == ("[] 3.0\n", "")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from lanes import segments, wait_until
 from mosaic_sdk.fastlane import FastLaneConfig, FastLaneMetrics, FastLaneReader, FastLaneWriter
-from mosaic_sdk.fastlane.ring import SLOTS, Ring
+from mosaic_sdk.fastlane.ring import SLOTS, Ring, RingFile
 
 SMALL = FastLaneConfig(width=6, height=4)
 
@@ -160,24 +160,22 @@ def test_a_new_geometry_is_a_new_generation_and_the_readers_follow(pair, run_id)
     assert FastLaneReader.attach(run_id).latest_frame().config == large
 
 
-class Interrupted:
-    """The pixels of a slot, which the writer overtakes while the reader copies them."""
+class Interrupted(RingFile):
+    """A reader that the writer overtakes while it copies the pixels."""
 
-    def __init__(self, pixels, overtake):
-        self.pixels = pixels
-        self.overtake = overtake
+    overtake = None
 
-    def copy(self):
-        half = self.pixels.copy()
+    def _read_pixels(self, slot):
+        half = super()._read_pixels(slot)
         self.overtake()
-        half[2:] = self.pixels[2:]
+        half[2:] = super()._read_pixels(slot)[2:]
         return half
 
 
 def test_a_reader_overtaken_in_the_middle_of_its_copy_takes_a_later_frame(run_id):
     lane = f"mosaic.fastlane.{run_id}"
     mine = Ring.create(lane, 1, SMALL)
-    theirs = Ring.open(lane, 1)
+    theirs = Interrupted.open(lane, 1)
     rounds = iter([SLOTS, SLOTS + 1, 0])
 
     def overtake():
@@ -185,7 +183,7 @@ def test_a_reader_overtaken_in_the_middle_of_its_copy_takes_a_later_frame(run_id
             put(mine)
 
     put(mine)
-    theirs._slots[:] = [(words, floats, Interrupted(pixels, overtake)) for words, floats, pixels in theirs._slots]
+    theirs.overtake = overtake
 
     taken = theirs.take()
 

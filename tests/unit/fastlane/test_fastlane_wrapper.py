@@ -145,7 +145,7 @@ def test_the_rolling_return_is_smoothed_over_episodes(fastlane, run_id):
 
 def test_the_step_rate_counts_the_steps_that_were_not_shown(fastlane, run_id, monkeypatch):
     now = [time.monotonic_ns()]  # the lease is on the same clock
-    monkeypatch.setattr("mosaic_sdk.fastlane.lane.time.monotonic_ns", lambda: now[0])
+    monkeypatch.setattr("mosaic_sdk.fastlane.lane._monotonic_ns", lambda: now[0])
     env = maybe_wrap_env(Duck(length=10**9))
     for _ in range(499):
         env.step(0)

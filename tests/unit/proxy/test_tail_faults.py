@@ -53,6 +53,7 @@ def test_server_restarts_lose_and_double_nothing(bench, seed):
     worker = Worker(bench, seed)
     bench.start_server()
     tailer = bench.start_tailer()
+    wait_until(lambda: bench.store.registrations, "the tailer")  # on a busy machine all would be over before it came
     worker.start()
     wait_until(bench.store.steps, "the first events")
 
@@ -76,6 +77,7 @@ def test_a_tailer_killed_anywhere_is_followed_by_one_that_knows_where_to_go_on(b
     worker = Worker(bench, seed)
     bench.start_server()
     tailer = bench.start_tailer()
+    wait_until(lambda: bench.store.registrations, "the tailer")  # on a busy machine all would be over before it came
     worker.start()
 
     while worker.is_alive():
@@ -105,6 +107,7 @@ def test_a_failed_answer_is_no_reason_to_lose_or_double(bench, when, code):
     worker = Worker(bench, 5)
     bench.start_server()
     tailer = bench.start_tailer()
+    wait_until(lambda: bench.store.registrations, "the tailer")
 
     worker.run()
     bench.store.fault = lambda request, now: None
@@ -128,6 +131,7 @@ def test_a_full_disk_is_waited_for(bench, code):
     worker = Worker(bench, 6)
     bench.start_server()
     tailer = bench.start_tailer()
+    wait_until(lambda: bench.store.registrations, "the tailer")
 
     worker.run()
     bench.finish(tailer)
@@ -148,6 +152,7 @@ def test_an_answer_lost_while_the_disk_was_full_is_found_out(bench):
     worker = Worker(bench, 7)
     bench.start_server()
     tailer = bench.start_tailer()
+    wait_until(lambda: bench.store.registrations, "the tailer")
 
     worker.run()
     bench.finish(tailer)
@@ -161,6 +166,7 @@ def test_a_slow_server_does_not_hold_up_the_worker(bench):
     worker = Worker(bench, 8)
     bench.start_server()
     tailer = bench.start_tailer()
+    wait_until(lambda: bench.store.registrations, "the tailer")
 
     worker.run()
     assert bench.store.steps() == []

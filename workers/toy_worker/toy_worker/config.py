@@ -32,6 +32,9 @@ class ToyConfig:
     env_index: AtStep = None
     text_every: int = 0
     use_plain_print: bool = False
+    paint: bool = False
+    paint_width: int = 320
+    paint_height: int = 240
     record: str = ""
     record_sync: bool = False
 
@@ -65,6 +68,8 @@ class ToyConfig:
     def __init__(self, **keys: Any) -> None:
         for key, value in keys.items():
             setattr(self, key, _checked(key, value))
+        if self.paint_width < 8 or self.paint_height < 8:
+            raise ConfigError("paint_width, paint_height: a picture has at least 8 × 8 pixels.")
         if not self.run_id:
             raise ConfigError('run_id is missing. Add "run_id" to the config, or set MOSAIC_RUN_ID.')
 

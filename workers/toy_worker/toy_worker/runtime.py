@@ -24,12 +24,19 @@ class ToyRuntime:
         self.episode_index = 0
         self.episode_return = 0.0
         self.last_return = 0.0
+        self.picture: Any = None
 
     def run(self) -> Dict[str, Any]:
         # Before the heart has its thread: forking is safe then.
         self.misbehaviour.at_start()
+        if self.config.paint:
+            from toy_worker.picture import show_picture
+
+            self.picture = show_picture(self.config)
         with self.heart:
             self._train()
+        if self.picture:
+            self.picture.close()
         self.misbehaviour.at_end()
         write_manifest(self.config)
         return {"total_steps": self.config.steps, "episodes": self.episode_index, "last_return": self.last_return}
@@ -54,6 +61,8 @@ class ToyRuntime:
         self.episode_return += reward
         in_episode = step % config.episode_length + 1
         ended = in_episode == config.episode_length
+        if self.picture:
+            self.picture.step((reward, ended))
         for agent in self._agents():
             self.tell.step(step, reward, episode_index=self.episode_index, terminated=ended, truncated=False, **agent)
         if ended:

@@ -14,11 +14,17 @@ HELP = {
     "agents": "more than one: every step once per agent",
     "env_index": "put on every step and episode",
     "text_every": "steps between lines of plain text; 0: none",
+    "paint": "shows a moving test picture (mosaic frames RUN)",
+    "paint_width": "of the picture, in pixels",
+    "paint_height": "of the picture, in pixels",
     "crash_at": "raises at this step",
     "hang_at": "stops at this step: no work, no heartbeats",
     "ignore_sigterm": "does not stop when told to",
 }
-SMALLEST = {"steps": 1, "rate": 0, "episode_length": 1, "metrics_every": 0, "agents": 1, "text_every": 0}
+SMALLEST = {
+    **{"steps": 1, "rate": 0, "episode_length": 1, "metrics_every": 0, "agents": 1, "text_every": 0},
+    **{"paint_width": 8, "paint_height": 8},
+}
 LAB = {
     "short": {"steps": 200},
     "long": {"steps": 1000000, "rate": 50},

@@ -30,26 +30,40 @@ def _print_stacks_on_sigusr2():
 
 
 def _show_what_gym_makes():
-    """Frames: gymnasium.make and gym.make wrap what they make, from the moment that the script imports them."""
+    """Frames: what makes envs wraps what it makes, from the moment that the script imports it."""
     wanted = os.environ.get("GYM_GUI_FASTLANE_ONLY", "0") not in ("", "0")
     if wanted and os.environ.get("GYM_GUI_FASTLANE_VIDEO_MODE") != "off":
         sys.meta_path.insert(0, _GymWatch)
 
 
+# Modules that make envs, and for each of their functions the one of mosaic_sdk.fastlane.hook that stands in for it.
+_MAKERS = {
+    "gymnasium.envs.registration": {"make": "make_shown", "make_vec": "make_vec_shown"},
+    "gym.envs.registration": {"make": "make_shown"},
+    "pettingzoo.env_registry.registration": {"make": "make_game_shown"},
+}
+# A game of PettingZoo is a module of its own: pettingzoo.classic.chess_v6.
+_GAME_MAKERS = {"env": "make_game_shown", "parallel_env": "make_game_shown"}
+
+
+def _makers_in(name):
+    if name.startswith("pettingzoo.") and name.rpartition("_v")[2].isdigit():
+        return _GAME_MAKERS
+    return _MAKERS.get(name)
+
+
 class _GymWatch:
     """Finds nothing itself; has `make` replaced right after its module was run, before anybody can take it."""
 
-    HOMES = ("gymnasium.envs.registration", "gym.envs.registration")
-
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        if name not in cls.HOMES:
+        if not _makers_in(name):
             return None
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
             spec = find(name, path, target) if find and finder is not cls else None
             if spec is not None:
-                _call_after_run(spec.loader, _replace_make)
+                _call_after_run(spec.loader, _replace_makers)
                 return spec
         return None
 
@@ -71,22 +85,22 @@ def _call_after_run(loader, action):
         pass  # a loader that cannot be changed: no frames
 
 
-def _replace_make(registration):
+def _replace_makers(module):
     import functools
 
-    def replace(name):
-        make = getattr(registration, name)
+    def replace(name, stand_in):
+        make = getattr(module, name)
 
         @functools.wraps(make)
         def make_shown(*args, **kwargs):
-            show = getattr(_fastlane_hook(), name + "_shown", None)
-            return show(registration, make, args, kwargs) if show else make(*args, **kwargs)
+            show = getattr(_fastlane_hook(), stand_in, None)
+            return show(module, make, args, kwargs) if show else make(*args, **kwargs)
 
-        setattr(registration, name, make_shown)
+        setattr(module, name, make_shown)
 
-    for name in ("make", "make_vec"):
-        if hasattr(registration, name):
-            replace(name)
+    for name, stand_in in _makers_in(module.__name__).items():
+        if hasattr(module, name):
+            replace(name, stand_in)
 
 
 _hook = []  # what _fastlane_hook() found

@@ -16,6 +16,9 @@ The page is 4096 bytes of 8-byte words, each of them stored whole:
 
 The writer holds a flock on the page as long as it lives: pids mean nothing across namespaces. Only who holds that lock
 removes anything: the writer, or a janitor after the writer's death.
+
+The writer has the page mapped, because it asks for the lease all the time. Readers use read and write: in a mapping, a
+page that some stranger cut short would be their death (SIGBUS), and one of them is MOSAIC's daemon.
 """
 
 import contextlib
@@ -26,9 +29,10 @@ import os
 import re
 import signal
 import threading
+import time
 import weakref
 from types import FrameType
-from typing import List, Optional, Tuple
+from typing import List, Optional, Tuple, Union
 
 FOLDER = "/dev/shm"
 PREFIX = "mosaic.fastlane."
@@ -36,6 +40,9 @@ SIZE = 4096
 _MAGIC = int.from_bytes(b"MOSAICL1", "little")
 MAGIC, LEASE, GENERATION, WIDTH, HEIGHT, CHANNELS, STATE = range(7)
 OPEN, CLOSED, MOVED = range(3)
+# More than any run has or any reader asks for: such a number is garbage.
+_MOST_GENERATIONS = 1 << 32
+_LONGEST_LEASE_NS = 1 << 50  # thirteen days
 
 _RUN_ID = re.compile(r"[A-Za-z0-9_-]+\Z")
 _FRAMES = re.compile(r"(.+)\.[0-9]+\Z")
@@ -84,10 +91,13 @@ class ControlPage:
     def __init__(self, lane: str, fd: int, owned: bool) -> None:
         self.lane = lane
         self._fd = fd
-        self.words = _map_words(fd)
+        self.words: Words = _map_words(fd) if owned else FileWords(fd)
+        self._frames = (0, 0, 0, 0)  # generation, width, height, channels: what the owner led its readers to
         self._end: Optional["weakref.finalize[..., ControlPage]"] = None
         if owned:
             self._own()
+        else:
+            self._end = weakref.finalize(self, os.close, fd)
 
     @classmethod
     def claim(cls, lane: str) -> "ControlPage":
@@ -96,8 +106,9 @@ class ControlPage:
         page = cls(lane, _lock(lane), owned=True)
         # A dead writer's frames go now; its generation is counted on, so that its readers see the change.
         _remove_frames(lane)
-        page.words[STATE] = OPEN
-        page.words[MAGIC] = _MAGIC
+        before = page.words[GENERATION]
+        page._frames = (before if before < _MOST_GENERATIONS else 0, 0, 0, 0)
+        page._write(page.words[LEASE])
         _leave_in_order_on_sigterm()
         return page
 
@@ -125,26 +136,52 @@ class ControlPage:
         if self.words[LEASE] < until_ns:
             self.words[LEASE] = until_ns
 
+    @property
+    def generation(self) -> int:
+        """Of the frames that the owner has made so far."""
+        return self._frames[0]
+
     def point_to(self, generation: int, shape: Tuple[int, int, int]) -> None:
         """Lead the readers to frames that are ready."""
+        height, width, channels = shape
+        self._frames = (generation, width, height, channels)
         self.words[HEIGHT], self.words[WIDTH], self.words[CHANNELS] = shape
         self.words[GENERATION] = generation
 
     def mend(self) -> bool:
-        """Make the page again if somebody unlinked it (logind does at logout), and say whether it was so."""
+        """Make the page again if somebody unlinked it (logind does at logout) or spoiled it; says whether it was so."""
         if self.is_current:
-            return False
+            if self._is_whole:
+                return False
+            os.posix_fallocate(self._fd, 0, SIZE)
+            self._write(self.words[LEASE])
+            return True
         fresh = _lock(self.lane)
+        was_whole = os.fstat(self._fd).st_size >= SIZE
         old, old_fd, self.words, self._fd = self.words, self._fd, _map_words(fresh), fresh
-        for word in (LEASE, GENERATION, WIDTH, HEIGHT, CHANNELS):
-            self.words[word] = old[word]
-        self.words[MAGIC] = _MAGIC
-        old[STATE] = MOVED
+        self._write(old[LEASE] if was_whole else 0)
+        if was_whole:
+            old[STATE] = MOVED
         if self._end:
             self._end.detach()
         self._own()
         os.close(old_fd)
         return True
+
+    @property
+    def _is_whole(self) -> bool:
+        # The size first: to look into a page that was cut off is SIGBUS.
+        if os.fstat(self._fd).st_size < SIZE or self.words[MAGIC] != _MAGIC or self.words[STATE] != OPEN:
+            return False
+        return self.words[GENERATION] == self.generation
+
+    def _write(self, lease: int) -> None:
+        """All that the page tells, whatever was there before; the magic last."""
+        words = self.words
+        words[LEASE] = lease if lease < time.monotonic_ns() + _LONGEST_LEASE_NS else 0
+        words[GENERATION], words[WIDTH], words[HEIGHT], words[CHANNELS] = self._frames
+        words[STATE] = OPEN
+        words[MAGIC] = _MAGIC
 
     def close(self) -> None:
         """Tell the readers that no frame will follow. The name stays until unlink()."""
@@ -170,6 +207,22 @@ class ControlPage:
         self._end = None
 
 
+class FileWords:
+    """The words of a page that is not mapped; those that it does not have are 0."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def __getitem__(self, place: int) -> int:
+        return int.from_bytes(os.pread(self._fd, 8, 8 * place), "little")
+
+    def __setitem__(self, place: int, word: int) -> None:
+        os.pwrite(self._fd, word.to_bytes(8, "little"), 8 * place)
+
+
+Words = Union["memoryview[int]", FileWords]
+
+
 def open_ours(name: str, flags: int, size: int) -> int:
     """A descriptor of a segment that is ours to trust: made by this user and at least `size` long."""
     fd = os.open(path_of(name), flags | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -187,8 +240,9 @@ def remove_dead(run_id: Optional[str] = None) -> List[str]:
     """The janitor: remove the lanes, of one run or of all, whose writer is proven dead. Returns their names."""
     removed = []
     for lane in lanes(run_id):
-        with contextlib.suppress(FileExistsError, PermissionError):  # alive, or another user's
-            fd = _lock(lane)
+        with contextlib.suppress(OSError):  # alive, or another user's, or nothing that a writer makes
+            # Not allocated: a full /dev/shm is what the janitor may have come for.
+            fd = _lock(lane, size=0)
             _remove(lane, fd, os.getpid())
             removed.append(lane)
     return removed
@@ -204,7 +258,12 @@ def lanes(run_id: Optional[str] = None) -> List[str]:
     return sorted(found)
 
 
-def _lock(lane: str) -> int:
+def run_of(lane: str) -> str:
+    """Whose lane it is: the reverse of create_fastlane_name, for tiles too."""
+    return lane[len(PREFIX) :].partition(".")[0]
+
+
+def _lock(lane: str, size: int = SIZE) -> int:
     """A descriptor of the page, made if need be, that holds its lock."""
     path = path_of(lane)
     while True:
@@ -212,7 +271,8 @@ def _lock(lane: str) -> int:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Without blocks behind it, a full /dev/shm would kill us at the first store.
-            os.posix_fallocate(fd, 0, SIZE)
+            if size:
+                os.posix_fallocate(fd, 0, size)
         except BlockingIOError:
             os.close(fd)
             raise FileExistsError(errno.EEXIST, "Another writer has this FastLane", path) from None

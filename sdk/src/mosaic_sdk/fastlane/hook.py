@@ -1,4 +1,4 @@
-"""What the import hook (autowrap/sitecustomize.py) does inside `gymnasium.make` and `gym.make`."""
+"""What the import hook (autowrap/sitecustomize.py) does inside `gymnasium.make`, `gym.make` and PettingZoo's makers."""
 
 import contextlib
 import importlib
@@ -30,6 +30,18 @@ def make_vec_shown(
             env = make_vec(*args, **{**kwargs, "render_mode": "rgb_array"})
     env = make_vec(*args, **kwargs) if env is None else env
     return env if hasattr(env, "env_fns") else maybe_wrap_env(env)
+
+
+def make_game_shown(
+    module: ModuleType, make: Callable[..., Any], args: Tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """The same for PettingZoo, in turns and parallel. What a game can render is known only when it is made."""
+    if not is_fastlane_enabled():
+        return make(*args, **kwargs)
+    if kwargs.get("render_mode") is None:
+        with contextlib.suppress(Exception):  # whatever it is, the script meets it below, without us
+            return maybe_wrap_env(make(*args, **{**kwargs, "render_mode": "rgb_array"}))
+    return maybe_wrap_env(make(*args, **kwargs))
 
 
 def _should_render(registration: ModuleType, args: Tuple[Any, ...], kwargs: Mapping[str, Any], creator: str) -> bool:

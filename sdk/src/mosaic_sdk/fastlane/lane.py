@@ -2,21 +2,26 @@
 
 import sys
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
 from mosaic_sdk.fastlane.control import LEASE
 from mosaic_sdk.fastlane.grid import Grid, claim_tile
-from mosaic_sdk.fastlane.ring import FastLaneMetrics, config_of
+from mosaic_sdk.fastlane.ring import config_of
 from mosaic_sdk.fastlane.scale import shrink
 from mosaic_sdk.fastlane.settings import Settings
 from mosaic_sdk.fastlane.writer import FastLaneWriter
 from mosaic_sdk.names import VideoModes
 
+_monotonic, _monotonic_ns = time.monotonic, time.monotonic_ns
+_ndarray, _uint8 = np.ndarray, np.dtype(np.uint8)
 _SMOOTHING = 0.1  # weight of the newest episode in rolling_return
 _RATE_NS = 1_000_000_000  # over how long the step rate is measured
+_MEND_S = 1.0  # between two looks whether our names are still there
 _TROUBLE_NS = 5_000_000_000  # how long a full /dev/shm is left alone
+_MEASURED = 8  # one frame of so many is measured: reading a thread's clock costs as much as copying a small frame
+_COST_WEIGHT = 0.3  # of the newest one in what a frame is said to cost
 
 
 class Lane:
@@ -41,11 +46,15 @@ class Lane:
         self._max_dim = settings.max_dim
         self._interval_ns = int(settings.interval_ms * 1e6)
         self._next_ns = 0
-        self._looked = (0, 0)  # when, and at which step
+        self._patience_s = settings.interval_ms / 32_000
+        self._looked_s, self._looked_step = 0.0, 0
         self._rate_hz = 0.0
-        self._rate_since_ns, self._rate_steps = time.monotonic_ns(), 0
-        self._next_mend_ns = 0
+        self._rate_since_ns, self._rate_steps = _monotonic_ns(), 0
+        self._next_mend_s = 0.0
         self._is_troubled = False
+        self._ready_shape: Tuple[int, ...] = ()  # of frames that are shown as they come
+        self._shown = 0
+        self._cost_ns = 0.0  # CPU that a frame takes, smoothed
 
     @classmethod
     def open(cls, settings: Settings, place: int) -> "Optional[Lane]":
@@ -62,25 +71,37 @@ class Lane:
 
     def look(self, render: Callable[[], Any], reward: Any) -> None:
         """Render and show a frame if one is wanted now."""
+        now_s = _monotonic()
+        if self._patience_s:
+            self._plan_next_look(now_s)
+        if now_s >= self._next_mend_s:
+            self._next_mend_s = now_s + _MEND_S
+            self._writer.mend()
         until = self.page.words[LEASE]
-        if self._interval_ns:
-            self._plan_next_look()
-        if until == self.past:
-            return
-        now = time.monotonic_ns()
+        if until != self.past:
+            self._look_again(until, render, reward)
+
+    def _plan_next_look(self, now_s: float) -> None:
+        """After as many steps as pass in a small part of the interval, judged by those since the last look."""
+        steps = self.steps
+        since_s = now_s - self._looked_s
+        patience = (steps - self._looked_step) * self._patience_s / since_s if since_s > 0 else 1
+        self.next_look = steps + (16 if patience > 16 else int(patience) if patience > 1 else 1)
+        self._looked_s, self._looked_step = now_s, steps
+
+    def _look_again(self, until: int, render: Callable[[], Any], reward: Any) -> None:
+        now = _monotonic_ns()
         if until <= now:
             self.past = until
         elif now >= self._next_ns:
-            self._next_ns = now + self._interval_ns
-            self._show(render(), reward, now)
-
-    def _plan_next_look(self) -> None:
-        now = time.monotonic_ns()
-        when, step = self._looked
-        ns_per_step = (now - when) / max(1, self.steps - step)
-        patience = int(self._interval_ns / 32 / max(1.0, ns_per_step))
-        self.next_look = self.steps + max(1, min(16, patience))
-        self._looked = (now, self.steps)
+            # In step with the interval, so that slow steps do not make fewer frames; but no hurry after a pause.
+            late = now - self._next_ns
+            self._next_ns = now + self._interval_ns - (late if late < self._interval_ns else 0)
+            self._shown += 1
+            if self._shown % _MEASURED == 1:
+                self._show_measured(render, reward, now)
+            else:
+                self._show(render(), reward, now)
 
     def end_episode(self) -> None:
         last = float(self.return_so_far)
@@ -88,12 +109,11 @@ class Lane:
         self._rolling_return = before + _SMOOTHING * (last - before)
         self.return_so_far = 0.0
 
-    def start_episode(self) -> None:
+    def start_episode(self, render: Callable[[], Any]) -> None:
+        """Its first picture, if somebody watches."""
         self.return_so_far = 0.0
-        now = time.monotonic_ns()
-        if now >= self._next_mend_ns:
-            self._next_mend_ns = now + _RATE_NS
-            self._writer.mend()
+        if self.page.words[LEASE] != self.past:
+            self.look(render, 0.0)
 
     def close(self) -> None:
         if self._grid:
@@ -105,11 +125,12 @@ class Lane:
             pass  # somebody was faster
 
     def _show(self, frame: Any, reward: Any, now: int) -> None:
-        pixels = shrink(as_image(frame), self._max_dim)
         try:
-            picture = self._grid.compose(pixels) if self._grid else pixels
-            self._writer.reshape(config_of(picture))
-            self._writer.publish(picture, self._metrics(reward, now))
+            # All of this is cold after thirty milliseconds of training, so a frame like the last one goes straight on:
+            # the calls below took as long as a small env's render() and copy.
+            is_ready = type(frame) is _ndarray and frame.shape == self._ready_shape and frame.dtype is _uint8
+            picture = frame if is_ready else self._prepare(frame)
+            self._writer.put(picture, self._metrics(reward, now), now)
             self._is_troubled = False
         except OSError as error:
             self._next_ns = now + _TROUBLE_NS
@@ -117,13 +138,31 @@ class Lane:
                 note(f"frames cannot be shown for now: {error}")
             self._is_troubled = True
 
-    def _metrics(self, reward: Any, now: int) -> FastLaneMetrics:
+    def _prepare(self, frame: Any) -> Any:
+        """The picture that is shown of a frame, and the writer ready for its shape."""
+        pixels = as_image(frame)
+        picture = shrink(pixels, self._max_dim)
+        if self._grid:
+            picture = self._grid.compose(picture)
+        self._writer.reshape(config_of(picture))
+        self._ready_shape = picture.shape if picture is pixels else ()
+        return picture
+
+    def _show_measured(self, render: Callable[[], Any], reward: Any, now: int) -> None:
+        start = time.thread_time_ns()
+        self._show(render(), reward, now)
+        ns = time.thread_time_ns() - start
+        before = self._cost_ns or ns
+        self._cost_ns = before + _COST_WEIGHT * (ns - before)
+        self._writer.tell_cost(int(self._cost_ns))
+
+    def _metrics(self, reward: Any, now: int) -> Tuple[float, float, float]:
         if now - self._rate_since_ns >= _RATE_NS or not self._rate_hz:
             self._rate_hz = (self.steps - self._rate_steps) * 1e9 / max(1, now - self._rate_since_ns)
             self._rate_since_ns, self._rate_steps = now, self.steps
         # Before the first episode has ended, its return so far is the best there is.
         rolling = self.return_so_far if self._rolling_return is None else self._rolling_return
-        return FastLaneMetrics(float(reward), float(rolling), self._rate_hz)
+        return float(reward), float(rolling), self._rate_hz
 
 
 def as_image(frame: Any) -> Any:

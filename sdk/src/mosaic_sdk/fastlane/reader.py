@@ -4,9 +4,10 @@ import time
 from typing import Any, NamedTuple, Optional
 
 from mosaic_sdk.fastlane.control import CLOSED, GENERATION, OPEN, STATE, ControlPage, create_fastlane_name
-from mosaic_sdk.fastlane.ring import FastLaneConfig, FastLaneMetrics, Ring
+from mosaic_sdk.fastlane.ring import FastLaneConfig, FastLaneMetrics, RingFile
 
 LEASE_S = 2.0
+_PATIENCE_NS = 1_000_000_000  # how long a frame from before our time is held back
 
 
 class Frame(NamedTuple):
@@ -41,14 +42,17 @@ class FastLaneReader:
     1. The lane is watched from attach() until `lease_s` after the last latest_frame(); then it costs nothing again.
     2. latest_frame() is whole, never older than the one before, and after the first never None.
     3. Nothing that a reader does or how it dies changes the writer's files.
+    4. Files that a stranger spoiled or cut short cost it the frames, never its life.
     """
 
     def __init__(self, page: ControlPage, lease_s: float = LEASE_S) -> None:
         self._page = page
         self._lease_ns = int(lease_s * 1e9)
-        self._ring: Optional[Ring] = None
+        self._ring: Optional[RingFile] = None
         self._generation = 0
         self._last: Optional[Frame] = None
+        self._since_ns = time.monotonic_ns()
+        self._given = (0, 0)  # number and when_ns of the last fresh_frame()
         self.renew()
 
     @classmethod
@@ -59,6 +63,16 @@ class FastLaneReader:
     @classmethod
     def of_lane(cls, lane: str, lease_s: float = LEASE_S) -> "FastLaneReader":
         return cls(ControlPage.open(lane), lease_s)
+
+    @property
+    def cost_ns(self) -> int:
+        """CPU that a frame takes from its env, render and copy; 0 when it is not known."""
+        return self._ring.cost_ns if self._ring else 0
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the lane is still the one of its name: not after its end, and for a moment not after a logout."""
+        return self._page.is_current
 
     @property
     def is_over(self) -> bool:
@@ -81,23 +95,40 @@ class FastLaneReader:
             self._last = Frame(taken.pixels, taken.metrics, taken.number, taken.when_ns, self._ring.config)
         return self._last
 
+    def fresh_frame(self) -> Optional[Frame]:
+        """The newest frame if it was not given before; None when there is no other.
+
+        What an earlier viewer left behind may be hours old: it is given only when no newer one comes for a second.
+        """
+        frame = self.latest_frame()
+        if frame is None or (frame.number, frame.when_ns) == self._given:
+            return None
+        if frame.when_ns < self._since_ns and time.monotonic_ns() < self._since_ns + _PATIENCE_NS:
+            return None
+        self._given = frame.number, frame.when_ns
+        return frame
+
     def close(self) -> None:
         """Stop watching. The lease ends by itself: others may hold it too."""
+        if self._ring:
+            self._ring.close()
         self._ring = None
         self._page.forget()
 
     def _follow_page(self) -> None:
         try:
             fresh = ControlPage.open(self._page.lane)
-        except FileNotFoundError:
-            return  # not made again yet, or over
+        except OSError:
+            return  # not made again yet, or over, or not ours
         self._page.forget()
         self._page = fresh
 
     def _follow_generation(self) -> None:
         generation = self._page.words[GENERATION]
         try:
-            self._ring = Ring.open(self._page.lane, generation)
-            self._generation = generation
-        except FileNotFoundError:
-            pass  # already followed by another, or removed: what we have is still good
+            fresh = RingFile.open(self._page.lane, generation)
+        except OSError:
+            return  # already followed by another, or removed: what we have is still good
+        if self._ring:
+            self._ring.close()
+        self._ring, self._generation = fresh, generation

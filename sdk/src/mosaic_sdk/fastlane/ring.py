@@ -1,6 +1,6 @@
 """The ring of frames: four slots in one shared segment, one writer, any number of readers.
 
-    0     header            8-byte words: magic, width, height, channels, pixel format, stride, newest
+    0     header            8-byte words: magic, width, height, channels, pixel format, stride, newest, cost
     128   head of slot 0    words: sequence, last_reward, rolling_return, step_rate_hz, when (monotonic ns)
     256   head of slot 1    … each in cache lines of its own
     4096  pixels of slot 0  rows from the top, channels together
@@ -8,7 +8,8 @@
 
 Frame n (1, 2, 3 …) lies in slot n % 4. Writing it: sequence = 2n-1, metrics, pixels, sequence = 2n, newest = n. A
 reader takes frame `newest` and keeps it only if its sequence was 2n before and after the copy; while it copies, the
-writer has three other slots to fill. A writer killed in the middle leaves `newest` at a whole frame.
+writer has three other slots to fill. A writer killed in the middle leaves `newest` at a whole frame. `cost` is what a
+frame takes from its env, render and copy, in ns of CPU; 0 when nobody measured it.
 
 Every word is one aligned 8-byte store (memoryview), never struct.pack_into, which zero-fills first. That the stores are
 seen in this order is x86's promise; control.py refuses other machines. The pixels begin with a page: 64 bytes further,
@@ -18,23 +19,25 @@ beside numpy's own arrays, the same copy took a quarter longer.
 import contextlib
 import mmap
 import os
+import struct
+import weakref
 from dataclasses import dataclass
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from mosaic_sdk.fastlane.control import frames_name, open_ours, path_of
+from mosaic_sdk.fastlane.control import FileWords, frames_name, open_ours, path_of
 
 SLOTS = 4
 PIXEL_FORMATS = {"RGB": 3, "RGBA": 4, "GRAY": 1}  # and their channels
 _MAGIC = int.from_bytes(b"MOSAICR1", "little")
-MAGIC, WIDTH, HEIGHT, CHANNELS, FORMAT, STRIDE, NEWEST = range(7)
+MAGIC, WIDTH, HEIGHT, CHANNELS, FORMAT, STRIDE, NEWEST, COST = range(8)
 _HEADER = 4096
 _HEAD = 128
-_SEQUENCE, _WHEN = 0, 4
+_SLOT_HEAD = struct.Struct("<QdddQ")
 _MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0x8000)  # has a name since Python 3.10
 # A reader that is overtaken tries again; that it is overtaken so often means that the segment is broken.
-_TRIES = 10_000
+_TRIES = 1000
 
 
 @dataclass(frozen=True)
@@ -81,20 +84,26 @@ _Slot = Tuple["memoryview[int]", "memoryview[float]", Any]
 
 
 class Ring:
-    """The mapped frames of one generation."""
+    """The frames of one generation in the hands of their writer: mapped memory."""
 
     def __init__(self, name: str, config: FastLaneConfig, bytes_: mmap.mmap) -> None:
         self.name = name
         self.config = config
         self.shape = config.shape
         self.header = memoryview(bytes_)[:_HEADER].cast("Q")
-        self.number = self.header[NEWEST]
+        self.number = 0
+        self._identity = _identity(name)
+        code = list(PIXEL_FORMATS).index(config.pixel_format)
+        self._head = [_MAGIC, config.width, config.height, config.channels, code, _stride(config)]
+        for place, word in enumerate(self._head):
+            self.header[place] = word
         self._slots: List[_Slot] = [_slot(bytes_, slot, config) for slot in range(SLOTS)]
 
     @classmethod
     def create(cls, lane: str, generation: int, config: FastLaneConfig) -> "Ring":
         """A new segment, its memory allocated and mapped; OSError, and nothing left behind, when /dev/shm is full."""
         name = frames_name(lane, generation)
+        _unlink(name)  # who holds the lane's lock owns its names: what lies there is no writer's
         fd = os.open(path_of(name), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         size = _size(config)
         try:
@@ -107,25 +116,6 @@ class Ring:
             raise
         finally:
             os.close(fd)
-        ring = cls(name, config, bytes_)
-        words = (_MAGIC, *config.shape[1::-1], config.channels, _format_code(config.pixel_format), _stride(config))
-        for place, word in enumerate(words):
-            ring.header[place] = word
-        return ring
-
-    @classmethod
-    def open(cls, lane: str, generation: int) -> "Ring":
-        """The frames of a generation, to read; FileNotFoundError when the writer has moved on."""
-        name = frames_name(lane, generation)
-        fd = open_ours(name, os.O_RDONLY, _HEADER)
-        try:
-            bytes_ = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
-        finally:
-            os.close(fd)
-        header = memoryview(bytes_)[:_HEADER].cast("Q")
-        config = _config(header)
-        if config is None or len(bytes_) < _size(config):
-            raise FileNotFoundError(f"{path_of(name)} is not a ring of frames")
         return cls(name, config, bytes_)
 
     def put(self, frame: Any, metrics: Tuple[float, float, float], when_ns: int) -> None:
@@ -142,26 +132,71 @@ class Ring:
         self.header[NEWEST] = number
         self.number = number
 
-    def take(self) -> Optional[Taken]:
-        """The newest frame, whole, with its own metrics; None before the first."""
-        for _ in range(_TRIES):
-            number = self.header[NEWEST]
-            if number == 0:
-                return None
-            words, floats, place = self._slots[number % SLOTS]
-            before = words[_SEQUENCE]
-            taken = Taken(number, place.copy(), FastLaneMetrics(*floats[1:4]), words[_WHEN])
-            if before == 2 * number and words[_SEQUENCE] == before:
-                return taken
-        return None
-
     @property
     def is_current(self) -> bool:
-        return os.path.exists(path_of(self.name))
+        """Whether its name still leads to it, with the size and the head that it was given."""
+        try:
+            # The size first: to look into what was cut off is SIGBUS.
+            return _identity(self.name) == self._identity and self.header[:NEWEST].tolist() == self._head
+        except FileNotFoundError:
+            return False
 
     def unlink(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path_of(self.name))
+        _unlink(self.name)
+
+
+class RingFile:
+    """The same for a reader: an open file, for the reason that control.py gives."""
+
+    def __init__(self, config: FastLaneConfig, fd: int) -> None:
+        self.config = config
+        self._fd = fd
+        self._header = FileWords(fd)
+        self._end = weakref.finalize(self, os.close, fd)
+
+    @classmethod
+    def open(cls, lane: str, generation: int) -> "RingFile":
+        """The frames of a generation; FileNotFoundError when the writer has moved on or this is no ring of frames."""
+        name = frames_name(lane, generation)
+        fd = open_ours(name, os.O_RDONLY, _HEADER)
+        config = _config(FileWords(fd))
+        if config is None or os.fstat(fd).st_size < _size(config):
+            os.close(fd)
+            raise FileNotFoundError(f"{path_of(name)} is not a ring of frames")
+        return cls(config, fd)
+
+    @property
+    def cost_ns(self) -> int:
+        return self._header[COST]
+
+    def take(self) -> Optional[Taken]:
+        """The newest frame, whole, with its own metrics; None before the first, or when the file was spoiled."""
+        for _ in range(_TRIES):
+            number = self._header[NEWEST]
+            if number == 0:
+                return None
+            head = _HEAD * (number % SLOTS + 1)
+            sequence, *metrics, when_ns = self._read_head(head)
+            # Asked before the pixels are copied: a spoiled file must not cost a thousand copies.
+            if sequence != 2 * number:
+                continue
+            pixels = self._read_pixels(number % SLOTS)
+            if pixels is None:
+                return None
+            if self._read_head(head)[0] == sequence:
+                return Taken(number, pixels, FastLaneMetrics(*metrics), when_ns)
+        return None
+
+    def close(self) -> None:
+        self._end()
+
+    def _read_head(self, place: int) -> Tuple[Any, ...]:
+        return _SLOT_HEAD.unpack(os.pread(self._fd, _SLOT_HEAD.size, place).ljust(_SLOT_HEAD.size, b"\0"))
+
+    def _read_pixels(self, slot: int) -> Any:
+        pixels: Any = np.empty(self.config.shape, np.uint8)
+        count = os.preadv(self._fd, [pixels], _HEADER + slot * _stride(self.config))
+        return pixels if count == self.config.frame_bytes else None
 
 
 # A name of this module is found faster, and this one is looked up at every frame.
@@ -197,14 +232,24 @@ def _slot(bytes_: mmap.mmap, slot: int, config: FastLaneConfig) -> _Slot:
     return head.cast("Q"), head.cast("d"), pixels.reshape(config.shape)
 
 
-def _config(header: "memoryview[int]") -> Optional[FastLaneConfig]:
+def _config(header: FileWords) -> Optional[FastLaneConfig]:
+    """The geometry that a header tells; None when it tells none."""
     if header[MAGIC] != _MAGIC or header[FORMAT] >= len(PIXEL_FORMATS):
         return None
-    return FastLaneConfig(header[WIDTH], header[HEIGHT], header[CHANNELS], list(PIXEL_FORMATS)[header[FORMAT]])
+    try:
+        return FastLaneConfig(header[WIDTH], header[HEIGHT], header[CHANNELS], list(PIXEL_FORMATS)[header[FORMAT]])
+    except ValueError:
+        return None
 
 
-def _format_code(pixel_format: str) -> int:
-    return list(PIXEL_FORMATS).index(pixel_format)
+def _unlink(name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path_of(name))
+
+
+def _identity(name: str) -> Tuple[int, int, int]:
+    facts = os.stat(path_of(name), follow_symlinks=False)
+    return facts.st_dev, facts.st_ino, facts.st_size
 
 
 def _stride(config: FastLaneConfig) -> int:

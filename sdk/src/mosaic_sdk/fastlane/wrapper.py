@@ -10,7 +10,7 @@ import importlib
 import sys
 import weakref
 from functools import lru_cache
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 from mosaic_sdk.fastlane.grid import lay_out
 from mosaic_sdk.fastlane.lane import Lane, as_image, note
@@ -29,7 +29,8 @@ def maybe_wrap_env(env: Any) -> Any:
     """`env` in a wrapper that shows it, or `env` itself when it is not to be shown. Never raises."""
     try:
         settings = Settings.of()
-        return _wrap(env, settings) if settings.enabled else env
+        is_shown = isinstance(env, Shown)  # by another maker, which this one calls
+        return _wrap(env, settings) if settings.enabled and not is_shown else env
     except Exception as error:
         note(f"no frames of {_name(env)}: {error}")
         return env
@@ -97,8 +98,7 @@ class Shown:
     def reset(self, *args: Any, **kwargs: Any) -> Any:
         outcome = self.env.reset(*args, **kwargs)
         try:
-            self._lane.start_episode()
-            self._lane.look(self._picture, 0.0)
+            self._lane.start_episode(self._picture)
         except Exception as error:
             self._stop_showing(error)
         return outcome
@@ -139,20 +139,55 @@ class ShownGym(Shown):
     def set_wrapper_attr(self, name: str, value: Any, **options: Any) -> Any:
         return self.env.set_wrapper_attr(name, value, **options)
 
-    def step(self, action: Any) -> Any:
-        # Flat, because a training pays for it at every step, watched or not.
-        outcome = self.env.step(action)
+
+class ShownEnv(ShownGym):
+    """One env. Its step and reset are functions that know all they need: whatever has a __getattr__, as a wrapper must,
+    takes a tenth of a microsecond for each attribute, and a training pays for that at every step, watched or not."""
+
+    def __init__(self, env: Any, lane: Lane, number: int) -> None:
+        super().__init__(env, lane, number)
+        # The functions do not hold the wrapper: one that is thrown away must be freed at once, and its lane with it.
+        stop = _stopper(weakref.ref(self))
+        self.step = _shown_step(env, lane, stop)
+        self.reset = _shown_reset(env, lane, stop)  # type: ignore[method-assign]
+
+
+def _shown_step(env: Any, lane: Lane, stop: Callable[[Exception], None]) -> Callable[[Any], Any]:
+    def shown_step(action: Any) -> Any:
+        outcome = env.step(action)
         try:
-            lane = self._lane
             lane.steps += 1
             lane.return_so_far += outcome[1]
             if outcome[2] or (outcome[3] and len(outcome) == 5):
                 lane.end_episode()
             if lane.steps >= lane.next_look:
-                lane.look(self.env.render, outcome[1])
+                lane.look(env.render, outcome[1])
         except Exception as error:
-            self._stop_showing(error)
+            stop(error)
         return outcome
+
+    return shown_step
+
+
+def _shown_reset(env: Any, lane: Lane, stop: Callable[[Exception], None]) -> Callable[..., Any]:
+    def shown_reset(*args: Any, **kwargs: Any) -> Any:
+        outcome = env.reset(*args, **kwargs)
+        try:
+            lane.start_episode(env.render)
+        except Exception as error:
+            stop(error)
+        return outcome
+
+    return shown_reset
+
+
+def _stopper(shown: "weakref.ref[Shown]") -> Callable[[Exception], None]:
+    def stop(error: Exception) -> None:
+        wrapper = shown()
+        if wrapper is not None:
+            wrapper._stop_showing(error)
+
+    return stop
 
 
 class ShownVector(ShownGym):
@@ -230,10 +265,10 @@ class Plain:
 # A library's class of envs, its class of wrappers, and how its envs step.
 _LIBRARIES = (
     ("gymnasium.vector", "VectorEnv", "gymnasium.vector", "VectorWrapper", ShownVector),
-    ("gymnasium", "Env", "gymnasium", "Wrapper", ShownGym),
+    ("gymnasium", "Env", "gymnasium", "Wrapper", ShownEnv),
     ("pettingzoo", "AECEnv", "pettingzoo.utils.wrappers", "BaseWrapper", ShownTurns),
     ("pettingzoo", "ParallelEnv", "pettingzoo.utils.wrappers", "BaseParallelWrapper", ShownParallel),
-    ("gym", "Env", "gym", "Wrapper", ShownGym),
+    ("gym", "Env", "gym", "Wrapper", ShownEnv),
 )
 
 
@@ -242,7 +277,7 @@ def _library_of(env: Any) -> Tuple[type, type]:
         module = sys.modules.get(library)
         if module and isinstance(env, getattr(module, env_class, ())):
             return shown, getattr(importlib.import_module(home), wrapper_class)
-    return ShownGym, Plain
+    return ShownEnv, Plain
 
 
 @lru_cache(maxsize=None)

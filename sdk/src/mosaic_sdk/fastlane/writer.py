@@ -4,8 +4,8 @@ import os
 import time
 from typing import Any, Optional, Tuple
 
-from mosaic_sdk.fastlane.control import GENERATION, LEASE, PREFIX, ControlPage, create_fastlane_name
-from mosaic_sdk.fastlane.ring import FastLaneConfig, FastLaneMetrics, Ring, config_of
+from mosaic_sdk.fastlane.control import LEASE, PREFIX, ControlPage, create_fastlane_name
+from mosaic_sdk.fastlane.ring import COST, FastLaneConfig, FastLaneMetrics, Ring, config_of
 
 _monotonic_ns = time.monotonic_ns
 _MEND_NS = 1_000_000_000  # while watched, this often: a look whether our names are still there
@@ -18,7 +18,7 @@ class FastLaneWriter:
     1. While nobody watches nothing is copied, and the frames have no memory before somebody does.
     2. A reader sees whole frames, each with its own metrics.
     3. A new geometry is a new generation; the readers follow.
-    4. Names that somebody removed come back while somebody watches.
+    4. Names that somebody removed or spoiled come back while somebody watches.
     5. After unlink(), exit or SIGTERM nothing is left in /dev/shm.
     """
 
@@ -66,11 +66,18 @@ class FastLaneWriter:
         if until <= now:
             self.past = until
             return False
-        if self._ring is None or now >= self._next_mend_ns:
-            self._publish_carefully(frame, metrics, now)
-        else:
-            self._ring.put(frame, metrics, now)
+        if now >= self._next_mend_ns:
+            self._next_mend_ns = now + _MEND_NS
+            self.mend()
+        self.put(frame, metrics, now)
         return True
+
+    def put(self, frame: Any, metrics: Tuple[float, float, float], now: int) -> None:
+        """The same for who asks for the lease, and after the names, by himself."""
+        if self._ring:
+            self._ring.put(frame, metrics, now)
+        else:
+            self._put_first(frame, metrics, now)
 
     def reshape(self, config: FastLaneConfig) -> None:
         """From the next frame on, this geometry."""
@@ -84,6 +91,11 @@ class FastLaneWriter:
         if self._ring and not self._ring.is_current:
             self._ring = None
 
+    def tell_cost(self, ns: int) -> None:
+        """Let the viewers know what a frame takes from its env."""
+        if self._ring:
+            self._ring.header[COST] = ns
+
     def close(self) -> None:
         """No frame will follow."""
         self._ring = self._shown = None
@@ -93,15 +105,10 @@ class FastLaneWriter:
         """Remove the lane from /dev/shm; FileNotFoundError when it is gone."""
         self.page.unlink()
 
-    def _publish_carefully(self, frame: Any, metrics: Tuple[float, float, float], now: int) -> None:
-        """The first frame of a ring, and now and then another: with a look at our names."""
-        self.mend()
-        self._next_mend_ns = now + _MEND_NS
-        if self._ring:
-            self._ring.put(frame, metrics, now)
-            return
+    def _put_first(self, frame: Any, metrics: Tuple[float, float, float], now: int) -> None:
+        """The first frame of a ring, and the way to it for the readers."""
         config = self.config = self.config or config_of(frame)
-        generation = self.page.words[GENERATION] + 1
+        generation = self.page.generation + 1
         ring = Ring.create(self.page.lane, generation, config)
         try:
             ring.put(frame, metrics, now)

@@ -1,0 +1,221 @@
+"""`mosaic frames`: what a run shows, live, and as a picture or a clip."""
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from mosaic.cli.connection import connected
+from mosaic.cli.paint import is_colourful, number
+from mosaic.cli.verb import BadUsage, add_json, add_verb, count
+
+if TYPE_CHECKING:
+    from mosaic.cli.verb import Verbs
+    from mosaic.client import Frame, TrainerClient
+
+LIVE_HZ = 15.0  # in a terminal more is not seen
+CLIP_HZ = 15.0
+CLIP_S = 5.0
+LOOK_S = 2.0  # how long it is looked at when there is nobody to look
+LONGEST_CLIP_S = 120.0
+CLIP_MAX_DIM = 640
+RATE_S = 2.0  # over how long fps are counted
+EXAMPLES = """
+mosaic frames 01JCQ                           watch it in the terminal; Ctrl-C leaves
+mosaic frames 01JCQ --save now.png            the newest frame
+mosaic frames 01JCQ --clip run.gif --seconds 8
+mosaic frames 01JCQ --json                    size, fps, metrics and what watching costs
+mosaic --host me@box frames 01JCQ             of a run on another machine
+"""
+
+
+def add_verbs(verbs: "Verbs") -> None:
+    parser = add_verb(verbs, "frames", show_frames, "watch what a run's env shows, or save it", EXAMPLES)
+    parser.add_argument("run", metavar="RUN", help="a run id, or its first letters")
+    files = parser.add_mutually_exclusive_group()
+    files.add_argument("--save", metavar="FILE.png", help="write the newest frame and leave")
+    files.add_argument("--clip", metavar="FILE.gif", help=f"write a clip of --seconds ({CLIP_S:g})")
+    parser.add_argument("--seconds", type=_seconds, metavar="S", help="leave after so long")
+    parser.add_argument("--hz", type=_hz, default=None, help=f"frames per second ({LIVE_HZ:g})")
+    parser.add_argument("--max-dim", type=count, metavar="N", help=f"no side longer than N; clips: {CLIP_MAX_DIM}")
+    parser.add_argument("--wait", type=_seconds, default=10.0, metavar="S", help="for the first frame (10)")
+    parser.add_argument("--line", action="store_true", help="only the line of numbers, no picture")
+    parser.add_argument("--force", action="store_true", help="overwrite the file")
+    add_json(parser)
+
+
+def _seconds(text: str) -> float:
+    return _number(text, "seconds", 86_400, least=0.01)
+
+
+def _hz(text: str) -> float:
+    return _number(text, "frames per second", 120, least=0.1)
+
+
+def _number(text: str, what: str, most: float, least: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of {what} ({least:g} to {most:g})")
+    return value
+
+
+def show_frames(args: argparse.Namespace) -> int:
+    if args.save:
+        return _save(args)
+    if args.clip:
+        return _clip(args)
+    return _watch(args)
+
+
+def _frames(args: argparse.Namespace, client: "TrainerClient", hz: float, max_dim: int = 0) -> "Iterator[Frame]":
+    return client.frames(args.run, args.hz or hz, args.wait, args.max_dim if args.max_dim is not None else max_dim)
+
+
+def _save(args: argparse.Namespace) -> int:
+    from mosaic.cli.clip import check_target, save_png
+
+    path = check_target(args.save, ".png", args.force)
+    with connected(args) as client, closing(_frames(args, client, LIVE_HZ)) as frames:  # type: ignore[type-var]
+        frame = next(iter(frames))
+    save_png(path, frame.pixels)
+    _tell(args, {"file": str(path), **_facts(frame)}, f"Saved {_size(frame)} to {path}.")
+    return 0
+
+
+def _clip(args: argparse.Namespace) -> int:
+    from mosaic.cli.clip import Clip, check_target
+
+    seconds = args.seconds or CLIP_S
+    if seconds > LONGEST_CLIP_S:
+        raise BadUsage(f"A clip of {seconds:g} s would not fit into memory. At most {LONGEST_CLIP_S:g} s.")
+    path = check_target(args.clip, ".gif", args.force)
+    clip = Clip()
+    with connected(args) as client:
+        for frame in _until(_frames(args, client, CLIP_HZ, CLIP_MAX_DIM), seconds):
+            clip.add(frame)
+            _progress(args, f"{clip.seconds:.1f} of {seconds:g} s, {len(clip)} frames")
+    _progress(args, "")
+    clip.save(path)
+    facts = {"file": str(path), "frames": len(clip), "seconds": clip.seconds, **_facts(frame)}
+    _tell(args, facts, f"Saved {len(clip)} frames of {_size(frame)}, {clip.seconds:.1f} s, to {path}.")
+    return 0
+
+
+def _watch(args: argparse.Namespace) -> int:
+    is_live = sys.stdout.isatty() and not args.json
+    seconds = args.seconds or (None if is_live else LOOK_S)
+    rate, screen = Rate(), Screen(args.line or not is_colourful(sys.stdout))
+    with connected(args) as client:
+        for frame in _until(_frames(args, client, LIVE_HZ), seconds):
+            rate.count(frame)
+            if is_live:
+                screen.show(frame, rate)
+    if is_live:
+        print("\nNo more frames." if seconds is None else "")
+    elif args.json:
+        print(json.dumps({**_facts(frame), "fps": rate.fps, "core_share": rate.core_share(frame)}))
+    else:
+        print(describe(frame, rate))
+    return 0
+
+
+def _until(frames: "Iterator[Frame]", seconds: float | None) -> "Iterator[Frame]":
+    """Frames of so many seconds from the first one on."""
+    deadline = None
+    with closing(frames):  # type: ignore[type-var]
+        for frame in frames:
+            yield frame
+            deadline = deadline or (time.monotonic() + seconds if seconds else None)
+            if deadline and time.monotonic() >= deadline:
+                return
+
+
+class Rate:
+    """How many frames the run makes per second: those that were seen, and those between them."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, int]] = deque()  # number, when_ns
+
+    def count(self, frame: "Frame") -> None:
+        if self._seen and frame.number < self._seen[-1][0]:
+            self._seen.clear()  # another size, or another env: its numbers begin anew
+        self._seen.append((frame.number, frame.when_ns))
+        while frame.when_ns - self._seen[0][1] > RATE_S * 1e9:
+            self._seen.popleft()
+
+    @property
+    def fps(self) -> float:
+        (first, since_ns), (last, until_ns) = self._seen[0], self._seen[-1]
+        return (last - first) * 1e9 / (until_ns - since_ns) if until_ns > since_ns else 0.0
+
+    def core_share(self, frame: "Frame") -> float | None:
+        """How much of one core the frames take from the run; None when nobody measured it."""
+        return frame.cost_ns * self.fps / 1e9 if frame.cost_ns else None
+
+
+def describe(frame: "Frame", rate: Rate) -> str:
+    """`600×400  29.9 fps  reward 1  return 21.4  5.1k steps/s  watching costs 2.9 ms per frame, 8.7 % of a core`"""
+    share = rate.core_share(frame)
+    cost = "what watching costs is not known"
+    if share is not None:
+        cost = f"watching costs {frame.cost_ns / 1e6:.2g} ms per frame, {share:.1%} of a core"
+    return (
+        f"{_size(frame)}  {rate.fps:.1f} fps  reward {number(frame.last_reward)}  "
+        f"return {number(frame.rolling_return)}  {number(frame.step_rate_hz)} steps/s  {cost}"
+    )
+
+
+class Screen:
+    """The picture with its line below, drawn over the one before."""
+
+    def __init__(self, is_plain: bool) -> None:
+        self._is_plain = is_plain
+        self._height = 0
+
+    def show(self, frame: "Frame", rate: Rate) -> None:
+        from mosaic.cli.halfblocks import draw
+
+        columns, rows = shutil.get_terminal_size()
+        picture = [] if self._is_plain else draw(frame.pixels, columns, rows - 2)
+        lines = [*picture, describe(frame, rate)[: columns - 1]]
+        back = f"\x1b[{self._height}A" if self._height else ""
+        sys.stdout.write("\r" + back + "\n".join(f"{line}\x1b[K" for line in lines) + "\r")
+        sys.stdout.flush()
+        self._height = len(picture)
+
+
+def _facts(frame: "Frame") -> dict[str, Any]:
+    width, height = frame.size
+    return {
+        "width": width,
+        "height": height,
+        "channels": frame.pixels.shape[2],
+        "number": frame.number,
+        "last_reward": frame.last_reward,
+        "rolling_return": frame.rolling_return,
+        "step_rate_hz": frame.step_rate_hz,
+        "cost_ms": frame.cost_ns / 1e6 if frame.cost_ns else None,
+        "through": "shared memory" if frame.is_shared else "the daemon",
+    }
+
+
+def _size(frame: "Frame") -> str:
+    width, height = frame.size
+    return f"{width}×{height}"
+
+
+def _tell(args: argparse.Namespace, facts: dict[str, Any], sentence: str) -> None:
+    print(json.dumps(facts) if args.json else sentence)
+
+
+def _progress(args: argparse.Namespace, text: str) -> None:
+    if sys.stderr.isatty() and not args.json:
+        print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)

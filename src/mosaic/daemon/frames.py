@@ -1,0 +1,146 @@
+"""Frames for clients that cannot read this machine's shared memory: the newest one, as PNG, so many times a second."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from mosaic_sdk.fastlane.control import FastLaneError
+from mosaic_sdk.fastlane.settings import Settings
+
+from mosaic.daemon.trainer import Trainer
+from mosaic.model.durable import read_json
+from mosaic.model.errors import NoFrames
+from mosaic.model.run import RunRecord
+from mosaic.wire import mosaic_pb2 as pb
+
+if TYPE_CHECKING:
+    from mosaic_sdk.fastlane import FastLaneReader
+
+T = TypeVar("T")
+DEFAULT_HZ = 10.0
+LEAST_HZ, MOST_HZ = 0.1, 30.0
+DEFAULT_WAIT_S = 10.0
+LONGEST_WAIT_S = 600.0
+SEARCH_S = 0.1  # between two looks for a lane that is not there yet
+ASK_S = 1.0  # without a new frame: how often the run is asked whether it is over
+LEASE_S = 2.0
+STREAM_S = 10.0
+THREADS = 2
+
+
+class Frames:
+    """Its promises:
+
+    1. A stream is a viewer like any other: while it is read the worker renders, and soon after its end no more. It ends
+       after 10 s, for a client that is alive to ask again: the connection takes minutes of frames for one that is not.
+    2. Frames are read and packed in threads of their own: the daemon's loop never waits for a picture.
+    3. A client that is slow gets fewer frames, each the newest when it was sent; one that stopped reading leases
+       nothing.
+    """
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer = trainer
+        self._threads = ThreadPoolExecutor(THREADS, "frames")
+
+    async def stream(self, request: pb.StreamFramesRequest) -> AsyncIterator[pb.Frame]:
+        """The frames of a run for one lease, or until it is over; NoFrames, with the reason, when it has none."""
+        record = await self._trainer.find(request.run_id)
+        interval_s = 1 / max(LEAST_HZ, _within(request.hz, DEFAULT_HZ, MOST_HZ))
+        wait_s = _within(request.wait_s, DEFAULT_WAIT_S, LONGEST_WAIT_S)
+        watcher = await self._watcher(record, interval_s + LEASE_S, request.max_dim, wait_s)
+        next_at = news_at = asyncio.get_running_loop().time()
+        until, is_first = next_at + wait_s + STREAM_S, True
+        while next_at < until:
+            frame = await self._in_thread(watcher.look)
+            now = asyncio.get_running_loop().time()
+            if frame:
+                # The lease is renewed by looking: a client that does not take what is sent lets it end.
+                yield frame
+                until = min(until, now + STREAM_S) if is_first else until
+                news_at, is_first = now, False
+            elif is_first and now - news_at > wait_s:
+                raise NoFrames(_no_steps(record.run_id, wait_s))
+            elif now - news_at > ASK_S and (await self._trainer.find(record.run_id)).state.is_over:
+                return
+            next_at = max(next_at + interval_s, now)
+            await asyncio.sleep(next_at - now)
+
+    async def _watcher(self, record: RunRecord, lease_s: float, max_dim: int, wait_s: float) -> "Watcher":
+        """A watcher of the run, as soon as there is something to watch."""
+        deadline = asyncio.get_running_loop().time() + wait_s
+        while True:
+            try:
+                return await self._in_thread(partial(Watcher.attach, record.run_id, lease_s, max_dim))
+            except FastLaneError as error:
+                raise NoFrames(str(error)) from None
+            except OSError:
+                if record.state.is_over or asyncio.get_running_loop().time() >= deadline:
+                    raise NoFrames(await self._in_thread(partial(self._why_none, record))) from None
+            await asyncio.sleep(SEARCH_S)
+            record = await self._trainer.find(record.run_id)
+
+    def _why_none(self, record: RunRecord) -> str:
+        rundir = self._trainer.rundir(record)
+        if record.state.is_over:
+            return f"Run {record.run_id} is over ({record.state}), and its frames ended with it."
+        launch = read_json(rundir.launch)
+        if not launch:
+            return f"Run {record.run_id} has not started yet ({record.state}). See: mosaic show {record.run_id}"
+        if not Settings.of(launch.get("env") or {}).enabled:
+            return (
+                f"Frames of run {record.run_id} are switched off (its config says so). "
+                "Submit it with extras.fastlane_video_mode single or grid."
+            )
+        return (
+            f"Run {record.run_id} has made no env that can be shown, so far. "
+            f"What its worker said about it: mosaic logs {record.run_id} --stderr"
+        )
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+class Watcher:
+    """One client's eye on a lane. Its descriptors are closed when nobody refers to it any more: a thread may be reading
+    when the client goes."""
+
+    def __init__(self, reader: "FastLaneReader", max_dim: int) -> None:
+        self._reader = reader
+        self._max_dim = max_dim
+
+    @classmethod
+    def attach(cls, run_id: str, lease_s: float, max_dim: int) -> "Watcher":
+        from mosaic_sdk.fastlane import FastLaneReader  # numpy: not before somebody wants frames
+
+        return cls(FastLaneReader.attach(run_id, lease_s), max_dim)
+
+    def look(self) -> pb.Frame | None:
+        """The newest frame, packed; None when there is none that was not sent already."""
+        from mosaic_sdk.fastlane.scale import shrink
+
+        from mosaic.wire import png
+
+        frame = self._reader.fresh_frame()
+        if frame is None:
+            return None
+        return pb.Frame(
+            png=png.encode(shrink(frame.pixels, self._max_dim)),
+            number=frame.number,
+            age_ns=max(0, time.monotonic_ns() - frame.when_ns),
+            last_reward=frame.metrics.last_reward,
+            rolling_return=frame.metrics.rolling_return,
+            step_rate_hz=frame.metrics.step_rate_hz,
+            cost_ns=self._reader.cost_ns,
+        )
+
+
+def _no_steps(run_id: str, wait_s: float) -> str:
+    return f"Run {run_id} showed nothing for {wait_s:g} s: its env takes no steps. See: mosaic show {run_id}"
+
+
+def _within(wish: float, default: float, most: float) -> float:
+    """A number that a client sent, between 0 and `most`; NaN and the like are no wish."""
+    return min(wish, most) if wish > 0 else default
