@@ -3,6 +3,10 @@ PYTHON ?= python3
 UV = .tools/bin/uv
 # A folder of local wheels, and a certificate, that pip was told of serve uv too.
 export UV_FIND_LINKS := $(PIP_FIND_LINKS)
+# Without such a folder torch comes as its CPU build.
+ifeq ($(PIP_FIND_LINKS),)
+export UV_TORCH_BACKEND ?= cpu
+endif
 ifneq ($(PIP_CERT),)
 export SSL_CERT_FILE ?= $(PIP_CERT)
 endif
@@ -31,36 +35,42 @@ $(UV):
 	$(UV) pip sync -q --python .venv-frames/bin/python requirements/frames.txt
 	@touch $@
 
+# A worker's own environment, from its own lock file, with the tools its suite needs.
+.venv-%/.ready: $(UV) workers/%_worker/requirements/default.txt workers/%_worker/pyproject.toml requirements/suite.txt sdk/pyproject.toml
+	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-$*
+	$(UV) pip sync -q --python .venv-$*/bin/python workers/$*_worker/requirements/default.txt requirements/suite.txt
+	$(UV) pip install -q --python .venv-$*/bin/python --no-deps -e sdk -e workers/$*_worker
+	@touch $@
+
 proto: setup
 	$(BIN)/python -m grpc_tools.protoc -Isrc --python_out=src --pyi_out=src --grpc_python_out=src src/mosaic/wire/mosaic.proto
 
 lock: $(UV)
 	$(COMPILE) requirements/dev.in -o requirements/dev.txt
 	$(COMPILE) requirements/frames.in -o requirements/frames.txt
+	$(COMPILE) requirements/suite.in -o requirements/suite.txt
 
 check: setup .venv-frames/.ready
 	$(BIN)/ruff format --check -q .
 	$(BIN)/ruff check -q .
 	$(BIN)/mypy src sdk/src
-	$(BIN)/python -m pytest tests/unit tests/test_layers.py sdk workers -m "not slow" -n 2
+	$(BIN)/python -m pytest tests/unit tests/test_layers.py sdk workers/toy_worker -m "not slow" -n 2
 
 # Everything but what is marked slow; workers' own suites included.
-test: check
+test: check .venv-cleanrl/.ready .venv-dreamer/.ready
 	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n 2
+	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "not slow" -n 2
+	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "not slow" -n 2
 
-test-all: setup .venv-frames/.ready
-	$(BIN)/python -m pytest tests workers -n 2
+test-all: setup .venv-frames/.ready .venv-cleanrl/.ready .venv-dreamer/.ready
+	$(BIN)/python -m pytest tests workers/toy_worker -n 2
+	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "slow or not slow" -n 2
+	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "slow or not slow" -n 2
 
-# The main job: a daemon, a real run through the whole pipeline, shown live.
+# The main job: a daemon, a real training through the whole pipeline, shown live, and its result played.
 run: setup
-	@$(BIN)/mosaic run toy steps=6000 rate=400 text_every=500 --name "first run"
-	@echo
-	@echo "What to look at next:"
-	@echo "  .venv/bin/mosaic runs            every run"
-	@echo "  .venv/bin/mosaic watch           the live view to keep open"
-	@echo "  .venv/bin/mosaic show <run>      one run: history, paths, last values (a prefix of the id will do)"
-	@echo "  .venv/bin/mosaic export <run>    its telemetry as JSON lines"
-	@echo "  .venv/bin/mosaic daemon stop     when you are done; live runs would go on"
+	@$(BIN)/mosaic worker install cleanrl --torch cpu
+	@$(BIN)/python examples/first_run.py
 
 # The fault lab at length: random schedules of kills, stops and full disks, and a soak. docs/reliability.md
 faults: setup

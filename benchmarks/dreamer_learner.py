@@ -1,0 +1,210 @@
+"""How long one DreamerV3 update takes on this machine's accelerator.
+
+    python benchmarks/dreamer_learner.py                            16 x 64 images of 64 x 64, bfloat16
+    python benchmarks/dreamer_learner.py --sizes 12m --set compute.path=plain
+    python benchmarks/dreamer_learner.py --sizes 12m --profile 40   and where the time goes
+
+Prints for each size: milliseconds per update (median of the repeats), replayed transitions per second, operations of
+the matrix products and convolutions as written (plain path) and as executed, the rate at which the written ones were
+done, and the ratio to the reference's time on one H200. Batches come from host memory, a new one for every update,
+staged one ahead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import glob
+import math
+import os
+import statistics
+import sys
+import tempfile
+import time
+from typing import Any
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workers", "dreamer_worker"))
+
+import jax
+import numpy as np
+from dreamer_worker.agent import Space, make_agent
+
+REFERENCE_MS = {"12m": 35.23, "50m": 56.33, "200m": 110.48}  # one H200, the same batch and dtype
+
+
+def spaces(pixels: int) -> tuple[dict[str, Space], dict[str, Space]]:
+    flags = {key: Space("bool") for key in ("is_first", "is_last", "is_terminal")}
+    obs = {"image": Space("uint8", (pixels, pixels, 3)), "reward": Space("float32"), **flags}
+    return obs, {"action": Space("int32", (), 0, 17)}
+
+
+def batches(agent: Any, batch: int, length: int, count: int = 4) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    every = {**agent.obs_space, **agent.act_space, **agent.ext_space}
+    found = []
+    for _ in range(count):
+        data = {key: space.sample(rng, batch, length) for key, space in every.items()}
+        data |= {key: rng.random((batch, length)) < 0.01 for key in ("is_first", "is_last", "is_terminal")}
+        found.append(data)
+    return found
+
+
+def operations(jaxpr: Any) -> float:
+    """Floating-point operations of all products and convolutions, loops counted as often as they run."""
+    total = 0.0
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "dot_general":
+            (contract, _), _ = eqn.params["dimension_numbers"]
+            left = eqn.invars[0].aval.shape
+            total += 2 * math.prod(eqn.outvars[0].aval.shape) * math.prod(left[i] for i in contract)
+        elif eqn.primitive.name == "conv_general_dilated":
+            kernel, numbers = eqn.invars[1].aval.shape, eqn.params["dimension_numbers"].rhs_spec
+            total += 2 * math.prod(eqn.outvars[0].aval.shape) * math.prod(kernel[i] for i in numbers[1:])
+        times = eqn.params.get("length", 1) if eqn.primitive.name == "scan" else 1
+        total += times * sum(operations(inner) for inner in _inner(eqn.params))
+    return total
+
+
+def _inner(params: dict[str, Any]) -> list[Any]:
+    found = []
+    for name, value in params.items():
+        if name in ("jvp_jaxpr_fun", "fwd_jaxpr_thunk", "bwd", "jvp_jaxpr_thunk"):
+            continue
+        for item in value if isinstance(value, tuple | list) else [value]:
+            item = getattr(item, "jaxpr", item)
+            if hasattr(item, "eqns"):
+                found.append(item)
+    return found
+
+
+def counted(settings: dict[str, Any], args: argparse.Namespace) -> float:
+    """Operations of an update with these settings; nothing is computed."""
+    agent = make_agent(*spaces(args.pixels), settings)
+    data = batches(agent, args.batch, args.length + 1, 1)[0]
+    jaxpr = jax.make_jaxpr(agent._updated)(agent.learner, agent.init_train(args.batch), dict(agent.stage(data)))
+    return operations(jaxpr.jaxpr)
+
+
+def timed(agent: Any, args: argparse.Namespace) -> tuple[list[float], float]:
+    """Milliseconds per update in each repeat, and the seconds until the first was done."""
+    data = batches(agent, args.batch, args.length + 1)
+    carry = agent.init_train(args.batch)
+    start = time.perf_counter()
+    carry, _, metrics = agent.train(carry, data[0])
+    assert np.isfinite(metrics["loss/total"])
+    compiled = time.perf_counter() - start
+    for i in range(args.warmup):
+        carry, _, metrics = agent.train(carry, data[i % len(data)])
+    jax.block_until_ready(metrics)
+    return [_repeat(agent, carry, data, args.updates) for _ in range(args.repeats)], compiled
+
+
+def _repeat(agent: Any, carry: Any, data: list[dict[str, np.ndarray]], updates: int) -> float:
+    start = time.perf_counter()
+    waiting = agent.stage(data[0])
+    for i in range(updates):
+        staged, waiting = waiting, agent.stage(data[(i + 1) % len(data)])
+        carry, _, metrics = agent.train(carry, staged)
+    jax.block_until_ready((carry, metrics))
+    assert np.isfinite(metrics["loss/total"])
+    return (time.perf_counter() - start) / updates * 1e3
+
+
+def profiled(agent: Any, args: argparse.Namespace, updates: int = 5) -> None:
+    """Device time per part of the update and per kernel, in milliseconds per update."""
+    data = batches(agent, args.batch, args.length + 1, 1)
+    carry = agent.init_train(args.batch)
+    carry, _, metrics = agent.train(carry, data[0])
+    jax.block_until_ready(metrics)
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            _repeat(agent, carry, data, updates)
+        path = glob.glob(f"{folder}/**/*.xplane.pb", recursive=True)[0]
+        parts, kernels, counts = _times(path)
+    for title, table in (("part", parts), ("kernel", kernels)):
+        print(f"\n| ms per update | launches | {title} |\n|---|---|---|")
+        for name, spent in table.most_common(args.profile):
+            print(f"| {spent / updates:.3f} | {counts[name] / updates:.0f} | {name} |")
+        print(f"| {sum(table.values()) / updates:.3f} | | all |")
+
+
+SCOPES = ("encoder", "observe", "decoder", "imagine", "heads", "world", "behaviour", "replay_value", "optimizer")
+
+
+def _times(path: str) -> tuple[Any, Any, Any]:
+    parts: collections.Counter[str] = collections.Counter()
+    kernels: collections.Counter[str] = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter()
+    for plane in jax.profiler.ProfileData.from_file(path).planes:
+        if "GPU" not in plane.name:
+            continue
+        for line in plane.lines:
+            if "Stream" not in line.name:
+                continue
+            for event in line.events:
+                stats = dict(event.stats)
+                scope = str(stats.get("name", stats.get("tf_op", "")))
+                part = next((name for name in SCOPES if f"/{name}/" in f"/{scope}/" or f"({name})" in scope), "rest")
+                part += " back" if "transpose(" in scope else ""
+                for table, key in ((parts, part), (kernels, f"{event.name[:60]} [{part}]")):
+                    table[key] += event.duration_ns / 1e6
+                    counts[key] += 1
+    return parts, kernels, counts
+
+
+def settings_of(size: str, changes: list[str]) -> dict[str, Any]:
+    settings: dict[str, Any] = {"size": size}
+    for change in changes:
+        path, value = change.split("=", 1)
+        *groups, name = path.split(".")
+        inner = settings
+        for group in groups:
+            inner = inner.setdefault(group, {})
+        inner[name] = value in ("true", "True") if value.lower() in ("true", "false") else value
+    return settings
+
+
+def row(size: str, settings: dict[str, Any], times: list[float], first: float, args: argparse.Namespace) -> str:
+    ms = statistics.median(times)
+    written = counted({**settings, "compute": {**settings.get("compute", {}), "path": "plain"}}, args)
+    cells = [
+        size,
+        f"{ms:.2f}",
+        f"{100 * (max(times) - min(times)) / ms:.1f}",
+        f"{args.batch * args.length / ms * 1e3:,.0f}",
+        f"{written / 1e9:,.0f}, {counted(settings, args) / 1e9:,.0f}",
+        f"{written / ms / 1e9:.0f}",
+        f"{ms / REFERENCE_MS[size]:.2f}" if size in REFERENCE_MS else "-",
+        f"{first:.0f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", default="12m,50m,200m")
+    parser.add_argument("--set", action="append", default=[], metavar="GROUP.NAME=VALUE", help="an agent setting")
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--length", type=int, default=64)
+    parser.add_argument("--pixels", type=int, default=64)
+    parser.add_argument("--updates", type=int, default=50)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--warmup", type=int, default=5)
+    parser.add_argument("--profile", type=int, default=0, metavar="ROWS", help="show where the time goes")
+    args = parser.parse_args()
+    device = jax.devices()[0].device_kind
+    print(f"jax {jax.__version__} on {device}; {args.batch} x {args.length}, {args.set or 'as shipped'}")
+    heads = (
+        "size, ms per update, spread %, transitions/s, GFLOP written and executed, TFLOP/s, of the reference, first s"
+    )
+    print("| " + " | ".join(heads.split(", ")) + " |\n" + "|---" * 8 + "|")
+    for size in args.sizes.split(","):
+        settings = settings_of(size, args.set)
+        agent = make_agent(*spaces(args.pixels), settings)
+        print(row(size, settings, *timed(agent, args), args), flush=True)
+        if args.profile:
+            profiled(agent, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""PPO with MOSAIC's two agents: the worker's default. Flags, names and curves are those of CleanRL's ppo.py.
+
+Run as a script (`python -m cleanrl_worker.algorithms.ppo --env-id CartPole-v1`), it keeps its state in module globals,
+as CleanRL's scripts do, because that is where the launcher looks for what a checkpoint needs. With a curriculum
+(CLEANRL_CURRICULUM, see wrappers/schedule.py) only the environments differ.
+"""
+
+import argparse
+import os
+import random
+import time
+
+import gymnasium as gym
+import numpy as np
+import torch
+from mosaic_sdk.config import ConfigError
+from torch import Tensor, nn, optim
+from torch.utils.tensorboard import SummaryWriter
+
+from cleanrl_worker.agents import make_agent
+from cleanrl_worker.wrappers.observations import for_agent
+from cleanrl_worker.wrappers.recording import record
+
+CURRICULUM = "CLEANRL_CURRICULUM"  # the variable with the stages, as JSON
+NO_STAGE = -1
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    _add_experiment(parser)
+    _add_algorithm(parser)
+    args = parser.parse_args()
+    args.batch_size = args.num_envs * args.num_steps
+    args.minibatch_size = args.batch_size // args.num_minibatches
+    return args
+
+
+def _add_experiment(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--exp-name", type=str, default="ppo", help="the name of this experiment")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the experiment")
+    _add_switch(parser, "--torch-deterministic", True, "let cuDNN use deterministic kernels only")
+    _add_switch(parser, "--cuda", True, "train on the GPU when there is one")
+    _add_switch(parser, "--track", False, "track this experiment with Weights and Biases")
+    parser.add_argument("--wandb-project-name", type=str, default="cleanRL", help="the project in Weights and Biases")
+    parser.add_argument("--wandb-entity", type=str, default=None, help="the team in Weights and Biases")
+    _add_switch(parser, "--capture-video", False, "record videos of the first environment into videos/")
+
+
+def _add_algorithm(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--env-id", type=str, default="CartPole-v1", help="the id of the environment")
+    add("--total-timesteps", type=int, default=500000, help="steps in all environments together")
+    add("--learning-rate", type=float, default=2.5e-4, help="the optimizer's learning rate")
+    add("--num-envs", type=int, default=4, help="environments stepped side by side")
+    add("--num-steps", type=int, default=128, help="steps in each environment between two updates")
+    _add_switch(parser, "--anneal-lr", True, "lower the learning rate to 0 over the training")
+    add("--gamma", type=float, default=0.99, help="the discount factor")
+    add("--gae-lambda", type=float, default=0.95, help="lambda of the generalised advantage estimate")
+    add("--num-minibatches", type=int, default=4, help="parts into which a batch is split")
+    add("--update-epochs", type=int, default=4, help="passes over each batch")
+    _add_switch(parser, "--norm-adv", True, "normalise the advantages of a minibatch")
+    add("--clip-coef", type=float, default=0.2, help="how far the new policy may go from the old one")
+    _add_switch(parser, "--clip-vloss", True, "clip the value's change as well")
+    add("--ent-coef", type=float, default=0.01, help="weight of the entropy")
+    add("--vf-coef", type=float, default=0.5, help="weight of the value loss")
+    add("--max-grad-norm", type=float, default=0.5, help="the longest gradient")
+    add("--target-kl", type=float, default=None, help="end an update early beyond this KL divergence")
+
+
+def _add_switch(parser: argparse.ArgumentParser, flag: str, default: bool, words: str) -> None:
+    parser.add_argument(flag, type=_truth, default=default, nargs="?", const=True, help=words)
+
+
+def _truth(text: str) -> bool:
+    if text.lower() not in ("true", "false", "1", "0", "yes", "no", "on", "off", "y", "n", "t", "f"):
+        raise argparse.ArgumentTypeError(f"True or False, not {text!r}")
+    return text.lower() in ("true", "1", "yes", "on", "y", "t")
+
+
+def make_env(env_id, seed, idx, capture_video, run_name):  # type: ignore[no-untyped-def]
+    """A function that makes environment number `idx`."""
+
+    def thunk():  # type: ignore[no-untyped-def]
+        env = for_agent(gym.make(env_id, **({"render_mode": "rgb_array"} if capture_video else {})))
+        return record(env, seed, idx, capture_video, run_name)
+
+    return thunk
+
+
+Agent = make_agent  # the name that evaluation looks for in every script
+
+
+def estimate_advantages(
+    rewards: Tensor, values: Tensor, dones: Tensor, last_value: Tensor, last_done: Tensor, gamma: float, lam: float
+) -> Tensor:
+    """Generalised advantages, (steps, envs). `dones[t]`: the episode was over before step t."""
+    advantages = torch.zeros_like(rewards)
+    running = torch.zeros_like(last_value)
+    goes_on, next_value = 1.0 - last_done, last_value
+    for t in reversed(range(len(rewards))):
+        error = rewards[t] + gamma * next_value * goes_on - values[t]
+        advantages[t] = running = error + gamma * lam * goes_on * running
+        goes_on, next_value = 1.0 - dones[t], values[t]
+    return advantages
+
+
+def policy_loss(ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
+    """The clipped surrogate, to be made small."""
+    return -torch.min(ratio * advantages, ratio.clamp(1.0 - clip, 1.0 + clip) * advantages).mean()
+
+
+def value_loss(new: Tensor, old: Tensor, returns: Tensor, clip: float | None) -> Tensor:
+    """Half the squared error; with `clip`, the worse of the value and the value held near the old one."""
+    error = (new - returns) ** 2
+    if clip is not None:
+        error = torch.max(error, (old + (new - old).clamp(-clip, clip) - returns) ** 2)
+    return 0.5 * error.mean()
+
+
+def start_tracking(args: argparse.Namespace, run_name: str) -> None:
+    import wandb
+
+    wandb.init(
+        project=args.wandb_project_name,
+        entity=args.wandb_entity,
+        name=run_name,
+        config=vars(args),
+        sync_tensorboard=True,
+        monitor_gym=True,
+    )
+
+
+if __name__ == "__main__":
+    args = parse_args()
+    run_name = f"{args.env_id}__{args.exp_name}__{args.seed}__{int(time.time())}".replace("/", "_")
+    if args.track:
+        start_tracking(args, run_name)
+    writer = SummaryWriter(f"runs/{run_name}")
+    table = "".join(f"|{name}|{value}|\n" for name, value in vars(args).items())
+    writer.add_text("hyperparameters", f"|param|value|\n|-|-|\n{table}")
+
+    random.seed(args.seed)
+    np.random.seed(args.seed)
+    torch.manual_seed(args.seed)
+    torch.backends.cudnn.deterministic = args.torch_deterministic
+    device = torch.device("cuda" if args.cuda and torch.cuda.is_available() else "cpu")
+
+    curriculum = None
+    if os.environ.get(CURRICULUM):
+        from cleanrl_worker.wrappers.curriculum import CurriculumTraining
+
+        curriculum = CurriculumTraining.from_json(os.environ[CURRICULUM], args.capture_video)
+    envs = gym.vector.SyncVectorEnv(
+        [
+            (curriculum.make_env if curriculum else make_env)(
+                args.env_id, args.seed + i, i, args.capture_video, run_name
+            )
+            for i in range(args.num_envs)
+        ]
+    )
+
+    agent = Agent(envs).to(device)
+    optimizer = optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
+
+    shape = (args.num_steps, args.num_envs)
+    obs = torch.zeros(shape + envs.single_observation_space.shape, device=device)
+    actions = torch.zeros(shape, dtype=torch.long, device=device)
+    logprobs, rewards, dones, values = (torch.zeros(shape, device=device) for _ in range(4))
+
+    global_step = 0
+    start_time = time.time()
+    next_obs = torch.as_tensor(envs.reset(seed=args.seed)[0], dtype=torch.float32, device=device)
+    next_done = torch.zeros(args.num_envs, device=device)
+    num_updates = args.total_timesteps // args.batch_size
+    # Plain numbers, so that a checkpoint has them.
+    curriculum_stage, curriculum_steps, curriculum_episodes = curriculum.counts() if curriculum else (NO_STAGE, 0, 0)
+
+    for update in range(1, num_updates + 1):
+        if curriculum:
+            curriculum.catch_up(curriculum_stage, curriculum_steps, curriculum_episodes)
+        elif curriculum_stage != NO_STAGE:
+            raise ConfigError("The checkpoint is of a curriculum. Give its curriculum_schedule to go on with it.")
+        if args.anneal_lr:
+            optimizer.param_groups[0]["lr"] = args.learning_rate * (1.0 - (update - 1) / num_updates)
+
+        # Act: one batch with the policy as it is.
+        for step in range(args.num_steps):
+            global_step += args.num_envs
+            obs[step], dones[step] = next_obs, next_done
+            with torch.no_grad():
+                action, logprob, _, value = agent.get_action_and_value(next_obs)
+            actions[step], logprobs[step], values[step] = action, logprob, value.flatten()
+
+            observation, reward, terminated, truncated, infos = envs.step(action.cpu().numpy())
+            rewards[step] = torch.as_tensor(reward, dtype=torch.float32, device=device)
+            next_obs = torch.as_tensor(observation, dtype=torch.float32, device=device)
+            next_done = torch.as_tensor(np.logical_or(terminated, truncated), dtype=torch.float32, device=device)
+
+            for info in infos.get("final_info", ()):
+                if info and "episode" in info:
+                    episodic_return, episodic_length = (info["episode"][name].item() for name in "rl")
+                    print(f"global_step={global_step}, episodic_return={episodic_return}")
+                    writer.add_scalar("charts/episodic_return", episodic_return, global_step)
+                    writer.add_scalar("charts/episodic_length", episodic_length, global_step)
+
+        # Judge: how much better than expected each action was.
+        with torch.no_grad():
+            last_value = agent.get_value(next_obs).flatten()
+            advantages = estimate_advantages(rewards, values, dones, last_value, next_done, args.gamma, args.gae_lambda)
+            returns = advantages + values
+
+        # Learn: several passes over the batch in small random parts.
+        b_obs, b_actions = obs.flatten(0, 1), actions.flatten()
+        b_logprobs, b_advantages, b_returns, b_values = (
+            part.flatten() for part in (logprobs, advantages, returns, values)
+        )
+        b_inds = np.arange(args.batch_size)
+        clipfracs = []
+        for _ in range(args.update_epochs):
+            np.random.shuffle(b_inds)
+            for start in range(0, args.batch_size, args.minibatch_size):
+                mb = torch.as_tensor(b_inds[start : start + args.minibatch_size], device=device)
+                _, newlogprob, entropy, newvalue = agent.get_action_and_value(b_obs[mb], b_actions[mb])
+                logratio = newlogprob - b_logprobs[mb]
+                ratio = logratio.exp()
+                with torch.no_grad():
+                    old_approx_kl = -logratio.mean()
+                    approx_kl = (ratio - 1.0 - logratio).mean()
+                    clipfracs.append(((ratio - 1.0).abs() > args.clip_coef).float().mean().item())
+
+                mb_advantages = b_advantages[mb]
+                if args.norm_adv and len(mb) > 1:
+                    mb_advantages = (mb_advantages - mb_advantages.mean()) / (mb_advantages.std() + 1e-8)
+                pg_loss = policy_loss(ratio, mb_advantages, args.clip_coef)
+                clip = args.clip_coef if args.clip_vloss else None
+                v_loss = value_loss(newvalue.flatten(), b_values[mb], b_returns[mb], clip)
+                entropy_loss = entropy.mean()
+                loss = pg_loss + args.vf_coef * v_loss - args.ent_coef * entropy_loss
+
+                optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(agent.parameters(), args.max_grad_norm)
+                optimizer.step()
+            if args.target_kl is not None and approx_kl > args.target_kl:
+                break
+
+        spread = b_returns.var(unbiased=False)
+        explained_var = (
+            float("nan") if spread == 0 else (1 - (b_returns - b_values).var(unbiased=False) / spread).item()
+        )
+        writer.add_scalar("charts/learning_rate", optimizer.param_groups[0]["lr"], global_step)
+        writer.add_scalar("losses/value_loss", v_loss.item(), global_step)
+        writer.add_scalar("losses/policy_loss", pg_loss.item(), global_step)
+        writer.add_scalar("losses/entropy", entropy_loss.item(), global_step)
+        writer.add_scalar("losses/old_approx_kl", old_approx_kl.item(), global_step)
+        writer.add_scalar("losses/approx_kl", approx_kl.item(), global_step)
+        writer.add_scalar("losses/clipfrac", float(np.mean(clipfracs)), global_step)
+        writer.add_scalar("losses/explained_variance", explained_var, global_step)
+        if curriculum:
+            curriculum_stage, curriculum_steps, curriculum_episodes = curriculum.counts()
+            writer.add_scalar("curriculum/stage", curriculum_stage, global_step)
+        sps = int(global_step / (time.time() - start_time))
+        print("SPS:", sps)
+        writer.add_scalar("charts/SPS", sps, global_step)
+
+    envs.close()
+    writer.close()

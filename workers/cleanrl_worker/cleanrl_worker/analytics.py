@@ -1,0 +1,31 @@
+"""analytics.json: where the results of a run lie."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mosaic_sdk.manifest import AnalyticsManifest
+
+from cleanrl_worker.config import CleanRLWorkerConfig
+
+
+def write_manifest(config: CleanRLWorkerConfig, run_dir: Path, summary: Mapping[str, Any]) -> None:
+    files = sorted(str(path) for path in (run_dir / "checkpoints").glob("*.pt"))
+    models = sorted(str(path) for path in (run_dir / config.tensorboard_dir).glob("*/*.cleanrl_model"))
+    AnalyticsManifest(
+        config.run_id,
+        "cleanrl",
+        tensorboard_dir=config.tensorboard_dir,
+        wandb=_wandb(config, run_dir),
+        checkpoints_dir="checkpoints",
+        checkpoint_files=(*files, *models),
+        videos_dir="videos" if any((run_dir / "videos").glob("**/*.mp4")) else None,
+        metadata={"algo": config.algo, "env_id": config.env_id, "mode": config.mode, "summary": dict(summary)},
+    ).write(run_dir)
+
+
+def _wandb(config: CleanRLWorkerConfig, run_dir: Path) -> "dict[str, Any] | None":
+    if not config.track_wandb:
+        return None
+    runs = sorted(path.name for path in (run_dir / "wandb").glob("*run-*"))
+    return {"project": config.algo_params.get("wandb_project_name", "cleanRL"), "directory": "wandb", "runs": runs}

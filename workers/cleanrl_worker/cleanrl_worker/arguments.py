@@ -1,0 +1,143 @@
+"""The command line of a script, from a run's config: every value checked against the script's own parser."""
+
+import difflib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from mosaic_sdk.config import ConfigError
+
+from cleanrl_worker.config import CleanRLWorkerConfig
+from cleanrl_worker.upstream import Flag, Script
+
+# What the run itself says; a hyperparameter of that name would say it twice.
+OWN = ("env_id", "total_timesteps", "seed", "cuda", "track", "capture_video")
+_PLACES = {"env_id": "env_id", "total_timesteps": "total_timesteps", "seed": "seed", "track": "extras.track_wandb"}
+
+# name: least (None: any), most, and whether the least itself is too little
+_RANGES: dict[str, tuple[Any, Any, bool]] = {
+    **dict.fromkeys(("learning_rate", "policy_lr", "q_lr"), (0, None, True)),
+    **dict.fromkeys(("gamma", "gae_lambda", "tau", "start_e", "end_e", "exploration_fraction"), (0, 1, False)),
+    **dict.fromkeys(
+        [
+            "num_envs",
+            "num_steps",
+            "num_minibatches",
+            "update_epochs",
+            "batch_size",
+            "buffer_size",
+            "n_atoms",
+            "train_frequency",
+            "target_network_frequency",
+            "policy_frequency",
+            "n_iteration",
+            "e_policy",
+            "e_auxiliary",
+            "num_aux_rollouts",
+        ],
+        (1, None, False),
+    ),
+    **dict.fromkeys(("learning_starts", "exploration_noise", "policy_noise", "noise_clip"), (0, None, False)),
+    **dict.fromkeys(("clip_coef", "max_grad_norm", "target_kl", "alpha"), (0, None, False)),
+}
+_KINDS: dict[str, tuple[Any, str]] = {
+    "integer": (int, "a whole number"),
+    "number": ((int, float), "a number"),
+    "boolean": (bool, "true or false"),
+    "string": (str, "a text"),
+}
+
+
+def range_of(name: str) -> dict[str, Any]:
+    """The values a hyperparameter may have, as JSON Schema says it."""
+    least, most, is_open = _RANGES.get(name, (None, None, False))
+    found = {"exclusiveMinimum" if is_open else "minimum": least, "maximum": most}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def resolve(config: CleanRLWorkerConfig, script: Script) -> dict[str, Any]:
+    """Every flag of the script with its value in this run; ConfigError for what it would not take."""
+    if not {"env_id", "total_timesteps"} <= set(script.flags):
+        raise ConfigError(f"algo: {script.path} has no parse_args() and no class Args with env_id and total_timesteps.")
+    values = {name: flag.default for name, flag in script.flags.items()}
+    for name, value in config.algo_params.items():
+        values[name] = _checked(name, value, script.flags, config.algo)
+    told = {
+        "env_id": config.env_id,
+        "total_timesteps": config.total_timesteps,
+        "seed": values.get("seed") if config.seed is None else config.seed,
+        "cuda": config.cuda,
+        "track": config.track_wandb,
+        "capture_video": config.capture_video,
+    }
+    values.update({name: value for name, value in told.items() if name in values})
+    _check_batch(values, config.algo)
+    return values
+
+
+def differences(values: Mapping[str, Any], script: Script) -> dict[str, Any]:
+    """What is not as the script itself would have it."""
+    return {name: value for name, value in values.items() if value != script.flags[name].default}
+
+
+def command_line(values: Mapping[str, Any], script: Script) -> list[str]:
+    """The differences as flags: what is as the script has it is not said."""
+    argv: list[str] = []
+    for name, value in differences(values, script).items():
+        words = [str(part) for part in value] if isinstance(value, (list, tuple)) else [str(value)]
+        flag = name.replace("_", "-")
+        argv += [f"--{flag}" if value else f"--no-{flag}"] if script.flags[name].is_switch else [f"--{flag}", *words]
+    return argv
+
+
+def _checked(name: str, value: Any, flags: Mapping[str, Flag], algo: str) -> Any:
+    where = f"extras.algo_params.{name}"
+    if name in OWN:
+        raise ConfigError(f"{where}: set it as {_PLACES.get(name, 'extras.' + name)} instead.")
+    flag = flags.get(name)
+    if flag is None:
+        near = difflib.get_close_matches(name, flags, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"It has: {', '.join(sorted(set(flags) - set(OWN)))}."
+        raise ConfigError(f"{where}: {algo} has no such hyperparameter. {hint}")
+    if value is None and flag.default is None:
+        return None
+    if flag.takes_many:
+        return list(value) if isinstance(value, (list, tuple)) else [value]
+    return _in_range(_of_kind(value, flag, where), name, where)
+
+
+def _of_kind(value: Any, flag: Flag, where: str) -> Any:
+    kind, words = _KINDS[flag.kind]
+    if flag.kind == "integer" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and flag.kind != "boolean"):
+        raise ConfigError(f"{where}: it must be {words}, not {value!r}.")
+    return value
+
+
+def _in_range(value: Any, name: str, where: str) -> Any:
+    least, most, is_open = _RANGES.get(name, (None, None, False))
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where}: it must be a number that ends, not {value!r}.")
+    if least is not None and (value < least or (is_open and value == least)):
+        raise ConfigError(f"{where}: it must be {'more than' if is_open else 'at least'} {least}, not {value!r}.")
+    if most is not None and value > most:
+        raise ConfigError(f"{where}: it must be at most {most}, not {value!r}.")
+    return value
+
+
+def _check_batch(values: Mapping[str, Any], algo: str) -> None:
+    """PPO and its kin collect a whole batch before they learn; with less than one they would end without a word."""
+    if "num_steps" not in values or "num_envs" not in values:
+        return
+    batch = values["num_steps"] * values["num_envs"]
+    if values["total_timesteps"] < batch:
+        raise ConfigError(
+            f"total_timesteps: {values['total_timesteps']} is less than one batch of {algo}, which is "
+            f"num_envs × num_steps = {values['num_envs']} × {values['num_steps']} = {batch}: nothing would be trained."
+        )
+    if values.get("num_minibatches", 1) > batch:
+        raise ConfigError(
+            f"extras.algo_params.num_minibatches: a batch of {batch} steps cannot be split into "
+            f"{values['num_minibatches']}."
+        )

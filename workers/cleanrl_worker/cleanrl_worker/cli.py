@@ -1,0 +1,94 @@
+"""python -m cleanrl_worker.cli --config FILE [--dry-run] [--interactive]"""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from mosaic_sdk import emit
+from mosaic_sdk.cli import DONE, conduct, refuse, standard_parser
+from mosaic_sdk.config import ConfigError
+
+from cleanrl_worker.config import INTERACTIVE, POLICY_EVAL, TRAIN, CleanRLWorkerConfig
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = standard_parser("cleanrl_worker", "Runs CleanRL's scripts, unmodified, under MOSAIC.")
+    args = parser.parse_args(argv)
+    try:
+        config = CleanRLWorkerConfig.load(args.config)
+        plan = make_plan(config)
+    except ConfigError as error:
+        return refuse(error)
+    emit.stdout().run_id = config.run_id
+    if args.dry_run:
+        return tell_plan(plan)
+    if args.interactive or config.mode == INTERACTIVE:
+        return _serve(config)
+    return conduct(lambda: work(config, args.config))
+
+
+def make_plan(config: CleanRLWorkerConfig) -> dict[str, Any]:
+    """What the run would do, checked as far as it can be without its libraries."""
+    from cleanrl_worker import arguments, registry, upstream
+
+    algorithm = registry.find(config.algo, config.upstream_path)
+    plan: dict[str, Any] = {"config": config.to_dict(), "mode": config.mode, "module": algorithm.module}
+    if config.policy_path and not os.path.exists(config.policy_path):
+        raise ConfigError(f"extras.policy_path: there is no checkpoint {config.policy_path}.")
+    if config.mode == POLICY_EVAL:
+        plan["evaluation"] = _check_evaluation(config)
+    if config.mode != TRAIN:
+        return plan  # the rest is in the checkpoint, which only torch can read
+    script = upstream.find_script(algorithm, config.upstream_path)
+    values = arguments.resolve(config, script)
+    if config.curriculum_schedule:
+        plan["curriculum"] = _check_curriculum(config)
+    plan.update(script=str(script.path), arguments=values, differs=arguments.differences(values, script))
+    return plan
+
+
+def tell_plan(plan: dict[str, Any]) -> int:
+    """Text, not telemetry: a dry run measures nothing."""
+    print(f"{plan['config']['algo']} on {plan['config']['env_id']} ({plan['mode']}) can be run. Nothing is run now.")
+    if "script" in plan:
+        print(f"script: {plan['script']}")
+        print("differs from the script's own defaults:", json.dumps(plan["differs"], default=str))
+    print("resolved:", json.dumps(plan, default=str))
+    return DONE
+
+
+def work(config: CleanRLWorkerConfig, config_file: str) -> dict[str, Any]:
+    if config.mode == POLICY_EVAL:
+        from cleanrl_worker.evaluate import evaluate
+
+        return dict(evaluate(config))
+    from cleanrl_worker.runtime import CleanRLWorkerRuntime
+
+    return CleanRLWorkerRuntime(config, config_file).run()
+
+
+def _serve(config: CleanRLWorkerConfig) -> int:
+    from cleanrl_worker.interactive import serve
+
+    serve(config)
+    return DONE
+
+
+def _check_evaluation(config: CleanRLWorkerConfig) -> dict[str, Any]:
+    from cleanrl_worker.evaluate import Plan
+
+    return dict(vars(Plan.of(config)))
+
+
+def _check_curriculum(config: CleanRLWorkerConfig) -> Any:
+    from cleanrl_worker.wrappers.curriculum import check_schedule
+
+    if config.algo != "ppo":
+        raise ConfigError(f"extras.curriculum_schedule: curriculum training uses ppo, not {config.algo}.")
+    return check_schedule(config.curriculum_schedule)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

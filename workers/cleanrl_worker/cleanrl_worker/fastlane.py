@@ -1,0 +1,69 @@
+"""Frames: the SDK's import hook shows what `gymnasium.make` makes; here is what the config says about it.
+
+Procgen and envpool make whole batches of envs without `make`: what is shown of those is their first observation.
+"""
+
+import os
+from typing import Any
+
+from mosaic_sdk.names import TelemetryEnv
+
+from cleanrl_worker.config import CleanRLWorkerConfig
+
+
+def environment(config: CleanRLWorkerConfig) -> dict[str, str]:
+    """Variables for the launcher's process. MOSAIC sets the same ones; a worker started by hand has only these."""
+    if TelemetryEnv.FASTLANE_ONLY in os.environ:
+        return {}
+    return {
+        TelemetryEnv.FASTLANE_ONLY: "0" if config.video_mode == "off" else "1",
+        TelemetryEnv.FASTLANE_VIDEO_MODE: config.video_mode,
+        TelemetryEnv.FASTLANE_SLOT: str(config.fastlane_slot),
+        TelemetryEnv.FASTLANE_GRID_LIMIT: str(config.fastlane_grid_limit),
+    }
+
+
+def show_batches(envs: Any) -> None:
+    """Show the observations of envs that are stepped as one piece, with old gym's step."""
+    from mosaic_sdk.fastlane import is_fastlane_enabled, maybe_wrap_env
+
+    if hasattr(envs, "envs") or not hasattr(envs, "step") or not is_fastlane_enabled():
+        return  # made of single ones, which are shown already; or none at all
+    first = _First()
+    shown = maybe_wrap_env(first)
+    if shown is first:
+        return
+    step = envs.step
+
+    def step_shown(actions: Any) -> Any:
+        outcome = step(actions)
+        first.outcome = outcome
+        shown.step(None)
+        return outcome
+
+    envs.step = step_shown
+
+
+class _First:
+    """The first of a batch of envs, seen through what the batch's step gave."""
+
+    render_mode = "rgb_array"
+    spec = None
+
+    def __init__(self) -> None:
+        self.outcome: Any = None
+
+    def step(self, action: Any) -> Any:
+        _, rewards, dones, _ = self.outcome
+        return None, float(rewards[0]), bool(dones[0]), {}
+
+    def render(self) -> Any:
+        """Procgen gives pictures, height × width × 3; envpool a stack of grey ones, newest last."""
+        picture = self.outcome[0][0]
+        return picture[-1] if picture.shape[0] <= 4 else picture
+
+    def reset(self) -> Any:
+        return None
+
+    def close(self) -> None:
+        pass

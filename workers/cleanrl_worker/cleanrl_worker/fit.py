@@ -1,0 +1,122 @@
+"""Whether an algorithm can be trained on an environment; asked before anything is trained."""
+
+import difflib
+import importlib
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from mosaic_sdk.config import ConfigError
+
+from cleanrl_worker.registry import ATARI, CONTINUOUS, DISCRETE, ENVPOOL, PROCGEN, VECTOR, Algorithm
+
+_OTHER_ACTIONS = {
+    DISCRETE: "ppo_continuous_action, sac_continuous_action or another algorithm for continuous actions",
+    CONTINUOUS: "ppo, dqn or another algorithm for discrete actions",
+}
+_ALE_MARKS = ("NoFrameskip", "ALE/", "-ram", "Deterministic-v")
+
+
+def check_env(algorithm: Algorithm, env_id: str) -> None:
+    """ConfigError with the reason when `algorithm` cannot take the environment."""
+    if algorithm.takes == PROCGEN:
+        _require_known(env_id, importlib.import_module("procgen.env").ENV_NAMES, "Procgen", algorithm)
+    elif algorithm.takes == ENVPOOL:
+        _require_known(env_id, importlib.import_module("envpool").list_all_envs(), "envpool", algorithm)
+    elif algorithm.takes:
+        env = make_bare(env_id)
+        try:
+            _check_spaces(algorithm, env_id, env)
+        finally:
+            env.close()
+
+
+def make_bare(env_id: str) -> Any:
+    """The environment without frames; ConfigError with the nearest names when there is none of that name."""
+    register_for(env_id)
+    import gymnasium
+
+    # What MOSAIC's import hook put there would take the place of the training's first env.
+    make = getattr(gymnasium.make, "__wrapped__", gymnasium.make)
+    try:
+        return make(env_id)
+    except gymnasium.error.UnregisteredEnv:
+        near = difflib.get_close_matches(env_id, list(gymnasium.registry), n=3)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise ConfigError(f"env_id: there is no environment {env_id!r}.{hint}") from None
+    except Exception as error:  # whatever the env's own code raises
+        raise ConfigError(f"env_id: {env_id} cannot be made: {type(error).__name__}: {error}") from None
+
+
+def register_for(env_id: str) -> None:
+    """Import what registers the environment, where Gymnasium's plugins do not."""
+    with warnings.catch_warnings():
+        # ale-py and shimmy import each other in a circle at this point; both are whole when they are asked for.
+        warnings.simplefilter("ignore")
+        import gymnasium
+
+    if env_id not in gymnasium.registry and any(mark in env_id for mark in _ALE_MARKS):
+        importlib.import_module("ale_py")
+
+
+def flat(env: Any) -> Any:
+    """An environment whose observations are vectors: MiniGrid's cells, or all parts of a Dict, in a row."""
+    from gymnasium import spaces, wrappers
+
+    space = env.observation_space
+    if not isinstance(space, spaces.Dict):
+        return env
+    if "mission" in space.spaces:
+        env = importlib.import_module("minigrid.wrappers").ImgObsWrapper(env)
+    return wrappers.FlattenObservation(env)
+
+
+def _check_spaces(algorithm: Algorithm, env_id: str, env: Any) -> None:
+    from gymnasium import spaces
+
+    name = algorithm.name
+    actions = DISCRETE if isinstance(env.action_space, spaces.Discrete) else CONTINUOUS
+    if not isinstance(env.action_space, (spaces.Discrete, spaces.Box)):
+        raise ConfigError(f"env_id: the actions of {env_id} are {env.action_space}, which {name} cannot choose from.")
+    if actions != algorithm.actions:
+        raise ConfigError(
+            f"env_id: {env_id} has {actions} actions, and {name} takes {algorithm.actions} ones. "
+            f"Use {_OTHER_ACTIONS[algorithm.actions]}."
+        )
+    if algorithm.takes == ATARI and not hasattr(env.unwrapped, "get_action_meanings"):
+        raise ConfigError(
+            f"env_id: {name} is for Atari games (such as {algorithm.env_id}), and {env_id} is none. "
+            f"Use {name.replace('_atari', '').replace('_lstm', '').replace('_multigpu', '')}."
+        )
+    if algorithm.takes == VECTOR:
+        _check_vector(algorithm, env_id, env.observation_space)
+
+
+def _check_vector(algorithm: Algorithm, env_id: str, space: Any) -> None:
+    from gymnasium import spaces
+
+    shape = getattr(space, "shape", None)
+    if isinstance(space, spaces.Dict):
+        return  # made flat, see above
+    if (
+        isinstance(space, spaces.Box)
+        and shape is not None
+        and len(shape) > 1
+        and algorithm.module.startswith("cleanrl.")
+    ):
+        raise ConfigError(
+            f"env_id: {env_id} gives pictures of shape {shape}, and {algorithm.name} takes vectors. "
+            "Use an algorithm for pictures, such as ppo_atari or dqn_atari."
+        )
+    if not isinstance(space, spaces.Box) and algorithm.module.startswith("cleanrl."):
+        raise ConfigError(f"env_id: {env_id} gives {space}, and {algorithm.name} takes vectors.")
+
+
+def _require_known(env_id: str, known: Iterable[str], library: str, algorithm: Algorithm) -> None:
+    names = list(known)
+    if env_id not in names:
+        near = difflib.get_close_matches(env_id, names, n=3)
+        hint = " or ".join(near) if near else algorithm.env_id
+        raise ConfigError(
+            f"env_id: {algorithm.name} takes {library}'s environments, and {env_id} is none. Did you mean {hint}?"
+        )

@@ -1,0 +1,107 @@
+"""The script's main loop, seen from where it counts: `for update in range(1, num_updates + 1)`.
+
+The script finds our `range` among its own globals. The call in the line of the main loop comes when everything is made
+and nothing has been trained: there a training is resumed. Every turn is a safe point: nothing is half done, so the
+state saved there is a whole one.
+"""
+
+import ast
+import builtins
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_LOOK_EVERY = 100  # turns of one step each; whole updates are looked at one by one
+_NEVER = sys.maxsize
+
+
+class Stopped(BaseException):
+    """The training was asked to stop. Not an Exception, so that no library swallows it."""
+
+
+class MainLoop:
+    """Stands in for `range` until the main loop begins, and then counts its turns.
+
+    `begin()` is called when all is made, and returns the turn to go on with, or None for the first;
+    `save(turn, step)` at a safe point every `save_every` steps, before a stop and at the end; `tell(step)` often.
+    """
+
+    def __init__(
+        self,
+        loop: ast.For,
+        script: dict[str, Any],
+        *,
+        begin: Callable[[], int | None],
+        save: Callable[[int, int], None],
+        tell: Callable[[int], None],
+        save_every: int,
+    ) -> None:
+        self.turn: int | None = None  # None: it has not begun
+        self.step = 0  # at the beginning of this turn
+        self.is_over = False  # and saved
+        self._line = loop.iter.lineno
+        # DQN and its kin count steps, not updates; their variable has no value before the first turn.
+        self._counts_steps = getattr(loop.target, "id", "") == "global_step"
+        self._script = script
+        self._begin, self._save, self._tell = begin, save, tell
+        self._save_every = save_every
+        self._next_save = self._next_look = 0
+        self._is_stopping = False
+        script["range"] = self
+
+    def __call__(self, *bounds: int) -> Any:
+        frame = sys._getframe(1)
+        if frame.f_globals is not self._script or frame.f_lineno != self._line or frame.f_code.co_name != "<module>":
+            return builtins.range(*bounds)
+        del self._script["range"]  # from here on the script has Python's own
+        return self._turns(builtins.range(*bounds))
+
+    @property
+    def now(self) -> tuple[int, int]:
+        """The turn that is being made and its step, between two safe points too."""
+        if self._counts_steps and self.turn is not None:
+            step = int(self._script["global_step"])
+            return step, step
+        return self.turn or 0, self.step
+
+    def stop(self) -> None:
+        """Ask for an end at the next safe point."""
+        self._is_stopping = True
+        self._next_look = -1
+
+    def _turns(self, turns: range) -> Iterator[int]:
+        start = self._begin()
+        first = turns.start if start is None else start
+        self._plan_save(self._step_at(first))
+        self._next_look = -1 if self._is_stopping else first
+        for turn in builtins.range(first, turns.stop, turns.step):
+            # One comparison per turn: those of DQN have one step each.
+            if turn >= self._next_look:
+                self._look(turn)
+            yield turn
+        self._note(turns.stop)
+        self._save(turns.stop, self.step)
+        self.is_over = True
+
+    def _look(self, turn: int) -> None:
+        self._note(turn)
+        if self._is_stopping or self.step >= self._next_save:
+            self._save(turn, self.step)
+            self._plan_save(self.step)
+        if self._is_stopping:
+            self.is_over = True
+            raise Stopped
+        self._next_look = min(turn + _LOOK_EVERY, self._next_save) if self._counts_steps else turn + 1
+        if self._is_stopping:  # asked between the two lines above
+            self._next_look = -1
+
+    def _note(self, turn: int) -> None:
+        self.turn, self.step = turn, self._step_at(turn)
+        self._tell(self.step)
+
+    def _plan_save(self, step: int) -> None:
+        every = self._save_every
+        self._next_save = (step // every + 1) * every if every else _NEVER
+
+    def _step_at(self, turn: int) -> int:
+        return turn if self._counts_steps else int(self._script.get("global_step", turn))

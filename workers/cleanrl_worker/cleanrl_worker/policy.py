@@ -1,0 +1,174 @@
+"""A checkpoint's policy, rebuilt from the network classes of the script that trained it.
+
+The script is imported, not run: under any other name than `__main__` its main part does nothing. Which of its networks
+acts is told by the names of the modules in the checkpoint: `agent`, `actor` or `q_network`.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cleanrl_worker import registry, seams, upstream
+from cleanrl_worker.checkpoints import Checkpoint, CheckpointError, put_weights
+from cleanrl_worker.config import CleanRLWorkerConfig
+from cleanrl_worker.registry import OLD_GYM, SHIM, Algorithm
+
+SHIM_FOLDER = Path(__file__).parent / "gym_shim"
+ACTING = {"agent": "Agent", "actor": "Actor", "q_network": "QNetwork"}
+
+
+class Policy:
+    """Observations in, actions out, for any number of episodes at once. Each episode has a place in the batch."""
+
+    def __init__(self, network: Any, script: ModuleType, deterministic: bool = False) -> None:
+        self.network = network.eval()
+        self.deterministic = deterministic
+        self._script = script
+        self._memory: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def forget(self, place: int) -> None:
+        """A new episode begins in this place."""
+        self._memory.pop(place, None)
+
+    @torch.no_grad()
+    def act(self, observations: Any, places: list[int]) -> Any:
+        """One action per observation, as numpy."""
+        batch = torch.as_tensor(np.asarray(observations), dtype=torch.float32, device=self._device)
+        with _greedy(self._script) if self.deterministic else _as_trained():
+            actions = self._choose(batch, places)
+        return actions.cpu().numpy()
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.network.parameters()).device
+
+    def _choose(self, batch: Tensor, places: list[int]) -> Tensor:
+        network = self.network
+        if self.deterministic and hasattr(network, "best_action"):
+            return network.best_action(batch)
+        if hasattr(network, "lstm"):
+            return self._choose_with_memory(batch, places)
+        if hasattr(network, "get_action_and_value"):
+            return network.get_action_and_value(batch)[0]
+        if not hasattr(network, "get_action"):
+            answer = network(batch)
+            return answer if hasattr(network, "action_scale") else answer.argmax(dim=1)
+        told = network.get_action(batch)
+        # SAC's third is the mean of its actions; in a network of discrete actions it is their probabilities.
+        return told[2] if self.deterministic and hasattr(network, "action_scale") else told[0]
+
+    def _choose_with_memory(self, batch: Tensor, places: list[int]) -> Tensor:
+        lstm = self.network.lstm
+        empty = torch.zeros(lstm.num_layers, 1, lstm.hidden_size, device=batch.device)
+        states = [self._memory.get(place, (empty, empty)) for place in places]
+        state = tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=True))
+        action, _, _, _, state = self.network.get_action_and_value(batch, state, torch.zeros(len(places)).to(batch))
+        for column, place in enumerate(places):
+            self._memory[place] = (state[0][:, column : column + 1], state[1][:, column : column + 1])
+        return action
+
+
+def load_script(config: CleanRLWorkerConfig) -> tuple[Algorithm, ModuleType]:
+    """The algorithm and its script as a module; ConfigError when it cannot take the config's environment."""
+    algorithm = registry.find(config.algo, config.upstream_path)
+    if algorithm.module.startswith("cleanrl_worker."):
+        script = importlib.import_module(algorithm.module)
+    else:
+        _choose_gym(algorithm.gym, config.upstream_path)
+        script = _import_file(f"cleanrl_worker.imported.{algorithm.name}", _file_of(algorithm, config))
+    seams.prepare(algorithm, replace(config, extras={**config.extras, "curriculum_schedule": None}))
+    return algorithm, script
+
+
+def load_policy(
+    checkpoint: Checkpoint, script: ModuleType, lane: Any, deterministic: bool = False, device: str = "cpu"
+) -> Any:
+    """The network that acts, with the checkpoint's weights; CheckpointError when they do not fit it."""
+    if "q_state" in checkpoint.modules or "actor_state" in checkpoint.modules:
+        from cleanrl_worker.policy_jax import JaxPolicy  # only where a JAX script was trained
+
+        return JaxPolicy(checkpoint, script, lane)
+    name = next((name for name in ACTING if name in checkpoint.modules), "")
+    make = getattr(script, ACTING.get(name, ""), None)
+    if make is None:
+        held = ", ".join(checkpoint.modules) or "nothing"
+        raise CheckpointError(f"{checkpoint.path} has no network that acts (agent, actor or q_network); it has {held}.")
+    network = make(_as_envs(lane), **_arguments(make, checkpoint.params))
+    put_weights(name, network, checkpoint.modules[name], checkpoint.path)
+    return Policy(network.to(device), script, deterministic)
+
+
+def _file_of(algorithm: Algorithm, config: CleanRLWorkerConfig) -> Path:
+    return upstream.find_script(algorithm, config.upstream_path).path
+
+
+def _import_file(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _choose_gym(kind: str, upstream_path: str) -> None:
+    """As the launcher does. One process can import only one gym."""
+    shim = str(SHIM_FOLDER)
+    loaded = getattr(sys.modules.get("gym"), "__file__", None) or ""
+    if loaded and kind in (SHIM, OLD_GYM) and loaded.startswith(shim) != (kind == SHIM):
+        raise RuntimeError(f"this process has imported another gym already ({loaded}); use a new process")
+    folder = upstream_path or (shim if kind == SHIM else "")
+    if folder and folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
+def _as_envs(lane: Any) -> Any:
+    """What the networks ask of the vector of environments they are made for."""
+    from gymnasium.spaces import Box
+    from gymnasium.vector.utils import batch_space
+
+    space = lane.action_space
+    # Actors keep the scale of the actions in the shape of their one training environment.
+    batch = batch_space(space, 1) if isinstance(space, Box) else space
+    return SimpleNamespace(
+        single_observation_space=lane.observation_space, single_action_space=space, action_space=batch, num_envs=1
+    )
+
+
+def _arguments(make: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What a network wants to know beside its environments: n_atoms, v_min, rpo_alpha …"""
+    wanted = list(inspect.signature(make).parameters.values())[1:]
+    missing = [one.name for one in wanted if one.default is one.empty and one.name not in params]
+    if missing:
+        raise CheckpointError(f"The checkpoint does not tell {', '.join(missing)}, which its network is made with.")
+    return {one.name: params[one.name] for one in wanted if one.name in params}
+
+
+@contextmanager
+def _as_trained() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _greedy(script: ModuleType) -> Iterator[None]:
+    """While it lasts, the script's distributions give their most likely action instead of a sample."""
+    kept = {name: getattr(script, name) for name in ("Categorical", "Normal") if hasattr(script, name)}
+    for name, kind in kept.items():
+        setattr(script, name, type(name, (kind,), {"sample": lambda self, *shape: self.mode}))
+    try:
+        yield
+    finally:
+        for name, kind in kept.items():
+            setattr(script, name, kind)

@@ -1,0 +1,65 @@
+"""The same for CleanRL's JAX scripts: a flax network and the parameters of its training state.
+
+q_state      QNetwork(action_dim[, n_atoms]): values, or the probabilities of returns, of each action
+actor_state  Actor(action_dim, action_scale, action_bias): the action itself
+"""
+
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cleanrl_worker.checkpoints import Checkpoint, CheckpointError
+
+
+class JaxPolicy:
+    """Always the best action: none of these scripts' networks has anything to sample from."""
+
+    def __init__(self, checkpoint: Checkpoint, script: ModuleType, lane: Any) -> None:
+        name = "q_state" if "q_state" in checkpoint.modules else "actor_state"
+        state = checkpoint.modules[name]
+        self._atoms = jnp.asarray(state["atoms"]) if "atoms" in state else None
+        network = self._critic(script, lane) if name == "q_state" else _actor(script, lane)
+        self._params = jax.tree_util.tree_map(jnp.asarray, state["params"])
+        self._apply = jax.jit(network.apply)
+        self._is_actor = name == "actor_state"
+        _require_fit(network, self._params, lane, checkpoint.path)
+
+    def forget(self, place: int) -> None:
+        """Nothing is remembered."""
+
+    def act(self, observations: Any, places: list[int]) -> Any:
+        told = np.asarray(self._apply(self._params, np.asarray(observations)))
+        if self._is_actor:
+            return told
+        return (told if self._atoms is None else (told * np.asarray(self._atoms)).sum(axis=-1)).argmax(axis=-1)
+
+    def _critic(self, script: ModuleType, lane: Any) -> Any:
+        more = {} if self._atoms is None else {"n_atoms": len(self._atoms)}
+        return script.QNetwork(action_dim=int(lane.action_space.n), **more)
+
+
+def _actor(script: ModuleType, lane: Any) -> Any:
+    space = lane.action_space
+    return script.Actor(
+        action_dim=int(np.prod(space.shape)),
+        action_scale=jnp.asarray((space.high - space.low) / 2.0),
+        action_bias=jnp.asarray((space.high + space.low) / 2.0),
+    )
+
+
+def _require_fit(network: Any, params: Any, lane: Any, path: str) -> None:
+    sample = jnp.zeros((1, *lane.observation_space.shape))
+    wanted = jax.eval_shape(network.init, jax.random.PRNGKey(0), sample)
+    here, there = (_shapes(tree) for tree in (wanted, params))
+    for name in sorted({*here, *there}):
+        if here.get(name) != there.get(name):
+            raise CheckpointError(
+                f"{path} does not fit: {name} is {there.get(name, 'missing')} and must be {here.get(name, 'left out')}."
+            )
+
+
+def _shapes(tree: Any) -> dict[str, Any]:
+    return {jax.tree_util.keystr(path): tuple(leaf.shape) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}

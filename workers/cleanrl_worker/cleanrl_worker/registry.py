@@ -1,0 +1,131 @@
+"""Every algorithm by its name: which script it is, what it can be trained on, and why some cannot be run here."""
+
+import difflib
+import importlib.util
+from dataclasses import dataclass
+
+from mosaic_sdk.config import ConfigError
+
+DISCRETE, CONTINUOUS = "discrete", "continuous"
+VECTOR, IMAGE, ATARI, PROCGEN, ENVPOOL = "vector", "image", "atari", "procgen", "envpool"
+# Which gym a script imports: Gymnasium itself, gym 0.23's API (ours, over Gymnasium), or the real gym 0.23.
+GYMNASIUM, SHIM, OLD_GYM = "gymnasium", "shim", "old"
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One name of the registry. `reason`: why it cannot be run; empty: it can."""
+
+    name: str
+    module: str
+    gym: str = GYMNASIUM
+    actions: str = DISCRETE
+    takes: str = VECTOR
+    variant: str = ""
+    env_id: str = "CartPole-v1"  # one that it is known to run on
+    reason: str = ""
+
+    @property
+    def is_available(self) -> bool:
+        return not self.reason
+
+
+_BREAKOUT = "BreakoutNoFrameskip-v4"
+_OURS = "cleanrl_worker.algorithms"
+_LATER = "CleanRL 1.2.0, the newest on the package index, does not have it; point upstream_path at a checkout that does"
+_XLA = "its envpool-XLA interface needs a jax that no longer installs here"
+
+_TABLE = (
+    Algorithm("ppo", f"{_OURS}.ppo"),
+    Algorithm("ppo_upstream", "cleanrl.ppo", SHIM),
+    Algorithm("ppo_continuous_action", "cleanrl.ppo_continuous_action", GYMNASIUM, CONTINUOUS, env_id="HalfCheetah-v4"),
+    Algorithm("ppo_atari", "cleanrl.ppo_atari", SHIM, takes=ATARI, env_id=_BREAKOUT),
+    Algorithm("ppo_atari_lstm", "cleanrl.ppo_atari_lstm", SHIM, takes=ATARI, env_id=_BREAKOUT),
+    Algorithm("ppo_atari_multigpu", "cleanrl.ppo_atari_multigpu", SHIM, takes=ATARI, env_id=_BREAKOUT),
+    Algorithm("ppo_atari_envpool", "cleanrl.ppo_atari_envpool", OLD_GYM, takes=ENVPOOL, env_id="Pong-v5"),
+    Algorithm("ppo_rnd_envpool", "cleanrl.ppo_rnd_envpool", OLD_GYM, takes=ENVPOOL, env_id="MontezumaRevenge-v5"),
+    Algorithm("ppo_procgen", "cleanrl.ppo_procgen", OLD_GYM, takes=PROCGEN, env_id="starpilot"),
+    Algorithm("ppg_procgen", "cleanrl.ppg_procgen", OLD_GYM, takes=PROCGEN, env_id="starpilot"),
+    Algorithm("rpo_continuous_action", "cleanrl.rpo_continuous_action", GYMNASIUM, CONTINUOUS, env_id="HalfCheetah-v4"),
+    Algorithm("dqn", "cleanrl.dqn"),
+    Algorithm("dqn_atari", "cleanrl.dqn_atari", takes=ATARI, env_id=_BREAKOUT),
+    Algorithm("c51", "cleanrl.c51", SHIM),
+    Algorithm("c51_atari", "cleanrl.c51_atari", SHIM, takes=ATARI, env_id=_BREAKOUT),
+    Algorithm("ddpg_continuous_action", "cleanrl.ddpg_continuous_action", GYMNASIUM, CONTINUOUS, env_id="Hopper-v4"),
+    Algorithm("td3_continuous_action", "cleanrl.td3_continuous_action", SHIM, CONTINUOUS, env_id="Hopper-v4"),
+    Algorithm("sac_continuous_action", "cleanrl.sac_continuous_action", SHIM, CONTINUOUS, env_id="Hopper-v4"),
+    Algorithm("sac_atari", "cleanrl.sac_atari", SHIM, takes=ATARI, env_id=_BREAKOUT),
+    Algorithm("dqn_jax", "cleanrl.dqn_jax", variant="jax"),
+    Algorithm("dqn_atari_jax", "cleanrl.dqn_atari_jax", takes=ATARI, variant="jax", env_id=_BREAKOUT),
+    Algorithm("c51_jax", "cleanrl.c51_jax", SHIM, variant="jax"),
+    Algorithm("c51_atari_jax", "cleanrl.c51_atari_jax", SHIM, takes=ATARI, variant="jax", env_id=_BREAKOUT),
+    Algorithm(
+        "ddpg_continuous_action_jax",
+        "cleanrl.ddpg_continuous_action_jax",
+        GYMNASIUM,
+        CONTINUOUS,
+        variant="jax",
+        env_id="Pendulum-v1",
+    ),
+    Algorithm(
+        "td3_continuous_action_jax",
+        "cleanrl.td3_continuous_action_jax",
+        SHIM,
+        CONTINUOUS,
+        variant="jax",
+        env_id="Pendulum-v1",
+    ),
+    Algorithm("ppo_atari_envpool_xla_jax", "cleanrl.ppo_atari_envpool_xla_jax", OLD_GYM, takes=ENVPOOL, reason=_XLA),
+    Algorithm(
+        "ppo_atari_envpool_xla_jax_scan", "cleanrl.ppo_atari_envpool_xla_jax_scan", OLD_GYM, takes=ENVPOOL, reason=_XLA
+    ),
+    Algorithm(
+        "ppo_pettingzoo_ma_atari",
+        "cleanrl.ppo_pettingzoo_ma_atari",
+        OLD_GYM,
+        takes=ATARI,
+        reason="it needs multi-agent-ale-py, which has no wheel for this Python",
+    ),
+    Algorithm(
+        "ppo_continuous_action_isaacgym",
+        "cleanrl.ppo_continuous_action_isaacgym.ppo_continuous_action_isaacgym",
+        OLD_GYM,
+        CONTINUOUS,
+        reason="it needs NVIDIA's isaacgym, which is not on the package index",
+    ),
+    *(
+        Algorithm(name, f"cleanrl.{name}", reason=_LATER)
+        for name in (
+            "pqn",
+            "pqn_atari_envpool",
+            "pqn_atari_envpool_lstm",
+            "rainbow_atari",
+            "qdagger_dqn_atari_impalacnn",
+            "qdagger_dqn_atari_jax_impalacnn",
+        )
+    ),
+)
+ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in _TABLE}
+
+
+def find(name: str, upstream_path: str = "") -> Algorithm:
+    """The algorithm, or ConfigError with the nearest names or the reason. A checkout of the user's may have any."""
+    found = ALGORITHMS.get(name)
+    if found is None and upstream_path:
+        return Algorithm(name, f"cleanrl.{name}", takes="", actions="")
+    if found is None:
+        raise ConfigError(f"algo: there is no algorithm {name!r}. {_nearest(name)}")
+    if found.reason and not upstream_path:
+        raise ConfigError(f"algo: {name} cannot be run: {found.reason}.")
+    if found.variant and importlib.util.find_spec(found.variant) is None:
+        raise ConfigError(
+            f"algo: {name} needs the variant {found.variant}. Install it with: mosaic worker install cleanrl "
+            f"--variant {found.variant}, and run it with: mosaic run cleanrl@{found.variant}"
+        )
+    return found
+
+
+def _nearest(name: str) -> str:
+    runnable = [other.name for other in _TABLE if other.is_available]
+    near = difflib.get_close_matches(name, runnable, n=3, cutoff=0.5)
+    return f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(runnable)}."

@@ -1,0 +1,34 @@
+"""For every algorithm a training that ends in seconds, with its first checkpoint halfway: for tests and the table."""
+
+from typing import Any
+
+from cleanrl_worker.registry import ATARI, ENVPOOL, PROCGEN, Algorithm
+
+_BATCHES = {"num_envs": 2, "num_steps": 32, "num_minibatches": 2, "update_epochs": 1}
+_SPECIAL: dict[str, dict[str, Any]] = {
+    "ppo_rnd_envpool": {"num_iterations_obs_norm_init": 1},
+    "ppg_procgen": {"n_iteration": 1, "e_policy": 1, "e_auxiliary": 1, "num_aux_rollouts": 1, "v_value": 1},
+    "sac_atari": {"batch_size": 8, "update_frequency": 4},
+}
+
+
+def short_config(algorithm: Algorithm) -> dict[str, Any]:
+    """The keys of a config; `extras.checkpoint_every` is half of its steps."""
+    is_on_policy = algorithm.name.startswith(("ppo", "ppg", "rpo"))
+    is_pictures = algorithm.takes in (ATARI, ENVPOOL, PROCGEN)
+    if is_on_policy:
+        params: dict[str, Any] = dict(_BATCHES) if is_pictures else {"num_envs": 2, "num_steps": 128}
+        steps = 128 if is_pictures else 512
+    else:
+        params = {"buffer_size": 1000, "learning_starts": 60 if is_pictures else 100, "batch_size": 16}
+        steps = 160 if is_pictures else 400
+    if algorithm.name in ("ppg_procgen",):
+        params.pop("update_epochs", None)
+    params.update(_SPECIAL.get(algorithm.name, {}))
+    return {
+        "algo": algorithm.name,
+        "env_id": algorithm.env_id,
+        "total_timesteps": steps,
+        "seed": 1,
+        "extras": {"checkpoint_every": steps // 2, "algo_params": params},
+    }

@@ -1,0 +1,83 @@
+"""What a script tells its TensorBoard, told to MOSAIC as well: metrics under CleanRL's own names, and episodes."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from mosaic_sdk import emit
+
+RETURN, LENGTH = "charts/episodic_return", "charts/episodic_length"
+# Undefined while all returns of a batch are the same, which says nothing about the training.
+_MAY_BE_NAN = ("losses/explained_variance",)
+
+
+class Diverged(Exception):
+    """A loss that is no number any more: from here on the weights are not, either."""
+
+
+class Scalars:
+    """Hears every add_scalar. Its promises:
+
+    1. Each becomes one metric line with its own name, value and step.
+    2. A return followed by its length becomes an episode line as well.
+    3. A loss that is NaN or infinite raises Diverged (after it was told), unless `stop_on_nan` is off.
+    """
+
+    def __init__(
+        self,
+        emitter: emit.Emitter | None = None,
+        on_step: Callable[[int], None] = lambda step: None,
+        stop_on_nan: bool = True,
+    ) -> None:
+        self.emitter = emitter or emit.stdout()
+        self.on_step = on_step
+        self.stop_on_nan = stop_on_nan
+        self.episodes = 0
+        self.last_return: float | None = None
+        self._open_return: float | None = None
+
+    def observe(self, writer_class: Any) -> None:
+        """Listen to all writers of this class from now on."""
+        add_scalar = writer_class.add_scalar
+
+        def add_and_tell(
+            writer: Any, tag: str, scalar_value: Any, global_step: Any = None, *args: Any, **more: Any
+        ) -> Any:
+            outcome = add_scalar(writer, tag, scalar_value, global_step, *args, **more)
+            self.hear(tag, scalar_value, global_step)
+            return outcome
+
+        writer_class.add_scalar = add_and_tell
+
+    def hear(self, name: str, value: Any, step: Any) -> None:
+        number = as_number(value)
+        at = int(step or 0)
+        self.emitter.metric(name, number, at)
+        if name == RETURN:
+            self._open_return = self.last_return = number
+        elif name == LENGTH and self._open_return is not None:
+            self.emitter.episode(self.episodes, self._open_return, int(number))
+            self.episodes += 1
+            self._open_return = None
+        elif name.startswith("losses/") and not math.isfinite(number) and name not in _MAY_BE_NAN:
+            self._tell_divergence(name, number, at)
+        if not name.startswith("eval/"):  # counted in episodes there
+            self.on_step(at)
+
+    def _tell_divergence(self, name: str, number: float, step: int) -> None:
+        if self.stop_on_nan:
+            raise Diverged(
+                f"{name} is {number} at step {step}: the training has diverged. "
+                "Lower learning_rate, check the environment's rewards, or set stop_on_nan=false to go on."
+            )
+        self.emitter.lifecycle("training_diverged", {"metric": name, "value": str(number), "step": step})
+
+
+def as_number(value: Any) -> float:
+    """A float, an array or tensor of one, on whatever device."""
+    if type(value) is float:
+        return value
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    while isinstance(plain, list) and len(plain) == 1:
+        plain = plain[0]
+    return float(plain)

@@ -1,0 +1,1 @@
+"""What stands between an environment and an agent: the shape of its observations, and the curriculum."""

@@ -1,0 +1,17 @@
+"""What every environment of our own PPO is wrapped in: its returns are counted, its first copy is filmed if wanted."""
+
+from typing import Any
+
+import gymnasium
+
+from cleanrl_worker.wrappers.observations import check_actions
+
+
+def record(env: Any, seed: int, idx: int, capture_video: bool, run_name: str) -> Any:
+    """`env` recorded, with its action space seeded; ConfigError when it has no discrete actions."""
+    check_actions(env.spec.id if env.spec else str(env), env.action_space)
+    env = gymnasium.wrappers.RecordEpisodeStatistics(env)
+    if capture_video and idx == 0:
+        env = gymnasium.wrappers.RecordVideo(env, f"videos/{run_name}", disable_logger=True)
+    env.action_space.seed(seed)
+    return env

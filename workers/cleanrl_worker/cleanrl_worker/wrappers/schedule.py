@@ -1,0 +1,175 @@
+"""A curriculum's stages and when each is over. Standard library only, so that a submit can check it without torch.
+
+    [{"env_id": "BabyAI-GoToRedBallNoDists-v0", "steps": 200000},
+     {"env_id": "BabyAI-GoToRedBall-v0", "condition": "episodes>=500|episode_return>=0.9"},
+     {"env_id": "BabyAI-GoToObj-v0"}]
+
+A stage ends when any of its conditions holds; without one, at steps>=100000. The last stage lasts as long as the
+training. All counts are the stage's own. `episode_return` is the mean of its last 100 episodes, and says nothing before
+there are 10 of them: one lucky episode must not end a stage.
+"""
+
+import difflib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mosaic_sdk.config import ConfigError
+
+Document = Sequence[Mapping[str, Any]]
+
+METRICS = ("steps", "episodes", "episode_return")
+DEFAULT_CONDITION = "steps>=100000"
+RETURN_WINDOW = 100
+RETURN_EPISODES = 10
+
+BABYAI_GOTO_CURRICULUM: Document = (
+    {"env_id": "BabyAI-GoToRedBallNoDists-v0", "steps": 200_000},
+    {"env_id": "BabyAI-GoToRedBall-v0", "steps": 200_000},
+    {"env_id": "BabyAI-GoToObj-v0", "steps": 200_000},
+    {"env_id": "BabyAI-GoToLocal-v0"},
+)
+BABYAI_DOORKEY_CURRICULUM: Document = (
+    {"env_id": "MiniGrid-DoorKey-5x5-v0", "steps": 100_000},
+    {"env_id": "MiniGrid-DoorKey-6x6-v0", "steps": 150_000},
+    {"env_id": "MiniGrid-DoorKey-8x8-v0", "steps": 200_000},
+    {"env_id": "MiniGrid-DoorKey-16x16-v0"},
+)
+PRESETS = {"babyai_goto": BABYAI_GOTO_CURRICULUM, "babyai_doorkey": BABYAI_DOORKEY_CURRICULUM}
+
+_NUMBER = r"[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
+_CLAUSE = rf"\s*((steps|episodes)\s*>=\s*[0-9]+|episode_return\s*>=\s*[-+]?{_NUMBER})\s*"
+_KEYS = ("env_id", *METRICS, "condition")
+
+# For the worker's parameter schema: a mistyped condition is refused at submit.
+SCHEDULE_SCHEMA: Mapping[str, Any] = {
+    "type": ["array", "string", "null"],
+    "default": None,
+    "description": f"stages of a curriculum, or one of {', '.join(PRESETS)}",
+    "pattern": f"^({'|'.join(PRESETS)})$",
+    "minItems": 1,
+    "maxItems": 1000,
+    "items": {
+        "type": "object",
+        "properties": {
+            "env_id": {"type": "string", "minLength": 1},
+            "steps": {"type": "integer", "minimum": 1},
+            "episodes": {"type": "integer", "minimum": 1},
+            "episode_return": {"type": "number"},
+            "condition": {"type": "string", "pattern": rf"^{_CLAUSE}(\|{_CLAUSE})*$"},
+        },
+        "required": ["env_id"],
+        "additionalProperties": False,
+    },
+}
+
+
+@dataclass
+class Progress:
+    """What was done in the current stage."""
+
+    steps: int
+    episodes: int
+    returns: Sequence[float]
+
+    def value(self, metric: str) -> float:
+        if metric == "episode_return":
+            latest = list(self.returns)[-RETURN_WINDOW:]
+            return sum(latest) / len(latest) if len(latest) >= RETURN_EPISODES else -math.inf
+        return self.steps if metric == "steps" else self.episodes
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Clauses of which one is enough."""
+
+    clauses: tuple[tuple[str, float], ...]
+
+    def holds(self, progress: Progress) -> bool:
+        return any(progress.value(metric) >= bound for metric, bound in self.clauses)
+
+    def __str__(self) -> str:
+        return "|".join(f"{metric}>={bound:.15g}" for metric, bound in self.clauses)
+
+
+@dataclass(frozen=True)
+class Stage:
+    env_id: str
+    condition: Condition
+
+    def to_dict(self) -> dict[str, str]:
+        return {"env_id": self.env_id, "condition": str(self.condition)}
+
+
+def parse_condition(text: str) -> Condition:
+    """`steps>=N`, `episodes>=N`, `episode_return>=X`, or several of them joined by |; else ConfigError."""
+    return Condition(tuple(_clause(part, text) for part in text.split("|")))
+
+
+def read_schedule(document: Any) -> tuple[Stage, ...]:
+    """The stages of `curriculum_schedule`, which is a list or a preset's name; ConfigError says what is wrong where."""
+    if isinstance(document, str):
+        document = _preset(document)
+    if not isinstance(document, Sequence) or not document:
+        raise ConfigError(
+            'curriculum_schedule: it must be a list of stages: [{"env_id": "MiniGrid-Empty-5x5-v0", "steps": 50000}].'
+        )
+    return tuple(_stage(part, f"curriculum_schedule[{number}]") for number, part in enumerate(document))
+
+
+def _preset(name: str) -> Document:
+    if name not in PRESETS:
+        raise ConfigError(f"curriculum_schedule: there is no preset '{name}'. There are: {', '.join(PRESETS)}.")
+    return PRESETS[name]
+
+
+def _stage(part: Any, field: str) -> Stage:
+    if not isinstance(part, Mapping):
+        raise ConfigError(
+            f'{field}: a stage is an object such as {{"env_id": "MiniGrid-Empty-5x5-v0", "steps": 50000}}.'
+        )
+    for key in part:
+        if key not in _KEYS:
+            near = difflib.get_close_matches(str(key), _KEYS, n=1)
+            hint = f"Did you mean '{near[0]}'?" if near else f"It may have: {', '.join(_KEYS)}."
+            raise ConfigError(f"{field}.{key}: a stage has no such key. {hint}")
+    env_id = part.get("env_id")
+    if not isinstance(env_id, str) or not env_id:
+        raise ConfigError(f"{field}.env_id: a stage needs the id of an environment.")
+    return Stage(env_id, _condition(part, field))
+
+
+def _condition(part: Mapping[str, Any], field: str) -> Condition:
+    texts = [f"{metric}>={_bound(part[metric], metric, field)}" for metric in METRICS if part.get(metric) is not None]
+    text = part.get("condition")
+    if text is not None:
+        if not isinstance(text, str):
+            raise ConfigError(f"{field}.condition: it must be a text such as 'steps>=100000', not {text!r}.")
+        texts.append(text)
+    try:
+        return parse_condition("|".join(texts) or DEFAULT_CONDITION)
+    except ConfigError as error:
+        raise ConfigError(f"{field}.condition: {error}") from None
+
+
+def _bound(value: Any, metric: str, field: str) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if metric == "episode_return":
+        if not is_number:
+            raise ConfigError(f"{field}.{metric}: it must be a number, not {value!r}.")
+        return value
+    if not is_number or value != int(value) or value < 1:
+        raise ConfigError(f"{field}.{metric}: it must be a whole number of at least 1, not {value!r}.")
+    return int(value)
+
+
+def _clause(part: str, whole: str) -> tuple[str, float]:
+    if not re.fullmatch(_CLAUSE, part):
+        raise ConfigError(
+            f"'{part.strip() or whole}' is no condition. Write steps>=N, episodes>=N or episode_return>=X, "
+            "several joined by |."
+        )
+    metric, bound = part.split(">=")
+    return metric.strip(), float(bound)

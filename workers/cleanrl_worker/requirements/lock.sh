@@ -1,0 +1,13 @@
+#!/bin/sh
+# Makes default.txt and jax.txt from default.in and jax.in. Needs uv; run it in this folder.
+set -eu
+for variant in default jax; do
+    {
+        echo "# The lock of $variant.in; made by lock.sh. Without torch's hash: its builds differ (cpu, cu128 …)."
+        echo "# stale pins: $(sed -n 's/^name = "\(.*\)"/\1/p' stale.toml | sort | tr '\n' ' ' | sed 's/ $//')"
+        uv pip compile --quiet --config-file stale.toml --python-version 3.11 --generate-hashes --no-emit-index-url \
+            --no-emit-find-links --no-annotate --no-header "$variant.in" |
+            awk '/^torch==/ { print "torch==2.13.0"; skip = 1; next } skip && /^    --hash/ { next } { skip = 0; print }'
+    } > "$variant.new"
+    mv "$variant.new" "$variant.txt"
+done

@@ -1,0 +1,111 @@
+"""The config: both shapes of the file, every extra, and what is refused."""
+
+import json
+
+import pytest
+from cleanrl_worker.config import CleanRLWorkerConfig
+from mosaic_sdk.config import ConfigError
+from mosaic_sdk.contract import WorkerConfig
+
+FLAT = {
+    "run_id": "01A",
+    "algo": "dqn",
+    "env_id": "Acrobot-v1",
+    "total_timesteps": 1000,
+    "seed": 3,
+    "extras": {"cuda": True},
+}
+
+
+def test_flat_and_nested_files_say_the_same(tmp_path):
+    nested = {"run_name": "x", "metadata": {"run_id": "01A", "worker": {"worker_id": "w", "config": {**FLAT}}}}
+    (tmp_path / "nested.json").write_text(json.dumps(nested))
+
+    config = CleanRLWorkerConfig.load(str(tmp_path / "nested.json"))
+
+    assert config == CleanRLWorkerConfig.from_dict({**FLAT, "worker_id": "w"})
+    assert CleanRLWorkerConfig.from_dict(nested) == config
+
+
+def test_it_comes_back_from_its_dict_and_cannot_be_changed():
+    config = CleanRLWorkerConfig.from_dict(FLAT)
+
+    assert isinstance(config, WorkerConfig)
+    assert CleanRLWorkerConfig.from_dict(config.to_dict()) == config
+    with pytest.raises(AttributeError):
+        config.seed = 4  # type: ignore[misc]
+
+
+def test_extras_have_names_and_defaults():
+    plain = CleanRLWorkerConfig.from_dict({"run_id": "01A"})
+    told = CleanRLWorkerConfig.from_dict(
+        {
+            "run_id": "01A",
+            "extras": {
+                "mode": "resume_training",
+                "use_cuda": True,
+                "tensorboard_dir": "tb",
+                "track_wandb": True,
+                "algo_params": {"learning-rate": 1e-3},
+                "fastlane_video_mode": "grid",
+                "fastlane_slot": 2,
+                "fastlane_grid_limit": 9,
+                "checkpoint_path": "/x.pt",
+                "curriculum_schedule": [{"env_id": "A"}],
+            },
+        }
+    )
+
+    assert (plain.algo, plain.env_id, plain.mode, plain.cuda, plain.tensorboard_dir) == (
+        "ppo",
+        "CartPole-v1",
+        "train",
+        False,
+        "tensorboard",
+    )
+    assert (plain.video_mode, plain.fastlane_slot, plain.fastlane_grid_limit, plain.policy_path) == ("single", 0, 4, "")
+    assert (told.mode, told.cuda, told.tensorboard_dir, told.track_wandb) == ("resume_training", True, "tb", True)
+    assert (told.video_mode, told.fastlane_slot, told.fastlane_grid_limit) == ("grid", 2, 9)
+    assert (told.policy_path, told.algo_params) == ("/x.pt", {"learning_rate": 1e-3})
+    assert told.curriculum_schedule == [{"env_id": "A"}]
+
+
+def test_test_mode_is_an_evaluation():
+    config = CleanRLWorkerConfig.from_dict({"run_id": "01A", "extras": {"test_mode": True, "policy_path": "p"}})
+
+    assert config.mode == "policy_eval"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"run_id": ""}, "run_id is missing"),
+        ({"total_timesteps": 0}, "total_timesteps: it must be a whole number of at least 1, not 0"),
+        ({"total_timesteps": "many"}, "total_timesteps: it must be a whole number"),
+        ({"seed": -1}, "seed: it must be a whole number of at least 0"),
+        ({"algo": 3}, "algo: it must be a text"),
+        ({"extras": []}, "extras: it must be an object"),
+        ({"extras": {"mode": "play"}}, "extras.mode: it must be one of train"),
+        ({"extras": {"mode": "policy_eval"}}, "extras.policy_path is missing"),
+        ({"extras": {"mode": "resume_training"}}, "extras.policy_path is missing"),
+        ({"extras": {"cuda": "yes"}}, "extras.cuda: it must be true or false, not 'yes'"),
+        ({"extras": {"fastlane_video_mode": "loud"}}, "extras.fastlane_video_mode: it must be one of single"),
+        ({"extras": {"algo_params": 3}}, "extras.algo_params: it must be an object"),
+        ({"extras": {"checkpoint_every": -1}}, "extras.checkpoint_every: it must be a whole number of at least 0"),
+    ],
+)
+def test_what_cannot_be_a_run_is_refused_with_its_place(wrong, words):
+    with pytest.raises(ConfigError, match=words.replace("[", r"\[")):
+        CleanRLWorkerConfig.from_dict({**FLAT, **wrong})
+
+
+def test_a_resumed_training_keeps_what_its_config_leaves_open():
+    config = CleanRLWorkerConfig.from_dict(
+        {"run_id": "01A", "extras": {"mode": "resume_training", "policy_path": "p", "algo_params": {"gamma": 0.9}}}
+    )
+    params = {"gamma": 0.5, "num_envs": 8, "seed": 7, "total_timesteps": 99, "batch_size": 1024}
+
+    filled = config.filled_from(params, "dqn", "Acrobot-v1", {"gamma", "num_envs"})
+
+    assert (filled.algo, filled.env_id, filled.seed, filled.total_timesteps) == ("dqn", "Acrobot-v1", 7, 99)
+    assert filled.algo_params == {"gamma": 0.9, "num_envs": 8}

@@ -1,0 +1,267 @@
+"""Interactive mode: commands on stdin, answers on stdout, and nothing else there."""
+
+import json
+import subprocess
+import sys
+
+import gymnasium
+import pytest
+import torch
+from cleanrl_worker.agents import MLPAgent
+from cleanrl_worker.checkpoints import CheckpointError, save_checkpoint
+from cleanrl_worker.config import CleanRLWorkerConfig
+from cleanrl_worker.interactive import Session
+from mosaic_sdk.config import ConfigError
+
+CONTINUOUS = {"algo": "ppo_continuous_action", "env_id": "Pendulum-v1"}
+
+
+def config_of(**keys):
+    extras = keys.pop("extras", {})
+    keys = {"run_id": "R1", "algo": "ppo", "env_id": "CartPole-v1", "seed": 7, **keys}
+    return CleanRLWorkerConfig.from_dict({**keys, "extras": {"mode": "interactive", **extras}})
+
+
+@pytest.fixture
+def session():
+    opened = []
+
+    def open_one(**keys):
+        opened.append(Session(config_of(**keys)))
+        assert opened[-1].stage
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+def say(session, cmd, **more):
+    return session.answer(json.dumps({"cmd": cmd, **more}))
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    agent = MLPAgent(4, 2)
+    with torch.no_grad():
+        agent.actor.bias[:] = torch.tensor([0.0, 50.0])  # always to the right
+    modules = {"agent": agent.state_dict()}
+    return str(
+        save_checkpoint(tmp_path, {"algo": "ppo", "env_id": "CartPole-v1", "global_step": 9, "modules": modules})
+    )
+
+
+def test_reset_makes_it_ready_and_tells_what_it_is(session):
+    (ready,) = say(session(), "reset", seed=3)
+
+    assert ready["type"] == "ready"
+    assert (ready["run_id"], ready["env_id"], ready["algo"], ready["seed"]) == ("R1", "CartPole-v1", "ppo", 3)
+    assert (ready["episode_index"], ready["step_index"], ready["observation_shape"]) == (0, 0, [4])
+    assert ready["action_space"] == {"type": "Discrete", "shape": [], "n": 2}
+    assert ready["policy"] == "random"
+
+
+def test_a_step_takes_the_action_that_is_given(session):
+    one = session()
+    bare = gymnasium.make("CartPole-v1")
+    bare.reset(seed=3)
+    say(one, "reset", seed=3)
+
+    for number, action in enumerate([0, 1, 1, 0]):
+        (told,) = say(one, "step", action=action)
+        assert (told["type"], told["step_index"], told["action"]) == ("step", number, action)
+        assert told["reward"] == bare.step(action)[1]
+    assert told["episode_reward"] == 4.0
+
+
+def test_without_an_action_the_policy_decides(session, checkpoint):
+    one = session(extras={"policy_path": checkpoint})
+
+    assert say(one, "reset")[0]["policy"] == "checkpoint"
+    assert [say(one, "step")[0]["action"] for _ in range(5)] == [1] * 5
+
+
+def test_after_the_last_step_the_episode_is_done_and_a_reset_begins_the_next(session, checkpoint):
+    one = session(extras={"policy_path": checkpoint})
+    say(one, "reset", seed=3)
+    answers = say(one, "step")
+    while len(answers) == 1:
+        answers = say(one, "step")
+
+    step, done = answers
+    assert step["terminated"]
+    assert done["type"] == "episode_done"
+    assert (done["total_reward"], done["num_steps"]) == (step["episode_reward"], step["step_index"] + 1)
+    assert (done["terminated"], done["truncated"], done["episode_index"]) == (True, False, 0)
+    assert say(one, "step")[0] == {
+        "type": "error",
+        "message": "The episode is over, or none was begun. Send reset first.",
+    }
+    assert say(one, "reset")[0]["episode_index"] == 1
+
+
+@pytest.mark.parametrize("policy", ["random", "sampled"])
+def test_the_same_seed_gives_the_same_episode(session, tmp_path, policy):
+    modules = {"agent": MLPAgent(4, 2).state_dict()}
+    state = {"algo": "ppo", "env_id": "CartPole-v1", "global_step": 9, "modules": modules}
+    path = str(save_checkpoint(tmp_path, state)) if policy == "sampled" else ""
+    one = session(extras={"policy_path": path})
+    episodes = []
+    for seed in (5, 5, 6):
+        say(one, "reset", seed=seed)
+        episodes.append([say(one, "step")[0]["action"] for _ in range(8)])
+
+    assert episodes[0] == episodes[1] != episodes[2]
+
+
+def test_without_a_seed_episodes_go_through_the_configs_seeds(session):
+    one = session()
+
+    assert [say(one, "reset")[0]["seed"] for _ in range(3)] == [7, 8, 9]
+
+
+def test_continuous_actions_work_both_ways(session):
+    one = session(**CONTINUOUS)
+    (ready,) = say(one, "reset", seed=3)
+    assert ready["action_space"] == {"type": "Box", "shape": [1], "low": [-2.0], "high": [2.0]}
+
+    (own,) = say(one, "step")
+    (given,) = say(one, "step", action=[0.5])
+    (bare,) = say(one, "step", action=0.5)
+
+    assert len(own["action"]) == 1
+    assert given["action"] == bare["action"] == [0.5]
+    assert isinstance(given["reward"], float)
+
+
+def test_a_trained_continuous_policy_acts(session, tmp_path):
+    from cleanrl_worker import policy
+    from cleanrl_worker.lanes import make_lanes
+
+    algorithm, script = policy.load_script(config_of(**CONTINUOUS))
+    lane = make_lanes(algorithm, script, "Pendulum-v1", 1, None)[0]
+    agent = script.Agent(policy._as_envs(lane))
+    lane.close()
+    rms = {"mean": [0.0] * 3, "var": [1.0] * 3, "count": 1.0}
+    state = {"modules": {"agent": agent.state_dict()}, "normalisation": {"obs_rms": [rms]}, "global_step": 1}
+    path = save_checkpoint(tmp_path, {**CONTINUOUS, **state})
+
+    one = session(**CONTINUOUS, extras={"policy_path": str(path)})
+    say(one, "reset", seed=1)
+
+    assert isinstance(say(one, "step")[0]["action"][0], float)
+
+
+def test_an_agent_chooses_for_an_observation_it_is_given(session, checkpoint):
+    one = session(extras={"policy_path": checkpoint})
+
+    (ready,) = say(one, "init_agent", agent_id="player_0", game_name="x")
+    (chosen,) = say(one, "select_action", observation=[0, 0, 0, 0], agent_id="player_0")
+
+    assert (ready["type"], ready["agent_id"], ready["mode"]) == ("agent_ready", "player_0", "action_selector")
+    assert (chosen["type"], chosen["action"], chosen["agent_id"]) == ("action_selected", 1, "player_0")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("not json", "This is not JSON"),
+        ("[1]", 'A command is an object with a "cmd"'),
+        ('{"cmd": 3}', 'A command is an object with a "cmd"'),
+        (
+            '{"cmd": "dance"}',
+            "There is no command 'dance'. There are: init_agent, ping, reset, select_action, step, stop",
+        ),
+        ('{"cmd": "reset", "seed": -1}', "seed: it must be a whole number from 0"),
+        ('{"cmd": "reset", "seed": true}', "seed: it must be a whole number from 0"),
+        ('{"cmd": "reset", "options": 3}', "options: it must be an object"),
+        ('{"cmd": "step", "action": 2}', "action: 2 is none of Discrete(2)"),
+        ('{"cmd": "step", "action": 0.5}', "action: 0.5 is none of Discrete(2)"),
+        ('{"cmd": "step", "action": "left"}', "action: 'left' is none of Discrete(2)"),
+        ('{"cmd": "select_action", "observation": [1, 2]}', "observation: it must have the shape [4]"),
+        ('{"cmd": "select_action"}', "observation: it must have the shape [4]"),
+    ],
+)
+def test_what_cannot_be_done_is_answered_with_the_reason_and_the_session_goes_on(session, line, words):
+    one = session()
+    say(one, "reset")
+
+    (answer,) = one.answer(line)
+
+    assert answer["type"] == "error"
+    assert words in answer["message"]
+    assert say(one, "step")[0]["type"] == "step"
+
+
+def test_an_action_that_the_mask_forbids_is_not_given(session, checkpoint):
+    one = session(extras={"policy_path": checkpoint})
+
+    (answer,) = say(one, "select_action", observation=[0, 0, 0, 0], action_mask=[1, 0])
+
+    assert "which action_mask does not allow" in answer["message"]
+
+
+def test_a_missing_checkpoint_and_one_of_another_algorithm_are_refused(session, checkpoint):
+    with pytest.raises(CheckpointError, match="There is no checkpoint /nowhere"):
+        session(extras={"policy_path": "/nowhere"})
+    with pytest.raises(CheckpointError, match="is a checkpoint of the algorithm ppo, and this run is dqn"):
+        session(algo="dqn", extras={"policy_path": checkpoint})
+
+
+def test_an_environment_that_does_not_exist_is_refused(session):
+    with pytest.raises(ConfigError, match=r"there is no environment 'CartPole-v9'|no environment"):
+        session(env_id="CartPoel-v1")
+
+
+def test_over_pipes_stdout_holds_answers_and_nothing_else():
+    """With a library that prints: BabyAI, and a print of our own."""
+    program = (
+        "import sys; from cleanrl_worker.config import CleanRLWorkerConfig; from cleanrl_worker import interactive;"
+        "make = interactive.make_stage;"
+        "interactive.make_stage = lambda config: (print('a library prints'), make(config))[1];"
+        "interactive.serve(CleanRLWorkerConfig.from_dict({'run_id': 'R1', 'env_id': sys.argv[1], 'seed': 1}))"
+    )
+    commands = [{"cmd": "ping"}, {"cmd": "reset", "seed": 1}, {"cmd": "step"}, {"cmd": "nonsense"}, {"cmd": "stop"}]
+    text = "".join(json.dumps(command) + "\n" for command in commands)
+    argv = [sys.executable, "-c", program, "BabyAI-GoToLocal-v0"]
+
+    done = subprocess.run(argv, input=text, capture_output=True, text=True)
+
+    answers = [json.loads(line)["type"] for line in done.stdout.splitlines()]
+    assert answers == ["pong", "ready", "step", "error", "stopped"], done.stderr[-2000:]
+    assert "a library prints" in done.stderr
+    assert done.returncode == 0
+
+
+SERVE = (
+    "import json, sys; from cleanrl_worker.config import CleanRLWorkerConfig; from cleanrl_worker import interactive;"
+    "interactive.serve(CleanRLWorkerConfig.from_dict({'run_id': 'R1', **json.loads(sys.argv[1])}))"
+)
+
+
+def serve(config, *commands, then="pass"):
+    text = "".join(json.dumps({"cmd": command}) + "\n" for command in commands)
+    argv = [sys.executable, "-c", f"{SERVE};{then}", json.dumps(config)]
+    return subprocess.run(argv, input=text, capture_output=True, text=True)
+
+
+def test_a_policy_that_cannot_be_had_is_told_on_the_channel_and_ends_it():
+    done = serve({"extras": {"policy_path": "/nowhere.pt"}}, "reset", "ping")
+
+    assert json.loads(done.stdout) == {"type": "error", "message": "There is no checkpoint /nowhere.pt."}
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "There is no checkpoint /nowhere.pt.")
+
+
+def test_a_ping_and_an_agent_without_a_policy_wait_for_no_library():
+    libraries = "[name for name in ('torch', 'gymnasium') if name in sys.modules]"
+
+    done = serve({}, "ping", "init_agent", "stop", then=f"print({libraries}, file=sys.stderr)")
+
+    assert [json.loads(line)["type"] for line in done.stdout.splitlines()] == ["pong", "agent_ready", "stopped"]
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_the_end_of_stdin_ends_it():
+    done = serve({"env_id": "CartPole-v1"})
+
+    assert (done.returncode, done.stdout) == (0, "")

@@ -1,0 +1,123 @@
+"""Whole trainings through the command line, as the daemon starts them: real scripts, real processes."""
+
+import json
+import os
+
+import pytest
+from cleanrl_worker.checkpoints import load_checkpoint
+
+DQN = {
+    "algo": "dqn",
+    "env_id": "CartPole-v1",
+    "total_timesteps": 300,
+    "seed": 1,
+    "extras": {
+        "checkpoint_every": 150,
+        "algo_params": {"learning_starts": 100, "buffer_size": 500, "save_model": True},
+    },
+}
+PPO = {
+    "algo": "ppo_upstream",
+    "env_id": "CartPole-v1",
+    "total_timesteps": 512,
+    "seed": 1,
+    "extras": {"algo_params": {"num_steps": 64}},
+}
+
+
+def names(trial):
+    return [line["event"] for line in trial.events()]
+
+
+def checkpoints(trial):
+    return sorted(os.listdir(os.path.join(trial.ground.run, "checkpoints")))
+
+
+def test_upstreams_ppo_trains_unmodified_and_tells_everything(launch):
+    trial = launch(PPO)
+
+    assert trial.code == 0, trial.last_words
+    told = {line["name"] for line in trial.measurements() if line.get("event_type") == "metric"}
+    episodes = [line for line in trial.measurements() if line.get("event_type") == "episode"]
+    assert {"charts/episodic_return", "charts/SPS", "charts/learning_rate", "losses/value_loss"} <= told
+    assert episodes
+    assert (names(trial)[0], names(trial)[-1]) == ("run_started", "run_completed")
+    assert trial.events("heartbeat")[-1]["payload"]["progress"] == 512
+    assert trial.events("run_completed")[0]["payload"]["steps"] == 512
+    assert checkpoints(trial) == ["checkpoint-000000000512.pt"]
+    assert set(load_checkpoint(trial.ground.run).modules) == {"agent"}
+    assert os.listdir(os.path.join(trial.ground.run, "tensorboard"))
+
+
+def test_dqn_saves_every_so_many_steps_and_goes_on_bit_for_bit(launch):
+    whole = launch(DQN)
+    half = os.path.join(whole.ground.run, "checkpoints", "checkpoint-000000000150.pt")
+    # Nothing but the checkpoint: algorithm, environment, steps and hyperparameters are all in it.
+    resumed = launch({"extras": {"mode": "resume_training", "policy_path": half}})
+
+    assert (whole.code, resumed.code) == (0, 0), (whole.last_words, resumed.last_words)
+    assert checkpoints(whole) == ["checkpoint-000000000150.pt", "checkpoint-000000000300.pt"]
+    assert resumed.events("checkpoint_loaded")[0]["payload"] == {"path": half, "step": 150, "not_carried_on": []}
+    assert same(load_checkpoint(whole.ground.run), load_checkpoint(resumed.ground.run))
+    with open(os.path.join(whole.ground.run, "analytics.json")) as file:
+        files = json.load(file)["artifacts"]["checkpoints"]["files"]
+    assert any(name.endswith("dqn.cleanrl_model") for name in files)
+
+
+def same(one, other):
+    """Weights, optimizers and random numbers are equal bit by bit."""
+    pairs = [(one.modules, other.modules), (one.optimizers, other.optimizers), (one.rng, other.rng)]
+    pairs += [(one.buffers, other.buffers), (one.tensors, other.tensors)]
+    return all(_bytes(a) == _bytes(b) for a, b in pairs)
+
+
+def _bytes(value):
+    if isinstance(value, dict):
+        return {name: _bytes(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_bytes(part) for part in value]
+    if hasattr(value, "numpy"):
+        value = value.numpy()
+    return value.tobytes() if hasattr(value, "tobytes") else value
+
+
+def test_sigterm_saves_once_at_a_safe_point_and_tells(launch):
+    extras = {**DQN["extras"], "checkpoint_every": 0}
+    trial = launch({**DQN, "total_timesteps": 10_000_000, "extras": extras}, wait=False)
+    assert trial.wait_for(lambda: trial.measurements(), 600)
+
+    trial.terminate()
+
+    assert trial.wait(60) == 143
+    assert names(trial)[-1] == "run_cancelled"
+    assert len(trial.events("checkpoint_saved")) == 1
+    assert load_checkpoint(trial.ground.run).global_step > 0
+    assert load_checkpoint(trial.ground.run).left_out == []
+    assert trial.leftovers == []
+
+
+def test_a_dry_run_tells_the_arguments_and_what_differs(launch):
+    trial = launch(DQN, "--dry-run")
+
+    text = trial.stdout.decode()
+    assert trial.code == 0
+    assert '"learning_starts": 100' in text.split("differs from the script's own defaults:")[1].splitlines()[0]
+    assert trial.measurements() == []
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"algo": "dqnn"}, "no algorithm 'dqnn'. Did you mean"),
+        ({"algo": "pqn"}, "pqn cannot be run"),
+        ({"algo": "dqn", "extras": {"algo_params": {"gamma": 2.0}}}, "gamma: it must be at most 1"),
+        ({"extras": {"mode": "resume_training", "policy_path": "/no/such.pt"}}, "there is no checkpoint /no/such.pt"),
+        ({"algo": "dqn", "extras": {"curriculum_schedule": [{"env_id": "X"}]}}, "curriculum training uses ppo"),
+    ],
+)
+def test_what_can_be_refused_without_torch_is_refused_at_once(launch, config, words):
+    trial = launch(config)
+
+    assert trial.code == 2
+    assert words in trial.events("run_failed")[0]["payload"]["error"]
+    assert words in trial.last_words

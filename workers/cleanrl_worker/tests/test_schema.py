@@ -1,0 +1,58 @@
+"""The schema that the daemon, the help and the forms use."""
+
+import json
+import subprocess
+import sys
+
+from cleanrl_worker import get_worker_metadata, get_worker_schema
+from cleanrl_worker.registry import ALGORITHMS
+
+
+def test_every_algorithm_has_its_own_hyperparameters_with_its_own_defaults():
+    schema = get_worker_schema()
+    own = schema["x-mosaic-algorithms"]
+
+    assert own["dqn"]["buffer_size"]["default"] == 10_000
+    assert own["dqn_atari"]["buffer_size"]["default"] == 1_000_000
+    assert own["sac_continuous_action"]["policy_lr"]["exclusiveMinimum"] == 0
+    assert set(schema["properties"]["algo"]["enum"]) == set(ALGORITHMS)
+    assert "env_id" not in own["dqn"]
+
+
+def test_a_hyperparameter_of_several_scripts_stands_once_and_tells_their_defaults():
+    places = get_worker_schema()["properties"]["extras"]["properties"]["algo_params"]
+    size = places["properties"]["buffer_size"]
+
+    assert size["type"] == "integer"
+    assert "default" not in size
+    assert "10000 (dqn, c51 …)" in size["description"]
+    assert places["additionalProperties"] is False
+
+
+def test_jax_scripts_choose_their_variant_and_the_missing_say_why():
+    schema = get_worker_schema()
+
+    assert schema["x-mosaic-variants"]["algo"]["dqn_jax"] == "jax"
+    assert "upstream_path" in schema["x-mosaic-unavailable"]["algo"]["pqn"]
+
+
+def test_it_is_made_without_importing_what_the_scripts_need():
+    code = "import sys, cleanrl_worker as w; w.get_worker_schema(); print({'torch', 'gymnasium'} & set(sys.modules))"
+
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert told.strip() == "set()"
+    assert json.dumps(get_worker_schema())
+
+
+def test_it_describes_itself_as_the_seed_prints():
+    metadata, capabilities = get_worker_metadata()
+
+    assert (metadata.upstream_library, metadata.upstream_version) == ("cleanrl", "1.2.0")
+    assert capabilities.worker_type == "cleanrl"
+    assert capabilities.env_families == ("gymnasium", "atari", "procgen", "mujoco", "dm_control", "minigrid", "babyai")
+    assert (capabilities.action_spaces, capabilities.observation_spaces) == (
+        ("discrete", "continuous"),
+        ("vector", "image"),
+    )
+    assert (capabilities.max_agents, capabilities.supports_checkpointing, capabilities.requires_gpu) == (1, True, False)

@@ -1,0 +1,52 @@
+"""gym 0.23's API over Gymnasium: what the older scripts see. In a process of its own, for it takes gym's name."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import cleanrl_worker
+
+SHIM = Path(cleanrl_worker.__file__).parent / "gym_shim"
+SCRIPT = """
+import gym, numpy as np
+
+def make(seed):
+    def thunk():
+        env = gym.wrappers.RecordEpisodeStatistics(gym.make("CartPole-v1"))
+        env.seed(seed); env.action_space.seed(seed); env.observation_space.seed(seed)
+        return env
+    return thunk
+
+def play():
+    envs = gym.vector.SyncVectorEnv([make(3), make(4)])
+    assert isinstance(envs.single_action_space, gym.spaces.Discrete)
+    obs = envs.reset()
+    assert obs.shape == (2, 4) and obs.dtype == np.float32
+    told = [obs.tolist()]
+    for step in range(60):
+        obs, rewards, dones, infos = envs.step(np.array([step % 2, 0]))
+        assert (rewards.dtype, dones.dtype, len(infos)) == (np.float64, np.bool_, 2)
+        told.append((obs.tolist(), rewards.tolist(), dones.tolist()))
+        for number, info in enumerate(infos):
+            if dones[number]:
+                assert type(info["episode"]["r"]) is float and type(info["episode"]["l"]) is int, info
+                assert info["terminal_observation"].shape == (4,)
+                assert info["TimeLimit.truncated"] is False
+                assert abs(obs[number]).max() < 0.06, "it is the first observation of the next episode"
+                told.append(info["episode"]["r"])
+    envs.close()
+    return told
+
+assert play() == play(), "the seed is honoured"
+import gymnasium
+assert play()[0][0] == gymnasium.make("CartPole-v1").reset(seed=3)[0].tolist(), "the seed is the first reset's"
+print("fine", gym.__version__)
+"""
+
+
+def test_the_older_scripts_see_the_api_they_know():
+    told = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SCRIPT], env={"PYTHONPATH": str(SHIM)}, capture_output=True, text=True
+    )
+
+    assert told.stdout.splitlines()[-1:] == ["fine 0.23.1"], told.stderr

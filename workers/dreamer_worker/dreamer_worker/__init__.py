@@ -1,0 +1,33 @@
+"""DreamerV3: an agent in JAX, and the env, actor, replay, learner and logger processes around it."""
+
+from typing import Any
+
+
+def get_worker_metadata() -> tuple[Any, Any]:
+    """Who the dreamer worker is and what it can do."""
+    from mosaic_sdk.contract import WorkerCapabilities, WorkerMetadata
+
+    metadata = WorkerMetadata(
+        name="Dreamer Worker",
+        version="0.1.0",
+        description="DreamerV3: learns a world model and acts by dreaming in it.",
+        author="MOSAIC",
+        license="MIT",
+    )
+    capabilities = WorkerCapabilities(
+        worker_type="dreamer",
+        supported_paradigms=("sequential",),
+        env_families=("gymnasium", "crafter", "atari", "dmc", "minigrid"),
+        action_spaces=("discrete", "continuous"),
+        observation_spaces=("vector", "image", "dict"),
+        max_agents=1,
+        estimated_memory_mb=2048,
+    )
+    return metadata, capabilities
+
+
+def get_worker_schema() -> dict[str, Any]:
+    """The keys of its config."""
+    from dreamer_worker.config import make_schema
+
+    return make_schema()

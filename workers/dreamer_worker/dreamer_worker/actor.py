@@ -1,0 +1,256 @@
+"""The actor: envs send what they see, get what to do, and every step goes on to replay and logger.
+
+env ──act(index, obs)──▶ a queue ──a few at a time──▶ policy ──▶ the actions back to their envs
+                                                         └──▶ insert (replay), steps (logger), in order, not waited for
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dreamer_worker.agent.spaces import BOOKKEEPING
+from dreamer_worker.checkpoint import Counters
+from dreamer_worker.config import DreamerConfig
+from dreamer_worker.rpc import Client, Disconnected, Reply, Server
+from dreamer_worker.timers import Rate, Timers
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Request:
+    """An env that waits for its action."""
+
+    reply: Reply
+    env: int
+    obs: dict[str, Any]
+    came: float
+
+
+class Actor:
+    """Its promises:
+
+    1. A policy call waits for more envs no longer than `actor_wait_ms`: one that is missing stalls nobody.
+    2. The state of an env is its own, is kept between its steps, and goes when the env's connection goes.
+    3. Every step of a training env is given a number in its stream, so that replay and logger can count it once.
+    4. While `turn` is held by another, no step is taken.
+    """
+
+    def __init__(self, agent: Any, config: DreamerConfig, counters: Counters, server: Server) -> None:
+        self.agent = agent
+        self.config = config
+        self.counters = counters
+        self.turn = threading.Lock()
+        self.timers = Timers()
+        self.rate = Rate()
+        self.done = threading.Event()
+        self.on_done: Callable[[], None] = lambda: None
+        self._server = server
+        self._changed = threading.Condition()
+        self._waiting: list[Request] = []
+        self._states: dict[int, Any] = {}
+        self._owners: dict[int, int] = {}  # env → the connection that it came over
+        self._forward = Forwarder(config)
+        self._is_closed = False
+        envs = config.envs
+        self._batch = config.actor_batch if config.actor_batch > 0 else max(1, envs // 2)
+        server.bind_deferred("act", self.take)
+        server.on_leave = self.leave
+
+    def take(self, reply: Reply, env: Any, obs: dict[str, Any]) -> None:
+        self._check(int(env), obs)
+        with self._changed:
+            self._owners[int(env)] = reply.peer
+            self._waiting.append(Request(reply, int(env), obs, time.monotonic()))
+            self._changed.notify_all()
+
+    def _check(self, env: int, obs: dict[str, Any]) -> None:
+        """An env that sends what it should not is refused alone: in a batch it would fail the others."""
+        if not 0 <= env < self.config.envs + self.config.eval_envs:
+            raise ValueError(f"there is no env {env} in this run")
+        for key, space in self.agent.obs_space.items():
+            if np.shape(obs.get(key)) != space.shape:
+                raise ValueError(f"{key} of env {env} has shape {np.shape(obs.get(key))}, not {space.shape}")
+        if missing := [key for key in BOOKKEEPING if np.shape(obs.get(key, [])) != ()]:
+            raise ValueError(f"{missing[0]} of env {env} is missing or no single number")
+
+    def leave(self, peer: int) -> None:
+        """A connection ended: its env's request and state are of no use any more."""
+        with self._changed:
+            self._waiting = [request for request in self._waiting if request.reply.peer != peer]
+            for env in [env for env, owner in self._owners.items() if owner == peer]:
+                del self._owners[env]
+                self._states.pop(env, None)
+
+    @property
+    def envs(self) -> list[int]:
+        """Those whose state is kept."""
+        return sorted(self._states)
+
+    def run(self) -> None:
+        """Act until closed, or until the run has its steps."""
+        self._server.start()
+        while (requests := self._gather()) is not None:
+            with self.turn:
+                self._act(requests)
+            if self.counters["env_steps"] >= self.config.steps:
+                self.done.set()
+                self.on_done()
+                return
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._forward.close()
+
+    def drain(self, timeout_s: float) -> bool:
+        """Wait until replay and logger have everything that was played."""
+        return self._forward.drain(timeout_s)
+
+    def stats(self) -> dict[str, float]:
+        return {
+            "fps": self.rate.per_second(),
+            "envs": len(self._states),
+            **self.timers.stats(),
+            **self._forward.stats(),
+        }
+
+    def _gather(self) -> list[Request] | None:
+        """The requests of one policy call: of the same kind as the one that has waited longest."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_closed)
+            until = time.monotonic() + self.config.actor_wait_ms / 1e3
+            self._changed.wait_for(lambda: self._is_full() or self._is_closed, max(0.0, until - time.monotonic()))
+            if self._is_closed:
+                return None
+            if not self._waiting:
+                return []  # the one there was has left
+            is_eval = self._is_eval(self._waiting[0])
+            taken = [request for request in self._waiting if self._is_eval(request) == is_eval][: self._batch]
+            self._waiting = [request for request in self._waiting if request not in taken]
+            return taken
+
+    def _is_full(self) -> bool:
+        if not self._waiting:
+            return True
+        is_eval = self._is_eval(self._waiting[0])
+        known = sum((env >= self.config.envs) == is_eval for env in self._owners)
+        same = sum(self._is_eval(request) == is_eval for request in self._waiting)
+        return same >= min(self._batch, known)
+
+    def _is_eval(self, request: Request) -> bool:
+        return request.env >= self.config.envs
+
+    def _act(self, requests: list[Request]) -> None:
+        if not requests:
+            return
+        is_eval = self._is_eval(requests[0])
+        obs = stack([request.obs for request in requests])
+        with self.timers.section("policy"):
+            carry = stack([self._state_of(request.env) for request in requests])
+            carry, actions, outs = self.agent.policy(carry, obs, "eval" if is_eval else "train")
+        self._keep(requests, split(carry, len(requests)))
+        for request, action in zip(requests, split(actions, len(requests)), strict=True):
+            request.reply(action)
+        self.rate.add(len(requests))
+        steps = self.counters["env_steps"] if is_eval else self._count(len(requests))
+        with self.timers.section("forward"):
+            self._forward.send([request.env for request in requests], {**obs, **actions, **outs}, is_eval, steps)
+
+    def _count(self, steps: int) -> int:
+        return self.counters.raise_to("env_steps", self.counters["env_steps"] + steps)
+
+    def _state_of(self, env: int) -> Any:
+        state = self._states.get(env)
+        return split(self.agent.init_policy(1), 1)[0] if state is None else state
+
+    def _keep(self, requests: list[Request], states: list[Any]) -> None:
+        with self._changed:
+            for request, state in zip(requests, states, strict=True):
+                if self._owners.get(request.env) == request.reply.peer:  # it may have left meanwhile
+                    self._states[request.env] = state
+
+
+class Forwarder:
+    """Steps to replay and logger: in order, numbered, and never more than a few unanswered."""
+
+    def __init__(self, config: DreamerConfig) -> None:
+        self._name = secrets.token_hex(8)  # of this life of the actor: its streams are other ones than those before
+        self._numbers: dict[int, int] = {}
+        self._sent = 0
+        self._replay = Client(config.replay_addr, config.secret, max_inflight=8)
+        self._replay_eval = Client(config.replay_addr, config.secret, max_inflight=8)
+        self._logger = Client(config.logger_addr, config.secret, max_inflight=32)
+
+    def send(self, envs: list[int], rows: dict[str, Any], is_eval: bool, steps: int) -> None:
+        seqs = np.asarray([self._next(env) for env in envs])
+        streams = [f"{self._name}:{env}" for env in envs]
+        stored = {key: value for key, value in rows.items() if not key.startswith("log/")}
+        client, method = (self._replay_eval, "insert_eval") if is_eval else (self._replay, "insert")
+        try:
+            _told(client.call(method, stored, streams, seqs))
+            self._sent += 1
+            _told(self._logger.call("steps", self._name, self._sent, steps, _tellable(envs, rows, is_eval)))
+        except Disconnected:
+            pass  # the agent is closing
+
+    def drain(self, timeout_s: float) -> bool:
+        return all(client.drain(timeout_s) for client in (self._replay, self._replay_eval, self._logger))
+
+    def stats(self) -> dict[str, float]:
+        told = {f"rpc/replay/{name}": value for name, value in self._replay.stats().items()}
+        return told | {f"rpc/logger/{name}": value for name, value in self._logger.stats().items()}
+
+    def close(self) -> None:
+        for client in (self._replay, self._replay_eval, self._logger):
+            client.close()
+
+    def _next(self, env: int) -> int:
+        self._numbers[env] = self._numbers.get(env, -1) + 1
+        return self._numbers[env]
+
+
+def _tellable(envs: list[int], rows: dict[str, Any], is_eval: bool) -> dict[str, Any]:
+    """What the logger needs of a step: no images, no latents."""
+    told = {key: value for key, value in rows.items() if key.startswith("log/") and np.ndim(value) == 1}
+    keys = ("reward", "is_first", "is_last", "is_terminal")
+    return {**told, **{key: rows[key] for key in keys}, "env": np.asarray(envs), "is_eval": bool(is_eval)}
+
+
+def _told(future: Any) -> None:
+    future.add_done_callback(_complain)
+
+
+def _complain(future: Any) -> None:
+    error = future.exception()
+    if error and not isinstance(error, Disconnected):
+        log.error("a step was refused: %s", error)
+
+
+def stack(trees: list[Any]) -> Any:
+    first = trees[0]
+    if isinstance(first, dict):
+        # A key that not all have (what an env logs at the end of an episode) is left out for this call.
+        return {key: stack([tree[key] for tree in trees]) for key in first if all(key in tree for tree in trees)}
+    if isinstance(first, list | tuple):
+        return type(first)(stack([tree[index] for tree in trees]) for index in range(len(first)))
+    return np.stack([np.asarray(tree) for tree in trees])
+
+
+def split(tree: Any, count: int) -> list[Any]:
+    if isinstance(tree, dict):
+        parts = {key: split(value, count) for key, value in tree.items()}
+        return [{key: part[index] for key, part in parts.items()} for index in range(count)]
+    if isinstance(tree, list | tuple):
+        columns = [split(value, count) for value in tree]
+        return [type(tree)(column[index] for column in columns) for index in range(count)]
+    return list(np.asarray(tree))

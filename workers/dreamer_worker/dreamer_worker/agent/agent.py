@@ -1,0 +1,269 @@
+"""The agent as its processes see it: numpy in, numpy out, one object for acting and learning.
+
+Promises:
+1. `policy` may be called from another thread than `train`: it works on its own copy of the weights.
+2. `train` returns before the device is done; converting what it returned to numpy waits. Fetch one update late.
+3. `save` and `load` are each other's inverse to the last bit; `load` refuses anything that does not fit, and says what.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dreamer_worker.agent import heads, optimizer, rssm
+from dreamer_worker.agent.config import AgentConfig
+from dreamer_worker.agent.layers import Array, Params, cast
+from dreamer_worker.agent.model import Model
+from dreamer_worker.agent.objective import Batch, objective
+from dreamer_worker.agent.optimizer import Moments
+from dreamer_worker.agent.returns import ReturnScale
+from dreamer_worker.agent.rssm import State
+from dreamer_worker.agent.snapshot import named, restored
+from dreamer_worker.agent.spaces import BOOKKEEPING, Space, Spaces
+from dreamer_worker.agent.video import open_loop
+
+Data = Mapping[str, Any]
+Carry = dict[str, Any]
+
+
+class Learner(NamedTuple):
+    """All that an update changes."""
+
+    params: Params
+    slow: Params
+    moments: Moments
+    scale: ReturnScale
+
+
+class Staged(dict[str, Any]):
+    """A batch on its way to the device; the steps' ids stay here."""
+
+    ids: Any = None
+
+
+class Agent:
+    def __init__(self, obs_space: Spaces, act_space: Spaces, config: AgentConfig) -> None:
+        self.obs_space, self.act_space, self.config = obs_space, act_space, config
+        self.model = Model(obs_space, act_space, config)
+        self._lock = threading.Lock()  # an update gives its inputs' memory away: nobody may read them meanwhile
+        self._seed = jax.random.key(config.seed)
+        self._acted = 0
+        self._update = jax.jit(self._updated, donate_argnums=0)
+        self._act = jax.jit(self._acting, static_argnames="greedy")
+        self._look = jax.jit(self._reported)
+        self._copy = jax.jit(self._policy_share)
+        self.learner: Learner = jax.jit(self._fresh)()
+        self.policy_params: Params = self._copy(self.learner.params)
+        self._updates = 0
+
+    @property
+    def ext_space(self) -> Spaces:
+        """Extra keys that replay keeps for the agent: the latent state, the categories as their index."""
+        size = self.config.rssm
+        if not self.config.learning.replay_context:
+            return {}
+        return {
+            "dyn/deter": Space("float16", (size.deter,)),
+            "dyn/stoch": Space("uint8", (size.stoch,), 0, size.classes),
+        }
+
+    # Acting
+
+    def init_policy(self, batch: int) -> Carry:
+        """The state of `batch` envs, stacked on axis 0, in numpy: rows may be taken out, stored and mixed."""
+        size = self.config.rssm
+        return {
+            "deter": np.zeros((batch, size.deter), np.float32),
+            "stoch": np.zeros((batch, size.stoch), np.uint8),
+            "prevact": {key: space.zeros(batch) for key, space in self.act_space.items()},
+        }
+
+    def policy(self, carry: Carry, obs: Data, mode: str = "train") -> tuple[Carry, dict[str, Any], dict[str, Any]]:
+        """Actions for a batch of observations: drawn in `train`, the most likely in `eval`.
+
+        Continuous actions are for an env that takes -1 .. 1 and clips. `outs` are the extra keys for replay.
+        """
+        if mode not in ("train", "eval"):
+            raise ValueError(f"mode is {mode!r}; choose train or eval.")
+        seen = {key: np.asarray(obs[key]) for key in (*self.model.sensors, "is_first")}
+        count = len(seen["is_first"])
+        # Padded to powers of two, so that few batch sizes are ever compiled.
+        padded = _padded({"carry": carry, "obs": seen}, 1 << (count - 1).bit_length())
+        self._acted += 1
+        greedy = mode == "eval" and not self.config.eval_samples
+        found = self._act(self.policy_params, padded["carry"], padded["obs"], self._acted, greedy=greedy)
+        state, actions = jax.tree.map(lambda x: np.asarray(x)[:count], found)
+        actions = {key: actions[key].astype(self.act_space[key].dtype) for key in actions}
+        outs = {"dyn/deter": state["deter"].astype(np.float16), "dyn/stoch": state["stoch"]}
+        return {**state, "prevact": actions}, actions, outs if self.ext_space else {}
+
+    def _acting(self, params: Params, carry: Carry, obs: Data, count: Array, greedy: bool) -> Any:
+        size = self.config.rssm
+        latent_key, action_key = jax.random.split(jax.random.fold_in(jax.random.fold_in(self._seed, 1), count))
+        state = self._state(carry["deter"], carry["stoch"])
+        batch = len(carry["deter"])
+        gumbel = jax.random.gumbel(latent_key, (batch, size.stoch, size.classes))
+        tokens = self.model.encoder(params["enc"], dict(obs))
+        encoded = self.model.actor.encode(carry["prevact"], self.model.dtype.name)
+        seen = rssm.observe_step(size, params["dyn"], state, encoded, tokens, obs["is_first"], gumbel)
+        policy = self.model.actor(params["pol"], seen.state.feature)
+        noise = self.model.actor.noise(action_key, batch)
+        actions = heads.mode(policy) if greedy else heads.sample(policy, noise)
+        deter, stoch = self._stored(seen.state)
+        return {"deter": deter.astype(jnp.float32), "stoch": stoch}, actions
+
+    def params_for_policy(self) -> Params:
+        """Lets `policy` act on the newest weights from now on; also returns them."""
+        with self._lock:
+            self.policy_params = self._copy(self.learner.params)
+        return self.policy_params
+
+    def _policy_share(self, params: Params) -> Any:
+        return cast({key: params[key] for key in ("enc", "dyn", "pol")}, self.model.dtype)
+
+    # Learning
+
+    def init_train(self, batch: int) -> Carry:
+        """What a sequence that continues another starts from."""
+        state = rssm.initial(self.config.rssm, batch, self.model.dtype)
+        prevact = {key: jnp.asarray(space.zeros(batch)) for key, space in self.act_space.items()}
+        return {"state": state, "prevact": prevact}
+
+    def train(self, carry: Carry, data: Data) -> tuple[Carry, dict[str, Any], dict[str, Any]]:
+        """One update on sequences of `replay_context` + length steps, batch on axis 0.
+
+        `data` holds the obs_space, the act_space and the ext_space; also, if replay has them, `consec` (which chunk of
+        a longer sequence: the first starts from the stored latents, others from `carry`) and `stepid` (given back).
+        `outs` are for replay: per trained step the new latents and a priority.
+        """
+        staged = self.stage(data)
+        with self._lock:
+            self.learner, carry, outs, metrics = self._update(self.learner, carry, dict(staged))
+            self._updates += 1
+            if self._updates % self.config.compute.policy_sync_every == 0:
+                self.policy_params = self._copy(self.learner.params)
+        if staged.ids is not None:
+            outs = {**outs, "stepid": staged.ids}
+        return carry, outs, metrics
+
+    def stage(self, data: Data) -> Staged:
+        """What `train` and `report` need of `data`. Calling it ahead hides the transfer; twice does no harm."""
+        if isinstance(data, Staged):
+            return data
+        context = self.config.learning.replay_context
+        names = {*self.model.sensors, *self.act_space, *BOOKKEEPING, *self.ext_space} | ({"consec"} & set(data))
+        if missing := sorted(names - set(data)):
+            raise KeyError(f"The batch lacks {', '.join(missing)}.")
+        # Of the stored latents only those before the first trained step are used.
+        cut = {key: data[key][:, :context] if key in self.ext_space else data[key] for key in sorted(names)}
+        staged = Staged(jax.device_put(cut))
+        if "stepid" in data:
+            staged.ids = data["stepid"][:, context:]
+        return staged
+
+    def _updated(self, learner: Learner, carry: Carry, data: dict[str, Array]) -> Any:
+        config, model = self.config, self.model
+        key = jax.random.fold_in(jax.random.fold_in(self._seed, 2), learner.moments.updates)
+        batch, last = self._batch(carry, data)
+        loss = jax.value_and_grad(partial(objective, model), has_aux=True)
+        (total, result), grads = loss(learner.params, learner.slow, learner.scale, batch, key)
+        params, moments, told = optimizer.step(config.optimizer, learner.params, grads, learner.moments)
+        rate = config.learning.slow_rate
+        slow = jax.tree.map(lambda fast, slow: rate * fast + (1 - rate) * slow, params["val"], learner.slow)
+        outs = {**self._latents(result.seen.state), "priority": result.priority.T}
+        carry = {"state": jax.tree.map(lambda x: x[-1], result.seen.state), "prevact": last}
+        metrics = {**result.metrics, **told, "loss/total": total}
+        return Learner(params, slow, moments, result.scale), carry, outs, metrics
+
+    def _batch(self, carry: Carry, data: dict[str, Array]) -> tuple[Batch, dict[str, Array]]:
+        """Time first, the context cut off; and each sequence's last action."""
+        context = self.config.learning.replay_context
+        data = {k: v if k == "consec" else jnp.swapaxes(v, 0, 1) for k, v in data.items()}
+        obs = {key: data[key][context:] for key in (*self.model.sensors, *BOOKKEEPING)}
+        last = {key: data[key][-1] for key in self.act_space}
+        if not context:
+            prior = {k: jnp.concatenate([carry["prevact"][k][None], data[k][:-1]]) for k in self.act_space}
+            return Batch(obs, prior, carry["state"]), last
+        actions = {key: data[key][context - 1 : -1] for key in self.act_space}
+        stored = self._state(data["dyn/deter"][context - 1], data["dyn/stoch"][context - 1])
+        if "consec" not in data:
+            return Batch(obs, actions, stored), last
+        consec = data["consec"]
+        starts = (consec.reshape(len(consec), -1)[:, :1] == 0).astype(self.model.dtype)
+        state = jax.tree.map(lambda old, new: starts * old + (1 - starts) * new, stored, carry["state"])
+        return Batch(obs, actions, State(*state)), last
+
+    def _state(self, deter: Array, stoch: Array) -> State:
+        onehot = jax.nn.one_hot(stoch, self.config.rssm.classes, dtype=self.model.dtype)
+        return State(deter.astype(self.model.dtype), onehot.reshape((*stoch.shape[:-1], -1)))
+
+    def _stored(self, state: State) -> tuple[Array, Array]:
+        size = self.config.rssm
+        shaped = state.stoch.reshape((*state.stoch.shape[:-1], size.stoch, size.classes))
+        return state.deter, shaped.argmax(-1).astype(jnp.uint8)
+
+    def _latents(self, state: State) -> dict[str, Array]:
+        if not self.ext_space:
+            return {}
+        deter, stoch = self._stored(state)
+        return {"dyn/deter": deter.swapaxes(0, 1).astype(jnp.float16), "dyn/stoch": stoch.swapaxes(0, 1)}
+
+    # Reporting
+
+    def init_report(self, batch: int) -> Carry:
+        return self.init_train(batch)
+
+    def report(self, carry: Carry, data: Data) -> tuple[Carry, dict[str, Any]]:
+        """The losses on `data` without learning from it, and for each image a clip: real, dreamed, difference.
+
+        The model sees the first half and dreams the rest, given the real actions: `open_loop/<key>`, uint8,
+        time x height x width x channels, up to six sequences side by side.
+        """
+        with self._lock:
+            carry, found = self._look(self.learner, carry, dict(self.stage(data)))
+            return carry, jax.tree.map(np.asarray, found)
+
+    def _reported(self, learner: Learner, carry: Carry, data: dict[str, Array]) -> Any:
+        key = jax.random.fold_in(jax.random.fold_in(self._seed, 3), learner.moments.updates)
+        batch, last = self._batch(carry, data)
+        total, result = objective(self.model, learner.params, learner.slow, learner.scale, batch, key)
+        clips = open_loop(self.model, cast(learner.params, self.model.dtype), batch, key)
+        carry = {"state": jax.tree.map(lambda x: x[-1], result.seen.state), "prevact": last}
+        return carry, {**result.metrics, "loss/total": total, **clips}
+
+    # Keeping
+
+    def _fresh(self) -> Learner:
+        params = self.model.init(jax.random.fold_in(self._seed, 0))
+        slow = jax.tree.map(jnp.copy, params["val"])
+        return Learner(params, slow, Moments.initial(params), ReturnScale.initial())
+
+    def save(self) -> dict[str, np.ndarray]:
+        """Everything learned, by name."""
+        with self._lock:
+            return {**named(self.learner), "acted": np.asarray(self._acted)}
+
+    def load(self, saved: Mapping[str, np.ndarray]) -> None:
+        """The inverse of `save`. On a mismatch nothing changes and the error lists every difference."""
+        with self._lock:
+            template = {"learner": self.learner, "acted": np.asarray(0)}
+            found = restored(template, {k if k == "acted" else f"learner/{k}": v for k, v in saved.items()})
+            self.learner = jax.tree.map(jnp.array, found["learner"])
+            self._acted = int(found["acted"])
+            self._updates = int(self.learner.moments.updates)
+            self.policy_params = self._copy(self.learner.params)
+
+
+def _padded(tree: Any, rows: int) -> Any:
+    def pad(x: Any) -> np.ndarray:
+        x = np.asarray(x)
+        return np.pad(x, [(0, rows - len(x))] + [(0, 0)] * (x.ndim - 1)) if len(x) < rows else x
+
+    return jax.tree.map(pad, tree)

@@ -1,0 +1,92 @@
+"""Acting inside the model: from every given state, some steps ahead. No gradient passes through it.
+
+The policy, the GRU and the prior all start with a product of deter: in the fast path it is one product for the three,
+made when deter is, and the same for stoch.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from dreamer_worker.agent import observation, rssm
+from dreamer_worker.agent.config import Rssm
+from dreamer_worker.agent.heads import Actor, sample
+from dreamer_worker.agent.layers import Array, Params, linear, mlp_after
+from dreamer_worker.agent.rssm import State
+
+Actions = dict[str, Array]
+
+
+class Dream(NamedTuple):
+    """Imagined steps, time on axis 0: one more state than actions."""
+
+    state: State
+    actions: Actions
+
+    @property
+    def feature(self) -> Array:
+        return self.state.feature
+
+
+class Noise(NamedTuple):
+    """The dice of a dream, time on axis 0."""
+
+    gumbel: Array
+    actions: Actions
+
+
+def noise_of(size: Rssm, actor: Actor, key: Array, steps: int, count: int) -> Noise:
+    latent_key, action_key = jax.random.split(key)
+    gumbel = jax.random.gumbel(latent_key, (steps, count, size.stoch, size.classes))
+    return Noise(gumbel, actor.noise(action_key, steps, count))
+
+
+def imagine(size: Rssm, actor: Actor, p: Params, start: State, noise: Noise) -> Dream:
+    def step(state: State, dice: Noise) -> tuple[State, tuple[State, Actions]]:
+        actions = sample(actor(p["pol"], state.feature), dice.actions)
+        encoded = actor.encode(actions, state.deter.dtype.name)
+        deter = rssm.advance(size, p["dyn"], state, encoded)
+        state = State(deter, rssm.draw(size, rssm.prior(p["dyn"], deter), dice.gumbel))
+        return state, (state, actions)
+
+    return _dream(start, *jax.lax.scan(step, start, noise)[1])
+
+
+def imagine_fast(size: Rssm, actor: Actor, p: Params, start: State, noise: Noise, unroll: int) -> Dream:
+    """As `imagine`."""
+    dyn, pol, dtype, units = p["dyn"], p["pol"], start.deter.dtype, actor.nets.units
+    first, prior = pol["body"]["layer0"], dyn["prior"]["layer0"]
+    of_deter = [prior["kernel"], first["kernel"][: size.deter], dyn["deter_in"]["kernel"]]
+    of_stoch = [first["kernel"][size.deter :], dyn["stoch_in"]["kernel"]]
+    deter_kernel = jnp.concatenate(of_deter, -1).astype(dtype)
+    stoch_kernel = jnp.concatenate(of_stoch, -1).astype(dtype)
+    deter_bias = jnp.concatenate([prior["bias"], first["bias"], dyn["deter_in"]["bias"]]).astype(dtype)
+    stoch_bias = dyn["stoch_in"]["bias"].astype(dtype)
+    hidden_kernel = observation.hidden_of(size, dyn, dtype)
+
+    def ahead_of(deter: Array) -> tuple[Array, Array]:
+        product = deter @ deter_kernel + deter_bias
+        return product[..., : size.hidden], product[..., size.hidden :]
+
+    def step(carry: tuple[State, Array], dice: Noise) -> tuple[tuple[State, Array], tuple[State, Actions]]:
+        state, ahead = carry
+        of_stoch = state.stoch @ stoch_kernel
+        policy = actor.read(pol, mlp_after(pol["body"], ahead[..., :units] + of_stoch[..., :units]))
+        actions = sample(policy, dice.actions)
+        encoded = actor.encode(actions, dtype.name)
+        products = ahead[..., units:], of_stoch[..., units:] + stoch_bias
+        deter = observation.advance_after(size, dyn, hidden_kernel, state.deter, products, encoded)
+        expected, ahead = ahead_of(deter)
+        logits = linear(dyn["prior_out"], mlp_after(dyn["prior"], expected))
+        state = State(deter, observation.draw(size, logits, dice.gumbel))
+        return (state, ahead), (state, actions)
+
+    carry = start, ahead_of(start.deter)[1]
+    return _dream(start, *jax.lax.scan(step, carry, noise, unroll=unroll)[1])
+
+
+def _dream(start: State, states: State, actions: Actions) -> Dream:
+    return Dream(jax.tree.map(lambda one, rest: jnp.concatenate([one[None], rest]), start, states), actions)

@@ -1,0 +1,92 @@
+"""All networks of an agent, put together from its spaces and settings."""
+
+from __future__ import annotations
+
+import re
+
+import jax
+import jax.numpy as jnp
+
+from dreamer_worker.agent import observation, rssm
+from dreamer_worker.agent.config import AgentConfig
+from dreamer_worker.agent.decoder import Decoder
+from dreamer_worker.agent.encoder import Encoder
+from dreamer_worker.agent.heads import Actor, Chance, Number
+from dreamer_worker.agent.imagination import Dream, imagine, imagine_fast, noise_of
+from dreamer_worker.agent.layers import Array, Init, Params
+from dreamer_worker.agent.rssm import Seen, State
+from dreamer_worker.agent.spaces import BOOKKEEPING, Spaces
+
+
+class Model:
+    """Encoder, dynamics, decoder and heads. It holds no weights: they are passed in."""
+
+    def __init__(self, obs_space: Spaces, act_space: Spaces, config: AgentConfig) -> None:
+        self.config = config
+        self.sensors = sensors_of(obs_space, config.encode)
+        nets, compute = config.nets, config.compute.on(jax.default_backend())
+        self.compute = compute
+        self.encoder = Encoder(self.sensors, nets, compute)
+        self.decoder = Decoder(self.sensors, config.rssm, nets, compute)
+        self.reward = Number(nets, nets.reward_layers)
+        self.carries_on = Chance(nets, nets.continue_layers)
+        self.value = Number(nets, nets.value_layers)
+        self.actor = Actor(nets, act_space)
+        self.dtype = jnp.dtype(compute.dtype)
+        self.fast = compute.path == "fast"
+
+    def init(self, key: Array) -> Params:
+        blank = Init()
+        jax.eval_shape(lambda: self._init(blank))
+        return self._init(Init(Init.draw(key, blank.used)))
+
+    def _init(self, init: Init) -> Params:
+        size = self.config.rssm
+        feature = size.deter + size.stoch * size.classes
+        return {
+            "enc": self.encoder.init(init),
+            "dyn": rssm.init_rssm(init, size, self.actor.width, self.encoder.tokens),
+            "dec": self.decoder.init(init),
+            "rew": self.reward.init(init, feature),
+            "con": self.carries_on.init(init, feature),
+            "pol": self.actor.init(init, feature),
+            "val": self.value.init(init, feature),
+        }
+
+    @jax.named_scope("observe")
+    def observe(self, p: Params, state: State, actions: dict[str, Array], obs: dict[str, Array], gumbel: Array) -> Seen:
+        """A sequence seen, time on axis 0; `actions[t]` led to `obs[t]`."""
+        tokens = self.encoder(p["enc"], obs)
+        encoded = self.actor.encode(actions, self.dtype.name)
+        args = (self.config.rssm, p["dyn"], state, encoded, tokens, obs["is_first"], gumbel)
+        if self.fast:
+            return observation.observe(*args, unroll=self.compute.observe_unroll)
+        return rssm.observe(*args)
+
+    @jax.named_scope("imagine")
+    def imagine(self, p: Params, start: State, key: Array, steps: int) -> Dream:
+        """`steps` steps of acting in the model. No gradient leaves it."""
+        p, start = jax.lax.stop_gradient((p, start))
+        size = self.config.rssm
+        noise = noise_of(size, self.actor, key, steps, len(start.deter))
+        if self.fast:
+            return imagine_fast(size, self.actor, p, start, noise, self.compute.imagine_unroll)
+        return imagine(size, self.actor, p, start, noise)
+
+    def foresee(self, p: Params, state: State, actions: dict[str, Array], gumbel: Array) -> State:
+        """The next state as the prior expects it."""
+        size, encoded = self.config.rssm, self.actor.encode(actions, self.dtype.name)
+        if self.fast:
+            deter = observation.advance(size, p["dyn"], state, encoded)
+        else:
+            deter = rssm.advance(size, p["dyn"], state, encoded)
+        return State(deter, rssm.draw(size, rssm.prior(p["dyn"], deter), gumbel))
+
+
+def sensors_of(obs_space: Spaces, pattern: str) -> Spaces:
+    """What of an observation the agent looks at: not its bookkeeping, nor keys meant for the log."""
+    names = [key for key in obs_space if key not in BOOKKEEPING and not key.startswith("log/")]
+    kept = {key: obs_space[key] for key in sorted(names) if re.fullmatch(pattern, key)}
+    if not kept:
+        raise ValueError(f"No observation is left to look at: {sorted(names)} filtered by encode={pattern!r}.")
+    return kept

@@ -1,0 +1,149 @@
+"""The agent's process: actor and learner as threads around one agent, and the checkpoint of the whole run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as Late
+from contextlib import ExitStack
+from typing import Any
+
+from dreamer_worker.actor import Actor
+from dreamer_worker.checkpoint import Counters, Epochs, read_arrays, write_arrays
+from dreamer_worker.config import DreamerConfig
+from dreamer_worker.learner import Learner
+from dreamer_worker.life import Life
+from dreamer_worker.rpc import Client, Disconnected, RpcError, Server
+
+log = logging.getLogger(__name__)
+
+PART = "agent.npz"
+SAVE_S = 120.0
+LAST_SAVE_S = 5.0  # of a run that is stopped, within its grace
+
+
+class Saver:
+    """Takes the checkpoint: everything stands still while each part notes its moment; the writing comes after.
+
+    An epoch is committed when all parts are on disk. Whatever goes wrong before leaves the one before in force.
+    """
+
+    def __init__(self, agent: Any, actor: Actor, learner: Learner, config: DreamerConfig, counters: Counters) -> None:
+        self.epochs = Epochs(config.checkpoint_dir)
+        self._agent, self._actor, self._learner = agent, actor, learner
+        self._counters = counters
+        self._parts = [Client(address, config.secret) for address in (config.replay_addr, config.logger_addr)]
+        self._lock = threading.Lock()
+
+    def save(self, limit_s: float = SAVE_S) -> int | None:
+        """Save the whole run; the epoch's number, or None when it could not be done in time."""
+        until = time.monotonic() + limit_s
+        with self._lock:
+            try:
+                return self._save(until)
+            except (Late, RpcError, Disconnected, OSError) as error:
+                log.warning("no checkpoint this time: %s: %s", type(error).__name__, error)
+                self._release()
+                return None
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
+
+    def _release(self) -> None:
+        """The limiter is not to wait for a checkpoint that does not come."""
+        try:
+            self._parts[0].call("release")
+        except Disconnected:
+            pass  # closing
+
+    def _save(self, until: float) -> int:
+        epoch = self.epochs.next_number()
+        replay, logger = self._parts
+        replay.ask("prepare", timeout_s=_left(until))
+        with ExitStack() as pause:
+            _take(pause, self._actor.turn, until)
+            _take(pause, self._learner.turn, until)
+            if not self._actor.drain(_left(until)):
+                raise Late("steps are still under way")
+            folder = self.epochs.begin(epoch)
+            for part in (replay, logger):
+                part.ask("snapshot", epoch, timeout_s=_left(until))
+            learned, counters = self._agent.save(), self._counters.to_dict()
+        writing = [part.call("write", epoch) for part in (replay, logger)]
+        write_arrays(folder / PART, learned)
+        for written in writing:
+            written.result(_left(until))
+        self.epochs.commit(epoch, counters)
+        logger.call("saved", epoch, str(folder))
+        return epoch
+
+
+def restore(agent: Any, epochs: Epochs) -> int | None:
+    """Give the agent what it had learned at the newest whole epoch."""
+    epoch = epochs.newest()
+    if epoch is not None:
+        agent.load(read_arrays(epochs.path(epoch) / PART))
+    return epoch
+
+
+def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) -> None:
+    """The whole life of an agent process; returns when the run has its steps or is to stop."""
+    counters = Counters(f"{config.logdir}/counters.bin")
+    server = Server(config.actor_addr, config.secret, "actor")
+    agent = make_agent()
+    actor = Actor(agent, config, counters, server)
+    learner = Learner(agent, config, counters)
+    saver = Saver(agent, actor, learner, config, counters)
+    learner.save, learner.tell = saver.save, actor.stats
+    over = threading.Event()
+    actor.on_done = over.set
+    crew = Crew(over)
+    # Nothing is played, and nothing saved, before the agent knows what it knew.
+    restored = threading.Event()
+    crew.start("learner", lambda: (restore(agent, saver.epochs), restored.set(), learner.run()))
+    crew.start("actor", lambda: (restored.wait(), life.ready(), actor.run()))
+    threading.Thread(target=lambda: (life.wait(), over.set()), daemon=True).start()
+    over.wait()
+    if crew.error is None and restored.is_set():
+        saver.save(LAST_SAVE_S if life.is_over else SAVE_S)
+    actor.close()
+    learner.close()
+    saver.close()
+    server.close()
+    if crew.error is not None:
+        raise crew.error
+
+
+class Crew:
+    """Threads of which one that fails ends all."""
+
+    def __init__(self, over: threading.Event) -> None:
+        self.error: Exception | None = None
+        self._over = over
+
+    def start(self, name: str, work: Callable[[], Any]) -> None:
+        threading.Thread(target=self._run, args=(work,), name=name, daemon=True).start()
+
+    def _run(self, work: Callable[[], Any]) -> None:
+        try:
+            work()
+        except Exception as error:  # a thread's edge: the process ends with it
+            if self._over.is_set():
+                return  # it was being closed
+            traceback.print_exc()
+            self.error = self.error or error
+            self._over.set()
+
+
+def _left(until: float) -> float:
+    return max(0.0, until - time.monotonic())
+
+
+def _take(pause: ExitStack, lock: threading.Lock, until: float) -> None:
+    if not lock.acquire(timeout=_left(until)):
+        raise Late("an update or a policy call takes longer than the time there is")
+    pause.callback(lock.release)

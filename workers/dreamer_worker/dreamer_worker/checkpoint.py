@@ -1,0 +1,198 @@
+"""Checkpoints: every part of the run at one moment, under one number.
+
+    checkpoints/
+    ├── epoch-00000007/          one moment of the whole run
+    │   ├── agent.npz            what the agent has learned
+    │   ├── replay.json          what lies in the replay buffers, and the limiter
+    │   ├── logger.json          steps, episodes
+    │   └── commit.json          written last: names the parts, their sizes and digests. Without it the epoch is none
+    ├── epoch-00000006/          the one before, should the newest be damaged
+    └── blocks/                  the replay's steps, each block written once and named by the epochs that hold it
+
+No pickle: arrays are npz (zip of npy, each with its CRC), the rest is JSON. Files are written whole: temp, fsync,
+rename.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import mmap
+import os
+import shutil
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+VERSION = 1
+COMMIT = "commit.json"
+KEEP = 2
+
+
+class CheckpointError(Exception):
+    """A checkpoint that cannot be used; the text says which and what to do."""
+
+
+class Epochs:
+    """The epochs in one folder. A newer one replaces an older one only when it is whole."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    def path(self, epoch: int) -> Path:
+        return self.folder / f"epoch-{epoch:08d}"
+
+    def begin(self, epoch: int) -> Path:
+        """An empty folder for this epoch; what a crash left there is removed."""
+        path = self.path(epoch)
+        if path.exists():
+            shutil.rmtree(path)
+        path.mkdir(parents=True)
+        return path
+
+    def commit(self, epoch: int, counters: Mapping[str, int]) -> None:
+        """From now on the epoch counts, and all but the newest two do not."""
+        folder = self.path(epoch)
+        parts = {path.name: describe(path) for path in sorted(folder.iterdir()) if path.name != COMMIT}
+        write_json(folder / COMMIT, {"version": VERSION, "epoch": epoch, "parts": parts, "counters": dict(counters)})
+        kept = self.committed()[:KEEP]
+        for old in self._numbers():
+            if old not in kept:
+                shutil.rmtree(self.path(old), ignore_errors=True)
+
+    def set_aside_after(self, epoch: int) -> None:
+        """Newer ones are damaged or were never committed: they must not be taken for the last but one some day."""
+        for number in self._numbers():
+            if number > epoch:
+                aside = self.folder / f"damaged-{number:08d}"
+                shutil.rmtree(aside, ignore_errors=True)
+                self.path(number).rename(aside)
+
+    def newest(self) -> int | None:
+        """The newest epoch whose parts are all whole; a damaged one is passed over."""
+        return next((epoch for epoch in self._numbers() if not self.damage(epoch)), None)
+
+    def committed(self) -> list[int]:
+        return [epoch for epoch in self._numbers() if (self.path(epoch) / COMMIT).exists()]
+
+    def next_number(self) -> int:
+        return max(self._numbers(), default=0) + 1
+
+    def damage(self, epoch: int) -> str:
+        """What is wrong with an epoch; empty when it can be restored."""
+        try:
+            commit = self.read(epoch)
+            for name, told in commit["parts"].items():
+                if describe(self.path(epoch) / name) != told:
+                    return f"{name} is not what was committed"
+            replay = self.path(epoch) / "replay.json"
+            return self._missing_block(read_json(replay)) if replay.exists() else ""
+        except (OSError, ValueError, KeyError, CheckpointError) as error:
+            return str(error)
+
+    def read(self, epoch: int) -> dict[str, Any]:
+        commit = read_json(self.path(epoch) / COMMIT)
+        if commit["version"] != VERSION:
+            raise CheckpointError(f"Epoch {epoch} was written in format {commit['version']}, and this is {VERSION}.")
+        return commit
+
+    def _numbers(self) -> list[int]:
+        """All that are there, newest first, committed or not."""
+        return sorted((int(path.name[6:]) for path in self.folder.glob("epoch-" + "[0-9]" * 8)), reverse=True)
+
+    def _missing_block(self, replay: Mapping[str, Any]) -> str:
+        for buffer in replay["buffers"].values():
+            for entry in buffer["blocks"]:
+                path = self.folder / "blocks" / entry["file"]
+                if not path.exists() or path.stat().st_size != entry["bytes"]:
+                    return f"{entry['file']} is missing or cut"
+        return ""
+
+
+class Counters:
+    """Numbers that survive a kill of their writer: 8-byte words in a mapped file. Each has one writer.
+
+    They tell how far a run has come since its last checkpoint; a process that comes back counts on from them, so they
+    never go back. A run that is resumed begins with those of its epoch.
+    """
+
+    NAMES = ("env_steps", "updates", "episodes", "eval_episodes")
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        size = 8 * len(self.NAMES)
+        with open(path, "a+b") as file:
+            if os.fstat(file.fileno()).st_size < size:
+                file.truncate(size)
+            self._words = memoryview(mmap.mmap(file.fileno(), size)).cast("q")
+
+    def __getitem__(self, name: str) -> int:
+        return self._words[self.NAMES.index(name)]
+
+    def raise_to(self, name: str, value: int) -> int:
+        """Set it, unless it is further already; returns where it stands."""
+        place = self.NAMES.index(name)
+        if value > self._words[place]:
+            self._words[place] = value  # one aligned store: a reader sees the old or the new number
+        return self._words[place]
+
+    def reset(self, values: Mapping[str, int]) -> None:
+        for place, name in enumerate(self.NAMES):
+            self._words[place] = int(values.get(name, 0))
+
+    def to_dict(self) -> dict[str, int]:
+        return dict(zip(self.NAMES, self._words, strict=True))
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """An npz of plain arrays, written whole."""
+    temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with open(temp, "wb") as file:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
+        _finish(file, temp, path)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Every byte is checked against the archive's CRC; nothing in it is executed."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {entry[:-4]: _array(archive.read(entry)) for entry in archive.namelist()}
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}. Use an older checkpoint.") from None
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with open(temp, "wb") as file:
+        file.write(json.dumps(document).encode())
+        _finish(file, temp, path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_bytes())
+
+
+def describe(path: Path) -> dict[str, Any]:
+    with open(path, "rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _array(data: bytes) -> np.ndarray:
+    return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+
+
+def _finish(file: Any, temp: Path, path: Path) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+    os.replace(temp, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself must survive a power loss
+    finally:
+        os.close(folder)

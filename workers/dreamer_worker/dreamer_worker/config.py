@@ -1,0 +1,180 @@
+"""The worker's settings: what to play, how much to learn, and which process is where."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from mosaic_sdk.config import ConfigError
+from mosaic_sdk.names import WorkerEnv
+
+# Of every worker's file; mean nothing here.
+IGNORED = ("version", "worker_id", "algo", "name", "mode", "test_mode", "variant", "extras")
+SCRIPTS = ("parallel", "train", "eval")
+# What a suite asks of its env's adapter.
+SUITE_OPTIONS: dict[str, dict[str, Any]] = {"dmc_vision": {"image": True, "proprio": False}}
+ALIASES = {"env_id": "env", "total_timesteps": "steps", "task": "env"}
+
+
+def _key(default: Any, help: str, **more: Any) -> Any:
+    return field(default=default, metadata={"help": help, **more})
+
+
+@dataclass
+class DreamerConfig:
+    run_id: str = ""
+    seed: int = _key(0, "the same seed gives the same run in one process (script train)")
+    script: str = _key(
+        "parallel", "parallel: a process for each part; train: one process; eval: play a checkpoint", choices=SCRIPTS
+    )
+    env: str = _key(
+        "dummy_grid", "suite_name: crafter_reward, atari_pong, dmc_walker_walk, minigrid_…, gym_CartPole-v1"
+    )
+    env_options: dict = field(default_factory=dict, metadata={"help": "given to the env's adapter"})
+    suite: str = _key("", "a preset: atari, atari100k, crafter, dmc_proprio, dmc_vision, minigrid, gymnasium")
+    size: str = _key("", "of the agent: debug, 1m, 12m, 25m, 50m, 100m, 200m, 400m; empty: the suite's")
+    agent: dict = field(
+        default_factory=dict,
+        metadata={"help": "settings of the agent over its presets, e.g. {'optimizer': {'lr': 1e-4}}"},
+    )
+    random_agent: bool = _key(False, "act at random and learn nothing: the processes without JAX")
+
+    steps: int = _key(0, "env steps in all; 0: the suite's, else 10 million", minimum=0)
+    envs: int = _key(0, "training envs; 0: the suite's, else 4", minimum=0)
+    eval_envs: int = _key(1, "envs that play the best actions and feed the eval buffer", minimum=0)
+    train_ratio: float = _key(0.0, "replayed steps per env step; 0: the suite's, else 32", minimum=0)
+    batch_size: int = _key(16, "sequences per update", minimum=1)
+    batch_length: int = _key(64, "steps per sequence", minimum=2)
+    report_length: int = _key(32, "steps per sequence of a report", minimum=2)
+    replay_gb: float = _key(8.0, "memory for replayed steps, at most", exclusiveMinimum=0)
+    replay_shares: dict = field(
+        default_factory=lambda: {"uniform": 1.0},
+        metadata={"help": "how sequences are drawn: shares of uniform and priority"},
+    )
+    online: bool = _key(True, "replay new sequences first, once")
+
+    actor_batch: int = _key(-1, "envs per policy call; -1: half of them")
+    actor_wait_ms: float = _key(10.0, "how long a policy call waits for more envs", minimum=0)
+    actor_addr: str = _key("auto", "host:port")
+    replay_addr: str = _key("auto", "host:port")
+    logger_addr: str = _key("auto", "host:port")
+    secret: str = _key("", "which every process must know; empty: made for this run, or DREAMER_SECRET")
+    agent_process: bool = _key(True, "the agent in a process of its own; false: in the launcher's")
+    remote_envs: bool = _key(False, "do not start envs here: they are started elsewhere")
+    remote_replay: bool = _key(False, "do not start replay here: it is started elsewhere")
+
+    logdir: str = _key("", "where everything is written; empty: the run's folder")
+    outputs: list = field(
+        default_factory=lambda: ["jsonl", "tensorboard", "mosaic"],
+        metadata={"help": "of jsonl, tensorboard, mosaic, terminal"},
+    )
+    log_every_s: float = _key(30.0, "seconds between lines of metrics", exclusiveMinimum=0)
+    report_every_s: float = _key(300.0, "seconds between reports", exclusiveMinimum=0)
+    save_every_s: float = _key(300.0, "seconds between checkpoints", exclusiveMinimum=0)
+    episode_timeout_s: float = _key(
+        180.0, "an env that is silent for so long is forgotten by the logger", exclusiveMinimum=0
+    )
+    checkpoint: str = _key("", "a checkpoints folder to begin from; a run's own is found by itself")
+    episodes: int = _key(10, "of script eval", minimum=1)
+    emit_steps: bool = _key(False, "script train and eval: a telemetry line for every env step")
+
+    def __post_init__(self) -> None:
+        if not self.run_id:
+            raise ConfigError('run_id is missing. Add "run_id" to the config, or set MOSAIC_RUN_ID.')
+        if self.script not in SCRIPTS:
+            raise ConfigError(f"script: must be one of {', '.join(SCRIPTS)}, not {self.script!r}.")
+        unknown = set(self.outputs) - {"jsonl", "tensorboard", "mosaic", "terminal"}
+        if unknown:
+            raise ConfigError(f"outputs: there is no {sorted(unknown)[0]!r}.")
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DreamerConfig:
+        """From the worker file's keys. `extras` may hold any of them too; an unknown key on top is an error."""
+        keys = {ALIASES.get(key, key): value for key, value in data.items() if key not in IGNORED}
+        known = {item.name for item in fields(cls)}
+        if unknown := sorted(set(keys) - known):
+            raise ConfigError(f"{unknown[0]}: the dreamer worker has no such key. It has: {', '.join(sorted(known))}.")
+        extras = data.get("extras") or {}
+        keys = {key: value for key, value in extras.items() if key in known} | keys
+        if extras.get("mode") == "policy_eval":
+            keys["script"] = "eval"
+            keys.setdefault("checkpoint", extras.get("policy_path", ""))
+        keys = {key: value for key, value in keys.items() if value is not None}
+        for item in fields(cls):
+            if item.name in keys:
+                keys[item.name] = _checked(item.name, item.type, keys[item.name])
+        return cls(**keys)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def resolved(self) -> DreamerConfig:
+        """With the suite's values where none was given."""
+        from dreamer_worker.agent.config import SUITES
+
+        if self.suite and self.suite not in SUITES:
+            raise ConfigError(f"suite: there is no {self.suite!r}. There are: {', '.join(SUITES)}.")
+        suite = SUITES.get(self.suite, {})
+        preset = {"steps": 10_000_000, "envs": 4, "train_ratio": 32.0, **suite.get("run", {})}
+        changes = {key: value for key, value in preset.items() if not getattr(self, key)}
+        if "task" in suite and self.env == type(self).env:
+            changes["env"] = suite["task"]
+        changes["env_options"] = {**SUITE_OPTIONS.get(self.suite, {}), **self.env_options}
+        changes["size"] = self.size or suite.get("size") or ("200m" if self.suite else "1m")
+        changes["logdir"] = self.logdir or os.environ.get(WorkerEnv.RUN_DIR) or f"logdir/{self.run_id}"
+        return type(self)(**{**self.to_dict(), **changes})
+
+    @property
+    def sequence_length(self) -> int:
+        """Steps per replayed sequence: the trained ones, and before them the context."""
+        return self.batch_length + 1
+
+    @property
+    def checkpoint_dir(self) -> str:
+        return os.environ.get(WorkerEnv.CHECKPOINT_DIR) or os.path.join(self.logdir, "checkpoints")
+
+    def agent_settings(self) -> dict[str, Any]:
+        preset = {"size": self.size, "seed": self.seed, "report_length": self.report_length}
+        return {**preset, **({"suite": self.suite} if self.suite else {}), **self.agent}
+
+
+_TYPES = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,), "dict": (dict,), "list": (list,)}
+
+
+def _checked(name: str, kind: Any, value: Any) -> Any:
+    wanted = _TYPES[str(kind)]
+    if isinstance(value, float) and wanted == (int,) and value.is_integer():
+        return int(value)
+    if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "bool"):
+        raise ConfigError(f"{name}: must be of type {kind}, not {value!r}.")
+    return value
+
+
+TINY = {
+    "env": "dummy_grid",
+    "size": "debug",
+    "envs": 2,
+    "eval_envs": 0,
+    "batch_size": 4,
+    "batch_length": 8,
+    "replay_gb": 0.01,
+}
+LAB = {
+    # One process and the random agent: the same seed gives the same rewards, and nothing is compiled.
+    "short": {**TINY, "script": "train", "random_agent": True, "steps": 400, "log_every_s": 0.2, "emit_steps": True},
+    "long": {**TINY, "script": "parallel", "random_agent": True, "steps": 100_000_000, "log_every_s": 0.5},
+    "fails": {**TINY, "script": "train", "random_agent": True, "env": "dummy_crash", "steps": 400},
+    "interactive": {**TINY, "random_agent": True},
+}
+
+
+def make_schema() -> dict[str, Any]:
+    from mosaic_sdk.schema import schema_of
+
+    schema = schema_of(DreamerConfig, title="DreamerV3", lab=LAB)
+    properties = schema["properties"]
+    properties.update({alias: dict(properties[name]) for alias, name in ALIASES.items()})
+    properties.update({key: {} for key in IGNORED if key not in properties})
+    return schema

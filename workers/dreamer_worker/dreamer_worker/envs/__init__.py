@@ -1,0 +1,79 @@
+"""The envs an agent may live in, each behind the same few methods.
+
+    obs_space, act_space      names → Space; the actions of all of them are one dict
+    reset(), step(action)     → an observation: the sensors, `reward`, `is_first`, `is_last`, `is_terminal`, and what is
+                                only to be logged under `log/…`
+    render()                  → height × width × 3 bytes, or None
+
+A task is `suite_name`: crafter_reward, atari_pong, atari100k_boxing, dmc_walker_walk, minigrid_MiniGrid-Empty-5x5-v0,
+gym_CartPole-v1, dummy_grid. A name without a known suite is Gymnasium's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+from dreamer_worker.agent.spaces import Spaces
+
+Obs = dict[str, Any]
+Action = dict[str, Any]
+
+SUITES = {
+    "gym": "gymnasium",
+    "crafter": "crafter",
+    "atari": "atari",
+    "atari100k": "atari",
+    "dmc": "dmc",
+    "minigrid": "minigrid",
+    "dummy": "dummy",
+}
+
+
+class Env(Protocol):
+    obs_space: Spaces
+    act_space: Spaces
+
+    def reset(self) -> Obs: ...
+    def step(self, action: Action) -> Obs: ...
+    def render(self) -> np.ndarray | None: ...
+    def close(self) -> None: ...
+
+
+def split_task(task: str) -> tuple[str, str]:
+    """Suite and name of a task."""
+    suite, _, name = task.partition("_")
+    return (suite, name) if suite in SUITES and name else ("gym", task)
+
+
+def make_env(task: str, seed: int | None = None, **options: Any) -> Env:
+    """The env of a task. `options` are the adapter's own, e.g. `size` of its images."""
+    suite, name = split_task(task)
+    # Imported here: one suite's library need not be there for another's.
+    make: Callable[..., Env] = import_module(f"dreamer_worker.envs.{SUITES[suite]}").make
+    return make(name, seed=seed, suite=suite, **options)
+
+
+def observe(sensors: Obs, reward: float = 0.0, first: bool = False, last: bool = False, terminal: bool = False) -> Obs:
+    """Sensors with the four keys that every observation has."""
+    return {
+        **sensors,
+        "reward": np.float32(reward),
+        "is_first": np.bool_(first),
+        "is_last": np.bool_(last),
+        "is_terminal": np.bool_(terminal),
+    }
+
+
+def resize(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """An image in another size, smoothly."""
+    if image.shape[:2] == tuple(size):
+        return image
+    from PIL import Image
+
+    picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
+    scaled = np.asarray(picture.resize((size[1], size[0]), Image.Resampling.BILINEAR))
+    return scaled[..., None] if scaled.ndim == 2 else scaled

@@ -1,0 +1,249 @@
+"""The logger process: what the others tell becomes curves, episodes and clips.
+
+steps      from the actor: rewards and flags of each step, of which episodes are put together
+metrics    from every process, under its prefix, averaged between two writings
+clip       a short film of what the model dreams, into videos/
+snapshot, write, saved: its part of a checkpoint
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dreamer_worker.checkpoint import Counters, Epochs, read_json, write_json
+from dreamer_worker.config import DreamerConfig
+from dreamer_worker.life import Life
+from dreamer_worker.outputs import Output
+from dreamer_worker.rpc import Server
+from dreamer_worker.timers import Rate, Timers, usage
+
+log = logging.getLogger(__name__)
+
+PART = "logger.json"
+
+
+@dataclass
+class Episode:
+    """An episode that is being played, as far as it has been told."""
+
+    score: float = 0.0
+    length: int = 0
+    extras: dict[str, float] = field(default_factory=dict)
+    heard: float = field(default_factory=time.monotonic)
+
+
+class Episodes:
+    """Puts episodes together from steps. An env that is silent for `timeout_s` is forgotten."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._playing: dict[int, Episode] = {}
+
+    def step(self, env: int, reward: float, first: bool, last: bool, extras: dict[str, float]) -> Episode | None:
+        """Add a step; the episode, if it was its last."""
+        episode = self._playing.get(env)
+        if first or episode is None:
+            episode = self._playing[env] = Episode()
+        episode.score += reward
+        # The first observation is no step that was played.
+        episode.length += not first
+        episode.heard = time.monotonic()
+        for name, value in extras.items():
+            episode.extras[name] = episode.extras.get(name, 0.0) + value
+        return self._playing.pop(env) if last else None
+
+    def forget_silent(self) -> int:
+        """Drop the episodes of envs that are gone; how many."""
+        late = time.monotonic() - self._timeout_s
+        silent = [env for env, episode in self._playing.items() if episode.heard < late]
+        for env in silent:
+            del self._playing[env]
+        return len(silent)
+
+    def __len__(self) -> int:
+        return len(self._playing)
+
+
+class Averages:
+    """The mean of each number since it was last taken."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sums: dict[str, list[float]] = {}
+
+    def add(self, values: dict[str, float]) -> None:
+        with self._lock:
+            for name, value in values.items():
+                entry = self._sums.setdefault(name, [0.0, 0.0])
+                entry[0] += 1
+                entry[1] += value
+
+    def take(self) -> dict[str, float]:
+        with self._lock:
+            sums, self._sums = self._sums, {}
+        return {name: total / count for name, (count, total) in sums.items()}
+
+
+class Logger:
+    """Its promises:
+
+    1. The step it counts by never goes back: not when it is restarted, not when the actor is.
+    2. Steps that are told twice count once.
+    3. Each process's numbers stand under its own prefix.
+    """
+
+    def __init__(
+        self, outputs: list[Output], counters: Counters, logdir: str, episode_timeout_s: float = 180.0
+    ) -> None:
+        self.outputs = outputs
+        self.counters = counters
+        self.step = counters["env_steps"]
+        self._logdir = Path(logdir)
+        self._lock = threading.Lock()
+        self._averages = Averages()
+        self._episodes = Episodes(episode_timeout_s)
+        self._told: dict[str, int] = {}  # life of an actor → the last of its messages
+        self._steps_rate = Rate()
+        self.timers = Timers()
+
+    def steps(self, actor: str, number: int, env_steps: int, rows: dict[str, Any]) -> None:
+        """One policy call's steps."""
+        with self._lock:
+            if int(number) <= self._told.get(actor, 0):
+                return
+            # Only the newest life matters: an older one sends nothing any more.
+            self._told = {actor: int(number)}
+            self.step = max(self.step, int(env_steps))
+            ended = list(self._ended(rows))
+        for episode in ended:
+            self._tell_episode(episode)
+
+    def metrics(self, prefix: str, values: dict[str, Any]) -> None:
+        self._averages.add({f"{prefix}/{name}": float(value) for name, value in values.items()})
+
+    def clip(self, name: str, frames: np.ndarray) -> None:
+        folder = self._logdir / "videos"
+        folder.mkdir(parents=True, exist_ok=True)
+        write_clip(folder / f"{name}-{self.step:010d}.gif", frames)
+
+    def write(self) -> None:
+        """Everything since the last writing, to every output."""
+        self._averages.add({"episode/forgotten": self._episodes.forget_silent()})
+        values = self._averages.take()
+        values |= {"logger/fps": self._steps_rate.per_second(), "logger/playing": len(self._episodes)}
+        values |= {f"logger/{name}": value for name, value in {**self.timers.stats(), **usage()}.items()}
+        values |= {f"counters/{name}": value for name, value in self.counters.to_dict().items()}
+        with self._lock:
+            for output in self.outputs:
+                output.scalars(self.step, values)
+
+    def save(self) -> dict[str, Any]:
+        with self._lock:
+            return {"step": self.step, **self.counters.to_dict()}
+
+    def load(self, saved: dict[str, Any]) -> None:
+        with self._lock:
+            self.step = max(self.step, saved["step"])
+
+    def close(self) -> None:
+        self.write()
+        for output in self.outputs:
+            output.close()
+
+    def _ended(self, rows: dict[str, Any]) -> Any:
+        is_eval = bool(rows["is_eval"])
+        extras = {name: value for name, value in rows.items() if name.startswith("log/")}
+        self._steps_rate.add(len(rows["env"]))
+        for index, env in enumerate(rows["env"]):
+            logged = {name: float(value[index]) for name, value in extras.items()}
+            first, last = bool(rows["is_first"][index]), bool(rows["is_last"][index])
+            episode = self._episodes.step(int(env), float(rows["reward"][index]), first, last, logged)
+            if episode:
+                yield env, is_eval, bool(rows["is_terminal"][index]), episode
+
+    def _tell_episode(self, ended: tuple[Any, bool, bool, Episode]) -> None:
+        env, is_eval, terminated, episode = ended
+        name = "eval_episodes" if is_eval else "episodes"
+        number = self.counters[name]
+        self.counters.raise_to(name, number + 1)
+        prefix = "eval_episode" if is_eval else "episode"
+        played = {"score": episode.score, "length": float(episode.length), **episode.extras}
+        self._averages.add({f"{prefix}/{key.removeprefix('log/')}": value for key, value in played.items()})
+        told = {
+            "env": int(env),
+            "eval": is_eval,
+            "score": episode.score,
+            "length": episode.length,
+            "terminated": terminated,
+        }
+        with self._lock:
+            for output in self.outputs:
+                output.episode(self.step, number, told)
+
+
+class LoggerService:
+    """The logger behind an address."""
+
+    def __init__(self, logger: Logger, server: Server, epochs: Epochs, on_saved: Callable[[int, str], None]) -> None:
+        self.logger = logger
+        self.server = server
+        self.epochs = epochs
+        self._snapshots: dict[int, dict[str, Any]] = {}
+        server.bind("steps", logger.timers.timed("steps", logger.steps))
+        server.bind("metrics", logger.metrics)
+        server.bind("clip", logger.clip)
+        server.bind("snapshot", self.snapshot)
+        server.bind("write", self.write)
+        server.bind("saved", lambda epoch, path: on_saved(int(epoch), path))
+
+    def restore(self) -> None:
+        epoch = self.epochs.newest()
+        if epoch is not None and (self.epochs.path(epoch) / PART).exists():
+            self.logger.load(read_json(self.epochs.path(epoch) / PART))
+
+    def snapshot(self, epoch: Any) -> None:
+        self._snapshots = {int(epoch): self.logger.save()}
+
+    def write(self, epoch: Any) -> None:
+        folder = self.epochs.path(int(epoch))
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / PART, {"version": 1, "epoch": int(epoch), **self._snapshots.pop(int(epoch))})
+
+
+def run_logger(life: Life, make_logger: Callable[[], Logger], config: DreamerConfig) -> None:
+    """The whole life of a logger process."""
+    from dreamer_worker.telemetry import Telemetry
+
+    logger = make_logger()
+    server = Server(config.logger_addr, config.secret, "logger")
+    tell = Telemetry(run_id=config.run_id)
+    says = tell.checkpoint_saved if "mosaic" in config.outputs else lambda path, **more: None
+    service = LoggerService(logger, server, Epochs(config.checkpoint_dir), lambda epoch, path: says(path, epoch=epoch))
+    service.restore()
+    server.start()
+    life.ready()
+    while not life.wait(config.log_every_s):
+        logger.metrics("logger", {f"rpc/{name}": value for name, value in server.stats().items()})
+        logger.write()
+    life.linger(lambda: server.peers == 0)  # the agent's last checkpoint and the others' last words
+    server.close()
+    logger.close()
+
+
+def write_clip(path: Path, frames: np.ndarray, fps: int = 12) -> None:
+    """A film as an animated GIF."""
+    from PIL import Image
+
+    frames = frames.repeat(3, -1) if frames.shape[-1] == 1 else frames
+    first, *rest = [Image.fromarray(frame) for frame in frames]
+    temp = path.with_suffix(".tmp")
+    first.save(temp, format="GIF", save_all=True, append_images=rest, duration=1000 // fps, loop=0)
+    temp.replace(path)

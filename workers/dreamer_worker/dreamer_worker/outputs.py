@@ -1,0 +1,121 @@
+"""Where the logger's numbers go: a JSONL file, TensorBoard, MOSAIC's telemetry, a terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from dreamer_worker.telemetry import Telemetry
+
+Scalars = dict[str, float]
+
+
+class Output(Protocol):
+    def scalars(self, step: int, values: Scalars) -> None: ...
+    def episode(self, step: int, number: int, episode: dict[str, Any]) -> None: ...
+    def close(self) -> None: ...
+
+
+def make_outputs(names: list[str], logdir: str, run_id: str) -> list[Output]:
+    makers = {
+        "jsonl": lambda: Jsonl(Path(logdir) / "metrics.jsonl"),
+        "tensorboard": lambda: TensorBoard(Path(logdir) / "tensorboard"),
+        "mosaic": lambda: Mosaic(Telemetry(run_id=run_id)),
+        "terminal": Terminal,
+    }
+    return [makers[name]() for name in names]
+
+
+class Jsonl:
+    """One line per writing: {"step": …, "time": …, name: value}. A process that comes back goes on in the same file."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(path, "a", buffering=1)  # noqa: SIM115
+
+    def scalars(self, step: int, values: Scalars) -> None:
+        self._write({"step": step, "time": round(time.time(), 3), **values})
+
+    def episode(self, step: int, number: int, episode: dict[str, Any]) -> None:
+        self._write({"step": step, "time": round(time.time(), 3), "episode": number, **episode})
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps({key: _finite(value) for key, value in line.items()}) + "\n")
+
+
+class TensorBoard:
+    """Event files. Written by tensorboardX's innermost part: its SummaryWriter would start a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboardX.event_file_writer import EventsWriter
+
+        folder.mkdir(parents=True, exist_ok=True)
+        # A logger that comes back within the same second must not write into the file of the one before.
+        self._writer = EventsWriter(str(folder / "events"), f".{os.getpid()}")
+
+    def scalars(self, step: int, values: Scalars) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+        from tensorboardX.proto.summary_pb2 import Summary
+
+        told = [Summary.Value(tag=name, simple_value=float(value)) for name, value in values.items()]
+        self._writer.write_event(Event(step=step, wall_time=time.time(), summary=Summary(value=told)))
+        self._writer.flush()
+
+    def episode(self, step: int, number: int, episode: dict[str, Any]) -> None:
+        prefix = "eval_episode" if episode["eval"] else "episode"
+        self.scalars(step, {f"{prefix}/score": episode["score"], f"{prefix}/length": episode["length"]})
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class Mosaic:
+    """Lines on stdout, as MOSAIC reads them. Evaluation episodes are episodes of an agent called `eval`."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._tell = telemetry
+
+    def scalars(self, step: int, values: Scalars) -> None:
+        self._tell.metrics(values, step)
+
+    def episode(self, step: int, number: int, episode: dict[str, Any]) -> None:
+        more = {"agent_id": "eval"} if episode["eval"] else {}
+        self._tell.episode(
+            number,
+            episode["score"],
+            episode["length"],
+            env_index=episode["env"],
+            terminated=episode["terminated"],
+            **more,
+        )
+
+    def close(self) -> None:
+        pass
+
+
+class Terminal:
+    def scalars(self, step: int, values: Scalars) -> None:
+        shown = [
+            f"{name} {value:.4g}" for name, value in sorted(values.items()) if "timer" not in name and "rpc" not in name
+        ]
+        print(f"step {step}: " + " / ".join(shown), file=sys.stderr)
+
+    def episode(self, step: int, number: int, episode: dict[str, Any]) -> None:
+        kind = "evaluation episode" if episode["eval"] else "episode"
+        print(f"step {step}: {kind} {number} of env {episode['env']}: {episode['score']:.4g}", file=sys.stderr)
+
+    def close(self) -> None:
+        pass
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no words for NaN and infinity; other readers of the file should not stumble over Python's."""
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,165 @@
+"""--script parallel: starts every process of the run, brings back the ones that die, and ends them in order.
+
+    launcher ─┬─ logger
+              ├─ replay
+              ├─ agent      actor and learner
+              └─ env 0 …    training envs, then evaluation envs
+
+The agent's own end is the end of the run. Any other process, and an agent that was killed, is started again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dreamer_worker.agent_process import run_agent
+from dreamer_worker.buffer import Buffer
+from dreamer_worker.checkpoint import Counters, Epochs
+from dreamer_worker.config import DreamerConfig
+from dreamer_worker.env import run_env
+from dreamer_worker.fastlane import hidden_wish
+from dreamer_worker.life import Life
+from dreamer_worker.limiter import SamplesPerInsert
+from dreamer_worker.logger import Logger, run_logger
+from dreamer_worker.replay import Replay, run_replay
+from dreamer_worker.rpc import free_address, make_secret
+from dreamer_worker.supervisor import Child, Inmate, RoleFailed, Supervisor
+
+
+def prepare(config: DreamerConfig) -> DreamerConfig:
+    """The config with every blank filled in: addresses, secret, presets; and the run's folder made."""
+    config = config.resolved()
+    names = ("actor_addr", "replay_addr", "logger_addr")
+    given = {name: getattr(config, name) for name in names}
+    taken = {name: free_address() if value == "auto" else value for name, value in given.items()}
+    secret = config.secret or os.environ.get("DREAMER_SECRET") or make_secret()
+    config = replace(config, secret=secret, **taken)
+    os.makedirs(config.logdir, exist_ok=True)
+    return config
+
+
+def resume(config: DreamerConfig) -> int | None:
+    """Bring the run's counters to its newest whole epoch, which may be another run's; its number, if there is one."""
+    epochs = Epochs(config.checkpoint_dir)
+    if config.checkpoint and epochs.newest() is None:
+        adopt(Epochs(config.checkpoint), epochs)
+    epoch = epochs.newest()
+    epochs.set_aside_after(epoch or 0)
+    counters = epochs.read(epoch)["counters"] if epoch is not None else {}
+    Counters(Path(config.logdir) / "counters.bin").reset(counters)
+    return epoch
+
+
+def adopt(source: Epochs, target: Epochs) -> None:
+    """Copy another run's newest epoch."""
+    epoch = source.newest()
+    if epoch is None:
+        raise RoleFailed(f"There is no whole checkpoint in {source.folder}. Name a run's checkpoints folder.")
+    shutil.copytree(source.path(epoch), target.path(epoch))
+    if (source.folder / "blocks").exists():
+        shutil.copytree(source.folder / "blocks", target.folder / "blocks", dirs_exist_ok=True)
+
+
+def factories(config: DreamerConfig) -> dict[str, Callable[..., Any]]:
+    """How each process makes what it works with."""
+    return {
+        "env": partial(make_env_of, config),
+        "agent": partial(make_agent_of, config),
+        "replay": partial(make_replay_of, config),
+        "logger": partial(make_logger_of, config),
+    }
+
+
+def works(config: DreamerConfig) -> dict[str, Callable[[Life], None]]:
+    """What each process of the run does, in the order in which they are started."""
+    make = factories(config)
+    found: dict[str, Callable[[Life], None]] = {
+        "logger": partial(run_logger, make_logger=make["logger"], config=config),
+        "replay": partial(run_replay, make_replay=make["replay"], config=config),
+        "agent": partial(run_agent, make_agent=make["agent"], config=config),
+    }
+    for index in range(config.envs + config.eval_envs):
+        found[f"env{index}"] = partial(run_env, make_env=make["env"], index=index, config=config)
+    return found
+
+
+def plan(config: DreamerConfig) -> list[Any]:
+    """The processes to start here."""
+    children: list[Any] = []
+    for name, work in works(config).items():
+        if (name == "replay" and config.remote_replay) or (name.startswith("env") and config.remote_envs):
+            continue
+        if name == "agent" and not config.agent_process:
+            children.append(Inmate(name, work))
+        else:
+            children.append(Child(name, work, variables_of(name)))
+    return children
+
+
+def variables_of(name: str) -> dict[str, str]:
+    if name == "agent":
+        return {}
+    # Only the agent computes: the others must neither take the GPU nor a thread pool per process.
+    quiet = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return {**quiet, **hidden_wish()} if name.startswith("env") else quiet
+
+
+def run_parallel(config: DreamerConfig) -> dict[str, Any]:
+    """The whole run; `config` comes from `prepare`, and `resume` has been called."""
+    supervisor = Supervisor(plan(config))
+    supervisor.run()
+    counters = Counters(Path(config.logdir) / "counters.bin").to_dict()
+    return {"total_steps": counters["env_steps"], **counters, "restarts": supervisor.restarts}
+
+
+def make_env_of(config: DreamerConfig, index: int) -> Any:
+    from dreamer_worker.envs import make_env
+
+    return make_env(config.env, seed=config.seed * 10_007 + index, **config.env_options)
+
+
+def make_agent_of(config: DreamerConfig) -> Any:
+    env = make_env_of(config, 0)  # for its spaces
+    try:
+        return agent_for(env, config)
+    finally:
+        env.close()
+
+
+def agent_for(env: Any, config: DreamerConfig) -> Any:
+    if config.random_agent:
+        from dreamer_worker.random_agent import RandomAgent
+
+        return RandomAgent(env.obs_space, env.act_space, config.seed)
+    from dreamer_worker.agent import make_agent
+
+    return make_agent(env.obs_space, env.act_space, config.agent_settings())
+
+
+def make_replay_of(config: DreamerConfig) -> Replay:
+    batch, length = config.batch_size, config.sequence_length
+    # Each env must have a sequence before there is one of each; a batch of them is the learner's head start.
+    minimum = max(batch, config.envs) * length
+    limiter = SamplesPerInsert(config.train_ratio / config.batch_length, 4 * batch, minimum)
+    return Replay(partial(make_buffer_of, config), limiter)
+
+
+def make_buffer_of(config: DreamerConfig, spaces: Mapping[str, Any]) -> Buffer:
+    max_bytes = int(config.replay_gb * 1e9)
+    return Buffer(
+        spaces, config.sequence_length, max_bytes, config.replay_shares, seed=config.seed, online=config.online
+    )
+
+
+def make_logger_of(config: DreamerConfig) -> Logger:
+    from dreamer_worker.outputs import make_outputs
+
+    outputs = make_outputs(config.outputs, config.logdir, config.run_id)
+    counters = Counters(Path(config.logdir) / "counters.bin")
+    return Logger(outputs, counters, config.logdir, config.episode_timeout_s)

@@ -1,0 +1,141 @@
+"""The tests of the DreamerV3 worker. They need its environment (portal; jax for the agent), else they are left out."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+if importlib.util.find_spec("dreamer_worker") is None:
+    sys.path.insert(0, str(HERE.parent))
+
+NEEDS = {"portal": ["test_*.py"], "jax": ["test_agent*.py"]}
+collect_ignore_glob = [
+    pattern for module, patterns in NEEDS.items() if importlib.util.find_spec(module) is None for pattern in patterns
+]
+LIMIT_S = 240
+
+
+@pytest.fixture
+def secret():
+    return "a-secret-for-tests"
+
+
+class Run:
+    """A real run of the worker, as MOSAIC would start it, with a random agent."""
+
+    def __init__(self, folder, config):
+        self.folder = folder
+        self.config = folder / "config.json"
+        self.config.write_text(json.dumps({**TINY, "logdir": str(folder), **config}))
+        self.process = None
+
+    def start(self, *arguments):
+        variables = {**os.environ, "PYTHONPATH": str(HERE.parent), "DREAMER_LOG": "INFO"}
+        for name in ("MOSAIC_RUN_DIR", "MOSAIC_CHECKPOINT_DIR", "MOSAIC_RUN_ID"):
+            variables.pop(name, None)
+        command = [sys.executable, "-m", "dreamer_worker.cli", "--config", str(self.config), *arguments]
+        with open(self.folder / "stdout.log", "ab") as out, open(self.folder / "stderr.log", "ab") as err:
+            self.process = subprocess.Popen(command, stdout=out, stderr=err, env=variables, start_new_session=True)
+        return self
+
+    def wait(self):
+        return self.process.wait(LIMIT_S)
+
+    def terminate(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self
+
+    @property
+    def counters(self):
+        from dreamer_worker.checkpoint import Counters
+
+        return Counters(self.folder / "counters.bin")
+
+    def children(self):
+        """Role → pid, of those that are alive."""
+        found = {}
+        for task in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
+            for pid in map(int, task.read_text().split()):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                if b"dreamer_worker.life" in words:  # a dead one has none, one that is just made its parent's
+                    found[words[-2].decode()] = pid
+        return found
+
+    def until(self, is_so):
+        """Wait for a fact; fail when the run is over before, or after minutes."""
+        limit = time.monotonic() + LIMIT_S
+        while not is_so():
+            assert self.process.poll() is None, f"the run ended with {self.process.returncode}: {self.words}"
+            assert time.monotonic() < limit, f"it did not come to pass: {self.words}"
+            time.sleep(0.02)
+        return self
+
+    def played(self, steps):
+        """Wait until so many steps are played."""
+        path = self.folder / "counters.bin"
+        self.until(path.exists)
+        counters = self.counters
+        return self.until(lambda: counters["env_steps"] >= steps)
+
+    @property
+    def words(self):
+        return (self.folder / "stderr.log").read_text()[-3000:]
+
+    @property
+    def lines(self):
+        """What it told MOSAIC."""
+        return [
+            json.loads(line) for line in (self.folder / "stdout.log").read_text().splitlines() if line.startswith("{")
+        ]
+
+    @property
+    def metrics(self):
+        path = self.folder / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def end(self):
+        if self.process and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+
+TINY = {
+    "run_id": "TEST",
+    "env": "dummy_grid",
+    "random_agent": True,
+    "envs": 2,
+    "eval_envs": 1,
+    "batch_size": 4,
+    "batch_length": 8,
+    "report_length": 4,
+    "train_ratio": 8,
+    "replay_gb": 0.01,
+    "actor_wait_ms": 2,
+    "outputs": ["jsonl", "mosaic"],
+    "log_every_s": 0.5,
+    "report_every_s": 1,
+    "save_every_s": 1,
+}
+
+
+@pytest.fixture
+def run_of(tmp_path):
+    """Makes runs; none of their processes outlives the test."""
+    runs = []
+
+    def make(**config):
+        folder = tmp_path / f"run{len(runs)}"
+        folder.mkdir()
+        runs.append(Run(folder, config))
+        return runs[-1]
+
+    yield make
+    for run in runs:
+        run.end()

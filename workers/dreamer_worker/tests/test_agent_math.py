@@ -1,0 +1,306 @@
+"""The agent's parts, each against the plainest way to say what it computes."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from dreamer_worker.agent import convolutions, imagination, observation, optimizer, rssm
+from dreamer_worker.agent.config import SIZES, AgentConfig, Learning, Nets, Optimizer, Rssm
+from dreamer_worker.agent.distributions import Categorical, Normal, TwoHot, bins_of, symexp, symlog
+from dreamer_worker.agent.heads import Actor
+from dreamer_worker.agent.layers import Init, count
+from dreamer_worker.agent.model import Model
+from dreamer_worker.agent.optimizer import Moments
+from dreamer_worker.agent.returns import ReturnScale, lambda_returns
+from dreamer_worker.agent.rssm import State
+from dreamer_worker.agent.spaces import Space
+
+pytestmark = pytest.mark.timeout(600)  # compiling on a busy machine
+jax.config.update("jax_disable_most_optimizations", True)
+
+FLAGS = {key: Space("bool") for key in ("is_first", "is_last", "is_terminal")}
+CRAFTER = {"image": Space("uint8", (64, 64, 3)), "reward": Space("float32"), **FLAGS}
+SMALL = Rssm(deter=16, hidden=6, stoch=3, classes=4, blocks=4)
+
+
+def close(found, wanted, limit=1e-5):
+    """Every array of the tree, by relative distance."""
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        distance = np.linalg.norm(np.ravel(one) - np.ravel(other))
+        assert distance <= limit * (1e-6 + np.linalg.norm(np.ravel(other)))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("size", "parameters"),
+    [
+        ("1m", 687_875),
+        ("12m", 10_498_259),
+        ("25m", 23_495_475),
+        ("50m", 41_658_259),
+        ("100m", 93_480_531),
+        ("200m", 165_965_075),
+        ("400m", 372_920_979),
+    ],
+)
+def test_a_size_has_exactly_the_references_parameters(size, parameters):
+    model = Model(CRAFTER, {"action": Space("int32", (), 0, 17)}, AgentConfig.preset(size))
+
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+
+    assert count(shapes) == parameters
+
+
+def test_the_smallest_size_is_split_as_in_the_reference():
+    model = Model(CRAFTER, {"action": Space("int32", (), 0, 17)}, AgentConfig.preset("1m"))
+
+    shapes = jax.eval_shape(model.init, jax.random.key(0))
+
+    wanted = {"dyn": 377_408, "dec": 80_595, "val": 66_111, "rew": 57_663, "pol": 50_641, "con": 41_153, "enc": 14_304}
+    assert {name: count(part) for name, part in shapes.items()} == wanted
+
+
+def test_symexp_undoes_symlog(rng):
+    x = rng.standard_normal(100).astype(np.float32) * 1000
+
+    np.testing.assert_allclose(symexp(symlog(x)), x, rtol=1e-4)
+
+
+def test_bins_are_symmetric_and_hold_zero():
+    bins = bins_of(255)
+
+    assert len(bins) == 255
+    assert bins[127] == 0
+    np.testing.assert_array_equal(bins, -bins[::-1])
+    assert bins[-1] == pytest.approx(math.exp(20) - 1, rel=1e-5)
+
+
+def test_a_head_of_zeros_predicts_exactly_zero():
+    assert float(TwoHot(jnp.zeros(255), bins_of(255)).pred()) == 0.0
+
+
+@pytest.mark.parametrize("target", [0.0, 1.0, -3.7, 1234.5, 1e6, float(bins_of(255)[200])])
+def test_two_hot_weights_have_the_target_as_their_mean(target):
+    bins = bins_of(255)
+
+    weights = np.asarray(TwoHot(jnp.zeros(255), bins).weights(jnp.asarray(target)), np.float64)
+
+    assert weights.sum() == pytest.approx(1)
+    assert (weights > 0).sum() <= 2
+    assert (weights * bins).sum() == pytest.approx(target, rel=1e-4, abs=1e-4)
+
+
+def test_targets_beyond_the_bins_go_to_the_last_one():
+    weights = TwoHot(jnp.zeros(255), bins_of(255)).weights(jnp.asarray([-1e30, 1e30]))
+
+    assert weights[0, 0] == 1
+    assert weights[1, -1] == 1
+
+
+def test_unimix_leaves_no_class_impossible():
+    logits = jnp.asarray([100.0, 0.0, 0.0, 0.0])
+
+    mixed, bare = Categorical.mixed(logits, 0.01), Categorical.mixed(logits, 0.0)
+
+    np.testing.assert_allclose(mixed.probs, [0.9925, 0.0025, 0.0025, 0.0025], rtol=1e-3)
+    assert bare.probs[1] < 1e-20
+
+
+def test_categories_know_their_entropy_and_divergence(rng):
+    p, q = (Categorical.mixed(jnp.asarray(rng.standard_normal((2, 3, 4))), 0.01, event=1) for _ in range(2))
+
+    pp, qq = np.asarray(p.probs), np.asarray(q.probs)
+
+    np.testing.assert_allclose(p.entropy(), -(pp * np.log(pp)).sum((-2, -1)), rtol=1e-5)
+    np.testing.assert_allclose(p.kl(q), (pp * np.log(pp / qq)).sum((-2, -1)), rtol=1e-4)
+    assert p.kl(p).max() < 1e-6
+
+
+def test_the_actors_unimix_has_effect_and_a_switch():
+    space = {"action": Space("int32", (), 0, 4)}
+    for unimix, least in ((0.01, 0.0025), (0.0, 0.0)):
+        actor = Actor(Nets(units=4, policy_layers=1, policy_unimix=unimix), space)
+        params = actor.init(Init(), 3)
+        params["logits/action"]["bias"] = jnp.asarray([50.0, 0.0, 0.0, 0.0])
+
+        probs = actor(params, jnp.zeros((1, 3)))["action"].probs
+
+        assert float(probs.min()) == pytest.approx(least, abs=1e-6)
+
+
+def test_a_normal_knows_its_density_and_entropy(rng):
+    mean, x = rng.standard_normal((2, 5, 3))
+    std = rng.uniform(0.1, 1, (5, 3))
+
+    normal = Normal(jnp.asarray(mean), jnp.asarray(std), event=1)
+
+    density = np.exp(-0.5 * ((x - mean) / std) ** 2) / (std * math.sqrt(2 * math.pi))
+    np.testing.assert_allclose(normal.log_prob(jnp.asarray(x)), np.log(density).sum(-1), rtol=1e-4)
+    np.testing.assert_allclose(normal.entropy(), (np.log(std) + 0.5 * np.log(2 * np.pi * np.e)).sum(-1), rtol=1e-4)
+
+
+def test_lambda_returns_equal_the_recursion_written_out(rng):
+    reward, boot = rng.standard_normal((2, 9, 4))
+    live, lam = rng.random((2, 9, 4)) < 0.8
+
+    found = lambda_returns(*(jnp.asarray(x, jnp.float32) for x in (reward, live, boot)), jnp.asarray(0.95 * lam))
+
+    wanted, after = [], boot[-1]
+    for t in reversed(range(8)):
+        mixed = (1 - 0.95 * lam[t + 1]) * boot[t + 1] + 0.95 * lam[t + 1] * after
+        after = reward[t + 1] + live[t + 1] * mixed
+        wanted.insert(0, after)
+    np.testing.assert_allclose(found, np.stack(wanted), rtol=1e-5, atol=1e-6)
+
+
+def test_the_return_scale_follows_percentiles_and_never_falls_below_its_limit(rng):
+    learning, returns = Learning(return_rate=0.1), rng.standard_normal(1000) * 100
+
+    scale = ReturnScale.initial()
+    assert float(scale.divisor(learning)) == 1.0
+    for _ in range(3):
+        scale = scale.updated(jnp.asarray(returns), learning)
+
+    span = np.percentile(returns, 95) - np.percentile(returns, 5)
+    assert float(scale.divisor(learning)) == pytest.approx(span * (1 - 0.9**3), rel=1e-4)
+    debiased = Learning(return_rate=0.1, return_debias=True)
+    assert float(scale.divisor(debiased)) == pytest.approx(span, rel=1e-4)
+
+
+def test_the_optimizer_is_laprop_after_clipping(rng):
+    opt = Optimizer(lr=0.01, warmup=2, agc=0.3, smallest_norm=1e-3)
+    param, grads = rng.standard_normal((4, 3)), rng.standard_normal((5, 4, 3)) * 3
+
+    params = {"w": jnp.asarray(param, jnp.float32)}
+    moments = Moments.initial(params)
+    for grad in grads:
+        params, moments, _ = optimizer.step(opt, params, {"w": jnp.asarray(grad, jnp.float32)}, moments)
+
+    mean = square = np.zeros_like(param)
+    for t, grad in enumerate(grads, 1):
+        grad = grad / max(1, np.linalg.norm(grad) / (0.3 * max(1e-3, np.linalg.norm(param))))
+        square = 0.999 * square + 0.001 * grad**2
+        mean = 0.9 * mean + 0.1 * grad / (np.sqrt(square / (1 - 0.999**t)) + 1e-20)
+        param = param - 0.01 * min(1, (t - 1) / 2) * mean / (1 - 0.9**t)
+    np.testing.assert_allclose(params["w"], param, rtol=1e-4)
+
+
+@pytest.mark.parametrize("channels", [(3, 8), (4, 6)])
+def test_convolutions_by_phase_equal_the_plain_ones_with_their_gradients(rng, channels):
+    x = jnp.asarray(rng.standard_normal((2, 8, 6, channels[0])), jnp.float32)
+    p = {"kernel": rng.standard_normal((5, 5, *channels)), "bias": rng.standard_normal(channels[1])}
+    p = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), p)
+
+    for plain, fast in (
+        (convolutions.upsampled, convolutions.upsampled_by_phase),
+        (convolutions.pooled, convolutions.pooled_by_phase),
+    ):
+        wanted, back = jax.vjp(plain, p, x)
+        found, fast_back = jax.vjp(fast, p, x)
+        close(found, wanted)
+        gradient = jnp.asarray(rng.standard_normal(wanted.shape), jnp.float32)
+        close(fast_back(gradient), back(gradient))
+
+
+def test_of_equals_the_first_gets_the_gradient_of_pooling():
+    x = jnp.asarray([[1.0, 5.0], [3.0, 5.0], [3.0, 5.0], [2.0, 5.0]])
+
+    found, back = jax.vjp(convolutions.largest, x)
+
+    np.testing.assert_array_equal(found, [3, 5])
+    np.testing.assert_array_equal(back(jnp.asarray([10.0, 20.0]))[0], [[0, 20], [10, 0], [0, 0], [0, 0]])
+
+
+def world(rng):
+    """Weights of a small dynamics, noisy enough that every one matters."""
+    blank = Init()
+    jax.eval_shape(lambda: rssm.init_rssm(blank, SMALL, 2, 7))
+    params = rssm.init_rssm(Init(Init.draw(jax.random.key(0), blank.used)), SMALL, 2, 7)
+    return jax.tree.map(lambda x: x + 0.2 * rng.standard_normal(x.shape).astype(np.float32), params)
+
+
+def some_state(rng, batch):
+    stoch = np.eye(4, dtype=np.float32)[rng.integers(0, 4, (batch, 3))].reshape(batch, 12)
+    return State(jnp.asarray(0.5 * rng.standard_normal((batch, 16)), jnp.float32), jnp.asarray(stoch))
+
+
+def test_the_fast_observed_scan_equals_the_plain_one_with_all_gradients(rng):
+    params, state = world(rng), some_state(rng, 3)
+    actions, tokens = (jnp.asarray(rng.standard_normal((5, 3, n)), jnp.float32) for n in (2, 7))
+    first, gumbel = rng.random((5, 3)) < 0.3, jnp.asarray(rng.gumbel(size=(5, 3, 3, 4)), jnp.float32)
+    aims = [jnp.asarray(rng.standard_normal((5, 3, n)), jnp.float32) for n in (16, 12, 12)]
+
+    def loss(observe, params, state, actions, tokens):
+        seen = observe(SMALL, params, state, actions, tokens, first, gumbel)
+        parts = (*seen.state, seen.posterior)
+        return sum((part * aim).sum() for part, aim in zip(parts, aims, strict=True)), seen
+
+    def found(observe):
+        graded = jax.jit(jax.value_and_grad(loss, argnums=(1, 2, 3, 4), has_aux=True), static_argnums=0)
+        return graded(observe, params, state, actions, tokens)
+
+    close(found(observation.observe), found(rssm.observe))
+
+
+def test_the_fast_dream_equals_the_plain_one(rng):
+    actor = Actor(Nets(units=5, policy_layers=2), {"a": Space("int32", (), 0, 2)})
+    blank = Init()
+    actor.init(blank, 28)
+    params = {"dyn": world(rng), "pol": actor.init(Init(Init.draw(jax.random.key(1), blank.used)), 28)}
+    start = some_state(rng, 6)
+    noise = imagination.noise_of(SMALL, actor, jax.random.key(2), 4, 6)
+
+    plain = jax.jit(lambda p: imagination.imagine(SMALL, actor, p, start, noise))(params)
+    fast = jax.jit(lambda p: imagination.imagine_fast(SMALL, actor, p, start, noise, 2))(params)
+
+    close(fast, plain)
+
+
+def test_a_config_survives_being_a_plain_dict():
+    config = AgentConfig.preset("12m", nets={"bins": 41}, seed=3)
+
+    assert AgentConfig.from_dict(config.to_dict()) == config
+    assert AgentConfig.from_dict({"size": "12m", "nets": {"bins": 41}, "seed": 3}) == config
+
+
+def test_a_suite_brings_its_size_and_what_it_looks_at():
+    config = AgentConfig.from_dict({"suite": "dmc_proprio"})
+
+    assert config.rssm.deter == SIZES["1m"]["rssm"]["deter"]
+    assert config.encode == "(?!image$).*"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"nets": {"bin": 3}}, "Nets has no bin"),
+        ({"sized": "1m"}, "AgentConfig has no sized"),
+        ({"size": "2m"}, "There is no size '2m'"),
+        ({"suite": "doom"}, "There is no suite 'doom'"),
+        ({"compute": {"dtype": "float16"}}, "choose bfloat16 or float32"),
+    ],
+)
+def test_a_setting_that_does_not_exist_is_refused_by_name(settings, told):
+    with pytest.raises(ValueError, match=told):
+        AgentConfig.from_dict(settings)
+
+
+def test_a_space_survives_being_a_plain_dict_and_draws_within_its_bounds(rng):
+    for space in (Space("int32", (2,), 0, 5), Space("float32", (3,), -1, 1), Space("uint8", (4, 4, 3)), Space("bool")):
+        drawn = space.sample(rng, 100)
+
+        assert Space.from_dict(space.to_dict()) == space
+        assert drawn.dtype == space.dtype
+        assert drawn.shape == (100, *space.shape)
+        assert space.low is None or drawn.min() >= space.low
+
+
+def test_a_discrete_space_without_bounds_is_refused():
+    with pytest.raises(ValueError, match="needs bounds"):
+        Space("int32")

@@ -1,0 +1,259 @@
+"""Checkpoints: one moment or the one before, never a mixture."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from dreamer_worker.buffer import Buffer
+from dreamer_worker.checkpoint import CheckpointError, Counters, Epochs, read_arrays, write_arrays, write_json
+from dreamer_worker.config import DreamerConfig
+from dreamer_worker.limiter import SamplesPerInsert
+from dreamer_worker.parallel import resume
+from dreamer_worker.replay import Replay, ReplayService, Vault
+from dreamer_worker.rpc import Server
+
+SPACES = {"number": ("<i8", ()), "is_first": ("|b1", ())}
+
+
+def make_replay():
+    limiter = SamplesPerInsert(0.5, tolerance=1e9, min_inserts=10)
+    return Replay(lambda spaces: Buffer(spaces, 4, 10_000, block_rows=10), limiter)
+
+
+def play(replay, begin, end):
+    for number in range(begin, end):
+        rows = {"number": np.asarray([number]), "is_first": np.asarray([False])}
+        replay.insert(rows, ["env"], [number])
+
+
+@pytest.fixture
+def epochs(tmp_path, monkeypatch):
+    monkeypatch.delenv("MOSAIC_CHECKPOINT_DIR", raising=False)
+    folder = tmp_path / "epochs"
+    folder.mkdir()
+    return Epochs(folder)
+
+
+def save(epochs, epoch, value=1, replay=None, vault=None):
+    folder = epochs.begin(epoch)
+    write_arrays(folder / "agent.npz", {"weights": np.full(1000, value)})
+    if replay:
+        vault.write(replay, replay.snapshot(), epoch)
+    epochs.commit(epoch, {"env_steps": epoch * 10})
+
+
+def test_arrays_come_back_as_they_went(tmp_path):
+    arrays = {"a/b": np.arange(6).reshape(2, 3), "file": np.float16(3.5), "empty": np.zeros((0, 4))}
+
+    write_arrays(tmp_path / "x.npz", arrays)
+
+    read = read_arrays(tmp_path / "x.npz")
+    assert all(
+        read[key].dtype == np.asarray(value).dtype and (read[key] == value).all() for key, value in arrays.items()
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npz"]
+
+
+def test_nothing_in_a_checkpoint_is_executed(tmp_path):
+    with pytest.raises(ValueError, match=r"[Oo]bject arrays"):
+        write_arrays(tmp_path / "x.npz", {"a": np.asarray([object()])})
+    (tmp_path / "x.npz").write_bytes(pickle.dumps({"a": 1}))
+
+    with pytest.raises(CheckpointError, match="damaged"):
+        read_arrays(tmp_path / "x.npz")
+
+
+def test_an_epoch_counts_only_when_it_is_committed(epochs):
+    save(epochs, 1)
+    folder = epochs.begin(2)
+    write_arrays(folder / "agent.npz", {"weights": np.zeros(3)})
+
+    assert epochs.newest() == 1
+    assert epochs.next_number() == 3
+
+
+@pytest.mark.parametrize("harm", ["flip a byte", "cut", "remove", "commit is no JSON"])
+def test_a_damaged_epoch_gives_way_to_the_one_before(epochs, harm):
+    save(epochs, 1)
+    save(epochs, 2)
+    part = epochs.path(2) / "agent.npz"
+    data = part.read_bytes()
+
+    if harm == "flip a byte":
+        part.write_bytes(data[:500] + bytes([data[500] ^ 1]) + data[501:])
+    elif harm == "cut":
+        part.write_bytes(data[:-1])
+    elif harm == "remove":
+        part.unlink()
+    else:
+        (epochs.path(2) / "commit.json").write_text('{"version": 1,')
+
+    assert epochs.newest() == 1
+    assert epochs.read(1)["counters"]["env_steps"] == 10
+
+
+def test_the_newest_two_are_kept(epochs):
+    for number in range(1, 6):
+        save(epochs, number)
+
+    assert epochs.committed() == [5, 4]
+
+
+def test_what_was_never_committed_does_not_count_among_them(epochs):
+    for number in (1, 2):
+        save(epochs, number)
+    epochs.begin(3)
+
+    save(epochs, 4)
+
+    assert epochs.committed() == [4, 2]
+    assert not epochs.path(3).exists()
+
+
+def test_a_resumed_run_puts_damaged_epochs_aside(epochs, tmp_path):
+    for number in (1, 2):
+        save(epochs, number)
+    (epochs.path(2) / "agent.npz").unlink()
+    config = DreamerConfig(run_id="T", logdir=str(tmp_path))
+
+    epochs.folder.rename(tmp_path / "checkpoints")
+    epochs = Epochs(tmp_path / "checkpoints")
+    assert resume(config) == 1
+    save(epochs, epochs.next_number(), value=5)
+
+    assert epochs.committed() == [2, 1]
+    assert not epochs.damage(2)
+    assert (epochs.folder / "damaged-00000002").exists()
+
+
+def test_replay_and_limiter_come_back_as_they_were(epochs):
+    replay, vault = make_replay(), Vault(epochs)
+    play(replay, 0, 57)
+    replay.sample(7)
+    save(epochs, 1, replay=replay, vault=vault)
+    play(replay, 57, 90)
+
+    restored = make_replay()
+    Vault(epochs).restore(restored, 1)
+
+    assert restored.buffers["train"].steps == 57
+    assert len(restored.buffers["train"]) == 54
+    assert restored.limiter.save() == {"inserts": 57, "samples": 7, "available": 0.5 * 47 - 7}
+
+
+def test_steps_are_written_once_and_removed_when_no_epoch_names_them(epochs):
+    replay, vault = make_replay(), Vault(epochs)
+    play(replay, 0, 25)
+    save(epochs, 1, replay=replay, vault=vault)
+    first = {path.name: path.stat().st_mtime_ns for path in vault.folder.iterdir()}
+    play(replay, 25, 45)
+    for number in (2, 3):
+        save(epochs, number, replay=replay, vault=vault)
+        vault.sweep(number)
+
+    later = {path.name: path.stat().st_mtime_ns for path in vault.folder.iterdir()}
+    assert len(first) == 3
+    assert len(later) == 5
+    assert len(first.items() & later.items()) == 2  # the two that were full; the third has grown and is gone
+
+
+def test_a_run_may_begin_from_another_runs_checkpoint(epochs, tmp_path):
+    replay, vault = make_replay(), Vault(epochs)
+    play(replay, 0, 25)
+    save(epochs, 1, replay=replay, vault=vault)
+    config = DreamerConfig(run_id="T", logdir=str(tmp_path / "new"), checkpoint=str(epochs.folder))
+    (tmp_path / "new").mkdir()
+
+    assert resume(config) == 1
+
+    restored = make_replay()
+    Vault(Epochs(config.checkpoint_dir)).restore(restored, 1)
+    assert restored.buffers["train"].steps == 25
+    assert Counters(tmp_path / "new" / "counters.bin")["env_steps"] == 10
+
+
+def test_a_missing_block_is_damage(epochs):
+    replay, vault = make_replay(), Vault(epochs)
+    play(replay, 0, 25)
+    save(epochs, 1, replay=replay, vault=vault)
+    play(replay, 25, 45)
+    save(epochs, 2, replay=replay, vault=vault)
+
+    max(vault.folder.iterdir()).unlink()
+
+    assert epochs.newest() == 1
+
+
+def test_blocks_of_two_lives_are_never_mixed_up(epochs):
+    replay, vault = make_replay(), Vault(epochs)
+    play(replay, 0, 12)
+    save(epochs, 1, replay=replay, vault=vault)
+    play(replay, 12, 16)
+    vault.write(replay, replay.snapshot(), 2)  # and then it is killed: epoch 2 is never committed
+
+    other, other_vault = make_replay(), Vault(epochs)
+    other_vault.restore(other, 1)
+    play(other, 1012, 1016)
+    save(epochs, 2, replay=other, vault=other_vault)
+    restored = make_replay()
+    Vault(epochs).restore(restored, 2)
+
+    numbers = restored.buffers["train"].sample(200)["number"]
+    assert set(np.unique(numbers)) == {*range(12), *range(1012, 1016)}
+
+
+def test_a_snapshot_is_the_moment_it_was_taken_however_late_it_is_written(epochs, secret):
+    server = Server("0", secret)
+    service = ReplayService(make_replay(), server, epochs)
+    play(service.replay, 0, 30)
+    epochs.begin(1)
+
+    service.prepare()
+    service.snapshot(1)
+    play(service.replay, 30, 60)
+    service.write(1)
+    epochs.commit(1, {})
+
+    again = ReplayService(make_replay(), Server("0", secret), epochs)
+    assert again.restore() == 1
+    assert again.replay.buffers["train"].steps == 30
+    assert again.replay.limiter.inserts == 30
+    with pytest.raises(ValueError, match="no snapshot of epoch 9"):
+        service.write(9)
+    for part in (server, again.server):
+        part.close()
+
+
+def test_a_checkpoint_that_does_not_come_leaves_the_ratio_in_force(epochs, secret):
+    replay = Replay(lambda spaces: Buffer(spaces, 4, 10_000, block_rows=10), SamplesPerInsert(0.5, 5, 10))
+    service = ReplayService(replay, Server("0", secret), epochs)
+    play(replay, 0, 15)
+    assert not replay.limiter.insert(timeout_s=0)
+
+    service.prepare()
+    assert replay.limiter.insert(timeout_s=0)
+    service.release()
+
+    assert not replay.limiter.insert(timeout_s=0)
+    service.server.close()
+
+
+def test_counters_survive_their_writer_and_never_go_back(tmp_path):
+    counters = Counters(tmp_path / "counters.bin")
+    counters.raise_to("env_steps", 10)
+    counters.raise_to("env_steps", 4)
+
+    other = Counters(tmp_path / "counters.bin")
+
+    assert other["env_steps"] == 10
+    assert other.raise_to("env_steps", 11) == 11
+    assert counters["env_steps"] == 11
+
+
+def test_json_is_written_whole(tmp_path):
+    write_json(tmp_path / "x.json", {"a": 1})
+    write_json(tmp_path / "x.json", {"a": 2})
+
+    assert json.loads((tmp_path / "x.json").read_text()) == {"a": 2}
+    assert len(list(tmp_path.iterdir())) == 1

@@ -1,0 +1,194 @@
+"""The logger: episodes from steps, averages, counters that never go back."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+from dreamer_worker.checkpoint import Counters, Epochs
+from dreamer_worker.logger import Episodes, Logger, LoggerService
+from dreamer_worker.outputs import Jsonl, Mosaic, TensorBoard
+from dreamer_worker.rpc import Client, Server
+from dreamer_worker.telemetry import Telemetry
+
+
+class Paper:
+    """An output that remembers."""
+
+    def __init__(self):
+        self.written, self.episodes = [], []
+
+    def scalars(self, step, values):
+        self.written.append((step, values))
+
+    def episode(self, step, number, episode):
+        self.episodes.append((step, number, episode))
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def paper():
+    return Paper()
+
+
+@pytest.fixture
+def make_logger(tmp_path, paper):
+    return lambda timeout_s=180.0: Logger([paper], Counters(tmp_path / "counters.bin"), str(tmp_path), timeout_s)
+
+
+def step(reward=0.0, first=False, last=False, env=0, is_eval=False, **logs):
+    told = {
+        "reward": np.asarray([reward]),
+        "is_first": np.asarray([first]),
+        "is_last": np.asarray([last]),
+        "is_terminal": np.asarray([last]),
+        "env": np.asarray([env]),
+        "is_eval": is_eval,
+    }
+    return told | {f"log/{name}": np.asarray([value]) for name, value in logs.items()}
+
+
+def play(logger, rewards, env=0, actor="a", number=0, env_steps=0, **more):
+    for index, reward in enumerate([0.0, *rewards]):
+        flags = {"first": index == 0, "last": index == len(rewards)}
+        logger.steps(actor, number + index + 1, env_steps + index, step(reward, env=env, **flags, **more))
+
+
+def test_an_episode_is_put_together_from_its_steps(make_logger, paper):
+    logger = make_logger()
+
+    play(logger, [1.0, 2.0, 4.0], env=3)
+
+    (_, number, episode) = paper.episodes[0]
+    assert number == 0
+    assert episode == {"env": 3, "eval": False, "score": 7.0, "length": 3, "terminated": True}
+
+
+def test_an_episode_that_was_abandoned_is_not_told(make_logger, paper):
+    logger = make_logger()
+
+    logger.steps("a", 1, 1, step(5.0, first=True))
+    play(logger, [1.0], number=1)
+
+    assert [episode["score"] for _, _, episode in paper.episodes] == [1.0]
+
+
+def test_steps_that_are_told_twice_count_once(make_logger, paper):
+    logger = make_logger()
+
+    logger.steps("a", 1, 1, step(first=True))
+    for _ in range(2):
+        logger.steps("a", 2, 2, step(1.0))
+    logger.steps("a", 3, 3, step(1.0, last=True))
+
+    assert paper.episodes[0][2]["score"] == 2.0
+
+
+def test_the_step_never_goes_back(make_logger, paper, tmp_path):
+    logger = make_logger()
+    play(logger, [1.0] * 5, env_steps=100)
+    logger.counters.raise_to("env_steps", 105)
+
+    logger.steps("b", 1, 50, step(first=True))  # an actor that was restored to an older checkpoint
+    logger.write()
+    again = make_logger()  # and a logger that was killed
+    again.write()
+
+    assert [step for step, _ in paper.written] == [105, 105]
+
+
+def test_numbers_are_averaged_under_the_prefix_of_their_process(make_logger, paper):
+    logger = make_logger()
+    logger.metrics("train", {"loss": 1.0})
+    logger.metrics("train", {"loss": np.float32(3.0)})
+    logger.metrics("replay", {"loss": 9.0})
+
+    logger.write()
+
+    assert paper.written[0][1]["train/loss"] == 2.0
+    assert paper.written[0][1]["replay/loss"] == 9.0
+
+
+def test_an_env_that_is_silent_is_forgotten():
+    episodes = Episodes(timeout_s=-1.0)  # whatever was heard is too long ago
+    episodes.step(0, 1.0, True, False, {})
+
+    assert episodes.forget_silent() == 1
+    assert len(episodes) == 0
+
+
+def test_evaluation_episodes_are_counted_apart_and_what_envs_log_is_summed(make_logger, paper):
+    logger = make_logger()
+
+    play(logger, [1.0], is_eval=True, coins=2.0)
+    play(logger, [1.0], number=2)
+    logger.write()
+
+    assert [(number, episode["eval"]) for _, number, episode in paper.episodes] == [(0, True), (0, False)]
+    assert paper.written[0][1]["eval_episode/coins"] == 4.0
+
+
+def test_its_checkpoint_holds_the_step(make_logger, tmp_path, secret):
+    server = Server("0", secret)
+    epochs = Epochs(tmp_path / "checkpoints")
+    told = threading.Event()
+    LoggerService(make_logger(), server, epochs, lambda epoch, path: told.set())
+    client = Client(server.start().address, secret)
+    client.ask("steps", "a", 1, 70, step(first=True))
+
+    client.ask("snapshot", 1)
+    client.ask("write", 1)
+    epochs.commit(1, {})
+    client.ask("saved", 1, "here")
+    again = LoggerService(make_logger(), Server("0", secret), epochs, lambda *_: None)
+    again.restore()
+
+    assert again.logger.step == 70
+    assert told.is_set()
+    for part in (client, server, again.server):
+        part.close()
+
+
+def test_jsonl_goes_on_in_the_same_file_and_stays_json(tmp_path):
+    for _ in range(2):
+        output = Jsonl(tmp_path / "metrics.jsonl")
+        output.scalars(3, {"loss": float("nan"), "fps": 2.0})
+        output.close()
+
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["fps"] for line in lines] == [2.0, 2.0]
+    assert lines[0]["loss"] == "nan"
+
+
+def test_tensorboard_gets_every_curve(tmp_path):
+    output = TensorBoard(tmp_path)
+    output.scalars(7, {"train/loss": 0.5})
+    output.episode(8, 0, {"env": 0, "eval": False, "score": 3.0, "length": 4, "terminated": True})
+    output.close()
+
+    (path,) = tmp_path.iterdir()
+    data = path.read_bytes()
+    assert b"train/loss" in data
+    assert b"episode/score" in data
+
+
+def test_mosaic_is_told_metrics_and_episodes(capfd):
+    output = Mosaic(Telemetry(run_id="R"))
+    output.scalars(7, {"train/loss": 0.5})
+    output.episode(8, 2, {"env": 1, "eval": True, "score": 3.0, "length": 4, "terminated": True})
+
+    metric, episode = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert metric["values"] == {"train/loss": 0.5}
+    assert metric["step"] == 7
+    assert (episode["episode_index"], episode["total_reward"], episode["agent_id"]) == (2, 3.0, "eval")
+
+
+def test_clips_are_films(make_logger, tmp_path):
+    from PIL import Image
+
+    make_logger().clip("report_open_loop", np.random.default_rng(0).integers(0, 255, (5, 8, 16, 1), np.uint8))
+
+    (path,) = (tmp_path / "videos").iterdir()
+    assert Image.open(path).n_frames == 5

@@ -1,0 +1,216 @@
+"""Whole runs with a random agent: every process is a real one."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dreamer_worker.checkpoint import Epochs, read_arrays
+from dreamer_worker.config import LAB, DreamerConfig, make_schema
+from dreamer_worker.parallel import prepare
+from dreamer_worker.rpc import free_address
+from mosaic_sdk.config import ConfigError
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def test_a_run_plays_its_steps_learns_at_its_ratio_and_ends(run_of):
+    run = run_of(steps=600, outputs=["jsonl", "tensorboard", "mosaic"]).start()
+
+    assert run.wait() == 0, run.words
+
+    counters = run.counters
+    assert 600 <= counters["env_steps"] < 610
+    replayed = counters["updates"] * 4 * 8
+    owed = 8 * (counters["env_steps"] - 4 * 9)
+    assert abs(replayed - owed) <= 8 * 4 * 4 + 3 * 4 * 8  # the limiter's tolerance, and what was on its way
+    keys = {key for line in run.metrics for key in line}
+    expected = ("train/loss/total", "learner/fps", "actor/fps", "env0/fps", "replay/train/steps", "logger/usage/cores")
+    assert not {*expected, "report/loss/total", "eval/loss/total"} - keys
+    assert counters["episodes"] > 0
+    assert counters["eval_episodes"] > 0
+    assert list((run.folder / "tensorboard").iterdir())
+    assert Epochs(run.folder / "checkpoints").newest()
+    told = run.lines
+    assert (told[0]["event"], told[-1]["event"]) == ("run_started", "run_completed")
+    assert told[-1]["payload"]["restarts"] == 0
+    assert any(line.get("event_type") == "episode" for line in told)
+
+
+@pytest.mark.slow
+def test_the_agent_may_live_in_the_launcher(run_of):
+    run = run_of(steps=200, agent_process=False).start()
+    run.played(1)
+
+    assert "agent" not in run.children()
+    assert run.wait() == 0, run.words
+    assert Epochs(run.folder / "checkpoints").newest()
+
+
+@pytest.mark.slow
+def test_the_processes_of_a_blocked_run_sleep(run_of):
+    run = run_of(steps=1_000_000).start().played(100)
+    helpers = run.children()
+    agent = helpers.pop("agent")
+
+    os.kill(agent, signal.SIGSTOP)
+    time.sleep(2)  # what is under way comes to rest
+    before = sum(map(cpu_seconds, helpers.values()))
+    time.sleep(5)
+    used = sum(map(cpu_seconds, helpers.values())) - before
+
+    assert used / 5 < 0.05  # cores, all of them together; the reference's take 1.15
+
+
+def cpu_seconds(pid):
+    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
+def test_envs_and_replay_may_be_started_elsewhere(run_of, secret):
+    addresses = {
+        "actor_addr": free_address("127.0.0.2"),
+        "replay_addr": free_address("127.0.0.3"),
+        "logger_addr": free_address("127.0.0.2"),
+    }
+    config = {**addresses, "secret": secret, "remote_envs": True, "remote_replay": True, "steps": 200, "eval_envs": 0}
+    main = run_of(**config)
+    roles = [run_of(**config, logdir=str(main.folder)) for _ in range(3)]
+
+    main.start()
+    roles[0].start("--role", "replay")
+    for index in (0, 1):
+        roles[1 + index].start("--role", "env", "--index", str(index))
+
+    assert main.wait() == 0, main.words
+    assert main.counters["env_steps"] >= 200
+    for role in roles:
+        assert role.terminate().wait() == 0, role.words
+
+
+def test_a_role_alone_needs_addresses(run_of):
+    run = run_of().start("--role", "replay")
+
+    assert run.wait() == 2
+    assert "needs actor_addr" in run.words
+
+
+@pytest.mark.slow
+def test_one_process_goes_on_with_what_many_have_learned_and_back(run_of):
+    run = run_of(steps=200).start()
+    assert run.wait() == 0, run.words
+    many = dict(run.counters.to_dict())
+
+    run.config.write_text(run.config.read_text().replace('"steps": 200', '"steps": 400'))
+    assert run.start("--script", "train").wait() == 0, run.words
+    one = dict(run.counters.to_dict())
+    run.config.write_text(run.config.read_text().replace('"steps": 400', '"steps": 600'))
+    assert run.start("--script", "parallel").wait() == 0, run.words
+
+    assert many["env_steps"] < one["env_steps"] < run.counters["env_steps"]
+    assert many["updates"] < one["updates"] < run.counters["updates"]
+    epochs = Epochs(run.folder / "checkpoints")
+    learned = read_arrays(epochs.path(epochs.newest()) / "agent.npz")
+    assert int(learned["updates"]) == run.counters["updates"]
+
+
+def test_the_same_seed_gives_the_same_run_in_one_process(run_of):
+    runs = [run_of(steps=200, script="train", emit_steps=True, eval_envs=0).start() for _ in range(2)]
+
+    rewards = []
+    for run in runs:
+        assert run.wait() == 0, run.words
+        rewards.append([line["reward"] for line in run.lines if line.get("event_type") == "step"])
+
+    assert len(rewards[0]) > 150
+    assert rewards[0] == rewards[1]
+
+
+def test_one_process_saves_when_it_is_stopped(run_of):
+    run = run_of(steps=10_000_000, script="train", save_every_s=1000).start().played(50)
+
+    assert run.terminate().wait() == 143, run.words
+
+    epochs = Epochs(run.folder / "checkpoints")
+    assert epochs.read(epochs.newest())["counters"]["env_steps"] == run.counters["env_steps"]
+
+
+def test_a_checkpoint_is_evaluated(run_of):
+    trained = run_of(steps=100, script="train").start()
+    assert trained.wait() == 0, trained.words
+
+    checkpoints = str(trained.folder / "checkpoints")
+    run = run_of(extras={"mode": "policy_eval"}, checkpoint=checkpoints, episodes=3).start()
+    assert run.wait() == 0, run.words
+
+    summary = json.loads((run.folder / "eval_summary.json").read_text())
+    assert (summary["episodes"], summary["checkpoint_epoch"]) == (3, 1)
+    assert np.isclose(summary["mean_return"], np.mean(summary["returns"]))
+    assert sum(line.get("event_type") == "episode" for line in run.lines) == 3
+
+
+@pytest.mark.slow
+def test_evaluation_without_a_checkpoint_says_what_to_do(run_of):
+    run = run_of(script="eval", random_agent=False, size="debug")
+    pytest.importorskip("jax")
+
+    assert run.start().wait() == 1
+
+    failed = next(line for line in run.lines if line.get("event") == "run_failed")
+    assert "no whole checkpoint" in failed["payload"]["error"]
+
+
+def test_addresses_are_free_and_on_this_machine_unless_given(tmp_path):
+    config = prepare(DreamerConfig(run_id="T", logdir=str(tmp_path), logger_addr="10.0.0.1:5000"))
+
+    assert config.logger_addr == "10.0.0.1:5000"
+    assert config.actor_addr.startswith("127.0.0.1:")
+    assert config.actor_addr != config.replay_addr
+    assert len(config.secret) == 32
+
+
+def test_a_suite_gives_what_was_not_said(tmp_path):
+    config = DreamerConfig(run_id="T", suite="crafter", steps=500, logdir=str(tmp_path)).resolved()
+
+    assert (config.env, config.train_ratio, config.envs, config.steps) == ("crafter_reward", 512, 1, 500)
+
+
+def test_a_suite_may_ask_something_of_its_env(tmp_path):
+    config = DreamerConfig(run_id="T", suite="dmc_vision", env_options={"repeat": 2}, logdir=str(tmp_path)).resolved()
+
+    assert config.env_options == {"image": True, "proprio": False, "repeat": 2}
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"batchsize": 3}, "no such key"),
+        ({"envs": "two"}, "envs: must be of type int"),
+        ({"script": "dance"}, "script: must be one of"),
+        ({"outputs": ["paper"]}, "outputs: there is no 'paper'"),
+    ],
+)
+def test_a_wrong_key_is_named(keys, words):
+    with pytest.raises(ConfigError, match=words):
+        DreamerConfig.from_dict({"run_id": "T", **keys})
+
+
+def test_the_schema_has_every_key_and_the_lab():
+    schema = make_schema()
+
+    assert {"env", "env_id", "total_timesteps", "train_ratio", "extras"} <= set(schema["properties"])
+    assert schema["x-mosaic-lab"] == LAB
+
+
+@pytest.mark.slow
+def test_it_keeps_the_contract_of_a_worker():
+    from mosaic_sdk.testing import check_worker
+
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    card = check_worker(
+        "dreamer_worker.cli", entry_point="dreamer_worker:get_worker_metadata", env={"PYTHONPATH": folder}
+    )
+
+    assert card.is_clean, str(card)
