@@ -1,5 +1,6 @@
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -12,6 +13,9 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 sys.path.insert(0, str(Path(__file__).parent))
 
 from lab import Lab
+
+# A shell starts what it puts into the background deaf to Ctrl-C, and so would be all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
