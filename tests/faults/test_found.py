@@ -1,5 +1,6 @@
 """Bugs that a review and the fault lab found; each was seen red before it was mended."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -139,12 +140,16 @@ def test_a_spool_that_was_replaced_or_cut_does_not_keep_a_dead_run_alive(lab, tm
     run = lab.submit(steps=1_000_000, rate=100)
     lab.wait_until_run(run, lambda now: now.summary.steps > 20, "20 steps")
     tailer = lab.tailer_pid(run)
-    os.kill(tailer, signal.SIGSTOP)  # so that bytes are missing when the end comes
-    lab.kill_daemon()
+    os.kill(tailer, signal.SIGSTOP)
     spool = lab.rundir(run).stdout
+    stored = spool.stat().st_size
+    wait_until(lambda: spool.stat().st_size > stored + 1_000, words="bytes that nobody has stored")
+    lab.kill_daemon()
     os.kill(lab.root_pid(run), signal.SIGKILL)
     wait_until(lab.rundir(run).exit.exists, words="the end of the worker")
-    os.kill(tailer, signal.SIGKILL)
+    for pid in (lab.holder_pid(run), tailer):  # in this order: a holder starts its tailer again
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
     if spoil == "cut":
         spool.chmod(0o600)
