@@ -15,6 +15,7 @@ from mosaic.model.rundir import RunDir
 
 log = logging.getLogger(__name__)
 STDERR_TAIL_BYTES = 16_384
+UNHEARD_BYTES = 65_536
 
 
 def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[str, Any]:
@@ -64,6 +65,16 @@ def bytes_missing(exit: Mapping[str, Any], stdout_offset: int, stderr_offset: in
     stdout = max(0, (exit.get("stdout_bytes") or 0) - stdout_offset)
     stderr = max(0, (exit.get("stderr_bytes") or 0) - stderr_offset)
     return stdout + stderr
+
+
+def has_unheard_line(rundir: RunDir, stdout_offset: int) -> bool:
+    """Whether the worker has printed a whole line that is not in the store yet."""
+    try:
+        with rundir.stdout.open("rb") as file:
+            file.seek(stdout_offset)
+            return b"\n" in file.read(UNHEARD_BYTES)
+    except OSError:
+        return False
 
 
 def is_cut(exit: Mapping[str, Any], rundir: RunDir) -> bool:

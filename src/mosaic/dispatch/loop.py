@@ -280,19 +280,24 @@ class Dispatcher:
             live.end_reason = f"handshake: nobody registered within {HANDSHAKE_LIMIT_S:.0f} s"
             self._stop(live)
         elif not live.end_reason:
-            self._check_life(record, live)
+            await self._check_life(record, live)
 
     def _stop(self, live: LiveRun) -> None:
         live.stop_sent = live.stop_sent or self._launcher.stop(live.rundir)
 
-    def _check_life(self, record: RunRecord, live: LiveRun) -> None:
+    async def _check_life(self, record: RunRecord, live: LiveRun) -> None:
         now = self._clock()
         if live.vitals.wants_cpu(now, record.limits):
             cpu_s = self._launcher.cpu_s(live.rundir)
             if cpu_s is not None:
                 live.vitals.saw_cpu(now, cpu_s)
         verdict = live.vitals.verdict(now, record.limits)
-        if verdict and self._launcher.autopsy(live.rundir):
+        if not verdict:
+            return
+        # It may have spoken, and its tailer stands still: that is not the worker's silence.
+        cursor = await self._ingest.open(record.run_id, live.rundir)
+        is_unheard = await asyncio.to_thread(finish.has_unheard_line, live.rundir, cursor.stdout_offset)
+        if not is_unheard and self._launcher.autopsy(live.rundir):
             live.end_reason = verdict
 
     def _forget_lost_time(self) -> None:
