@@ -45,3 +45,16 @@ def make_lab(home):
     yield make
     for lab in labs:
         lab.close()
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Writes a script that can be executed; gives its path."""
+
+    def write(name, text):
+        path = tmp_path / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return str(path)
+
+    return write

@@ -82,17 +82,6 @@ def mask(value):
 
 
 @pytest.fixture
-def script(tmp_path):
-    def write(name, text):
-        path = tmp_path / name
-        path.write_text(text)
-        path.chmod(0o755)
-        return str(path)
-
-    return write
-
-
-@pytest.fixture
 def waiting(make_lab):
     """Runs that are submitted and cannot start before `go` waits for one."""
     lab = make_lab("--max-runs", "1")

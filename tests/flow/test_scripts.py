@@ -9,17 +9,6 @@ from mosaic.model.states import RunState
 S = RunState
 
 
-@pytest.fixture
-def script(tmp_path):
-    def write(name, text):
-        path = tmp_path / name
-        path.write_text(text)
-        path.chmod(0o755)
-        return str(path)
-
-    return write
-
-
 def test_a_shell_script_gets_its_folders_and_its_output_is_stored(lab, script):
     path = script(
         "phases.sh",

@@ -45,8 +45,13 @@ def test_a_kill_between_the_two_renames_is_put_right_by_the_next_change(envs):
 def test_an_environment_that_a_process_runs_in_is_not_touched(envs, make_environment):
     make_environment("used")
     folder = envs / "used"
-    child = subprocess.Popen([folder / "bin" / "python", "-c", "input()"], stdin=subprocess.PIPE)
+    child = subprocess.Popen(
+        [folder / "bin" / "python", "-c", "print(flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     try:
+        child.stdout.readline()  # it runs, so its command line is its own
         assert place.users_of(folder) == [child.pid]
         with pytest.raises(InstallFailed, match=f"used is in use by 1 process .pid {child.pid}."):
             place.remove(folder)
