@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 ASK_S = 1.0  # without a new frame: how often the daemon is asked whether the run is over
 LEASE_S = 2.0
 PAUSE_S = 0.1
-ARRIVED_S = 0.002  # what has arrived is read in less
 LEAST_HZ, MOST_HZ = 0.1, 240
 
 
@@ -169,16 +168,27 @@ class FrameStream:
 
 
 async def _newest(call: Any) -> AsyncGenerator[pb.Frame, None]:
-    """The last of those that have arrived: a slow caller must not look into the past."""
-    reading = asyncio.ensure_future(call.read())
+    """The last of those that have arrived. They are read as they come: a slow caller must not look into the past."""
+    shelf: list[pb.Frame] = []
+    news = asyncio.Event()
+
+    async def read() -> None:
+        try:
+            while (frame := await call.read()) is not grpc.aio.EOF:
+                shelf[:] = [frame]
+                news.set()
+        finally:
+            news.set()
+
+    reading = asyncio.ensure_future(read())
     try:
-        while (frame := await reading) is not grpc.aio.EOF:
-            reading = asyncio.ensure_future(call.read())
-            while (await asyncio.wait({reading}, timeout=ARRIVED_S))[0] and not reading.exception():
-                if reading.result() is grpc.aio.EOF:
-                    break
-                frame, reading = reading.result(), asyncio.ensure_future(call.read())
-            yield frame
+        while shelf or not reading.done():
+            await news.wait()
+            if shelf:
+                yield shelf.pop()
+            elif not reading.done():
+                news.clear()
+        reading.result()
     finally:
         call.cancel()
         await asyncio.wait({reading})
