@@ -118,7 +118,7 @@ import numpy as np
 from mosaic_sdk.fastlane import FastLaneConfig, FastLaneReader, FastLaneWriter
 writer = FastLaneWriter.create(sys.argv[1], FastLaneConfig(64, 48))
 while not writer.publish(np.full((48, 64, 3), 1, np.uint8)): time.sleep(0.001)
-ring = writer._ring
+ring = writer.ring
 class Slow:  # pixels whose copy is interrupted in the middle
     def __init__(self, place): self.place = place
     def __setitem__(self, _, frame):

@@ -116,6 +116,21 @@ def test_a_reader_follows_from_one_writer_to_the_next(run_id):
     assert (reader.latest_frame().number, reader.is_over) == (1, False)
 
 
+def test_a_reader_that_saw_the_frames_of_one_writer_sees_those_of_the_next(run_id):
+    first = FastLaneWriter.create(run_id, SMALL)
+    reader = FastLaneReader.attach(run_id)
+    first.publish(FRAME)
+    assert reader.latest_frame().width == 6
+    first.close()
+    first.unlink()
+
+    second = FastLaneWriter.create(run_id, FastLaneConfig(width=4, height=6))
+    before = reader.latest_frame()
+    second.publish(FRAME.reshape(6, 4, 3))
+
+    assert (before.width, reader.latest_frame().width) == (6, 4)
+
+
 def test_a_forked_child_neither_writes_nor_removes_nor_keeps_the_lock(run_id):
     writer = FastLaneWriter.create(run_id, SMALL)
     FastLaneReader.attach(run_id, lease_s=1000)

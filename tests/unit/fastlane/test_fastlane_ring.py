@@ -1,10 +1,11 @@
+import os
 import time
 
 import numpy as np
 import pytest
 from lanes import segments, wait_until
 from mosaic_sdk.fastlane import FastLaneConfig, FastLaneMetrics, FastLaneReader, FastLaneWriter
-from mosaic_sdk.fastlane.ring import SLOTS, Ring, RingFile
+from mosaic_sdk.fastlane.ring import READ_UNTIL, SLOTS, Ring, RingFile
 
 SMALL = FastLaneConfig(width=6, height=4)
 
@@ -160,47 +161,96 @@ def test_a_new_geometry_is_a_new_generation_and_the_readers_follow(pair, run_id)
     assert FastLaneReader.attach(run_id).latest_frame().config == large
 
 
-class Interrupted(RingFile):
-    """A reader that the writer overtakes while it copies the pixels."""
-
-    overtake = None
-
-    def _read_pixels(self, slot):
-        half = super()._read_pixels(slot)
-        self.overtake()
-        half[2:] = super()._read_pixels(slot)[2:]
-        return half
+@pytest.fixture
+def ring(run_id):
+    """A ring with its first frame in it."""
+    ring = Ring.create(f"mosaic.fastlane.{run_id}", 1, SMALL)
+    put(ring, 1)
+    return ring
 
 
-def test_a_reader_overtaken_in_the_middle_of_its_copy_takes_a_later_frame(run_id):
-    lane = f"mosaic.fastlane.{run_id}"
-    mine = Ring.create(lane, 1, SMALL)
-    theirs = Interrupted.open(lane, 1)
-    rounds = iter([SLOTS, SLOTS + 1, 0])
-
-    def overtake():
-        for _ in range(next(rounds, 0)):
-            put(mine)
-
-    put(mine)
-    theirs.overtake = overtake
-
-    taken = theirs.take()
-
-    assert set(taken.pixels.ravel()) == {taken.number}
-    assert taken.metrics.last_reward == taken.number == 2 * SLOTS + 2
+def put(ring, value):
+    ring.put(np.full(SMALL.shape, value, np.uint8), (value, 0, 0), time.monotonic_ns())
 
 
-def put(ring):
-    number = ring.number + 1
-    ring.put(np.full(SMALL.shape, number, np.uint8), (number, 0, 0), time.monotonic_ns())
+def words(ring, number):
+    """The head of a frame's slot."""
+    return ring._slots[number % SLOTS][0]
+
+
+@pytest.fixture
+def copying(ring, run_id, monkeypatch):
+    """A reader of the ring, to whose copies something happens in the middle."""
+    reader, real = RingFile.open(f"mosaic.fastlane.{run_id}", 1), os.preadv
+    happens = []
+
+    def preadv(fd, buffers, place):
+        (pixels,) = buffers
+        real(fd, [pixels[:2]], place)
+        if happens:
+            happens.pop(0)()
+        return pixels[:2].nbytes + real(fd, [pixels[2:]], place + pixels[:2].nbytes)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    return reader, happens
+
+
+def test_a_reader_overtaken_in_the_middle_of_its_copy_takes_a_later_frame(ring, copying):
+    reader, happens = copying
+
+    def overtake(values):
+        words(ring, ring.number)[READ_UNTIL] = 0  # as another reader of the same frame does when it has it
+        for value in values:
+            put(ring, value)
+
+    happens += [lambda: overtake(range(2, 6)), lambda: overtake(range(6, 11))]
+
+    taken = reader.take()
+
+    assert happens == []
+    assert set(taken.pixels.ravel()) == {10}
+    assert (taken.metrics.last_reward, taken.number) == (10, 10)
+
+
+def test_a_writer_leaves_the_slot_out_that_is_being_read(ring, copying):
+    reader, happens = copying
+    happens.append(lambda: [put(ring, value) for value in range(2, 20)])
+
+    taken = reader.take()
+
+    assert set(taken.pixels.ravel()) == {taken.metrics.last_reward} == {1}
+    assert [words(ring, number)[READ_UNTIL] for number in range(SLOTS)] == [0] * SLOTS
+    later = reader.take()
+    assert set(later.pixels.ravel()) == {later.metrics.last_reward} == {19}
+
+
+@pytest.mark.parametrize("marked", [1, 2, SLOTS])
+def test_slots_that_are_marked_for_ever_take_no_frame_from_anybody(ring, run_id, marked):
+    for number in range(marked):
+        words(ring, number)[READ_UNTIL] = 2**64 - 1
+    reader = RingFile.open(f"mosaic.fastlane.{run_id}", 1)
+
+    for value in range(2, 3 * SLOTS):
+        put(ring, value)
+
+        taken = reader.take()
+        assert set(taken.pixels.ravel()) == {taken.metrics.last_reward} == {value}
+
+
+def test_a_reader_that_died_in_the_middle_of_its_copy_lets_go_of_the_slot(ring):
+    words(ring, ring.number)[READ_UNTIL] = time.monotonic_ns()
+
+    for value in range(2, 2 * SLOTS):
+        put(ring, value)
+
+    assert ring.number == 2 * SLOTS - 1
 
 
 def test_a_writer_that_died_in_the_middle_leaves_the_frame_before(pair, run_id):
     writer, reader = pair
     for number in range(6):
         writer.publish(picture(first=number))
-    ring = writer._ring
+    ring = writer.ring
     words, _, pixels = ring._slots[(ring.number + 1) % SLOTS]
     words[0] = 2 * (ring.number + 1) - 1
     pixels[:2] = 255

@@ -77,6 +77,55 @@ def test_every_step_that_is_watched_is_shown(shown, run_id):
         assert frame.metrics.last_reward == 1.0
 
 
+@pytest.mark.parametrize(
+    ("size", "seen"),
+    [
+        ((8, 12, 3), (8, 12, 3)),
+        ((3, 6, 3), (3, 6, 3)),
+        ((6, 4, 3), (6, 4, 3)),
+        ((4, 6, 4), (4, 6, 4)),
+        ((4, 6), (4, 6, 1)),
+        ((4, 6, 1), (4, 6, 3)),  # gray spread over the colours, which looks the same
+    ],
+    ids=str,
+)
+def test_a_picture_that_changes_its_shape_is_shown_in_the_new_one(shown, run_id, size, seen):
+    reader = watch(run_id)
+    shown.step(0)
+    shown.step(0)
+
+    shown.env.render = lambda: np.full(size, 77, np.uint8)
+    shown.step(0)
+
+    pixels = reader.latest_frame().pixels
+    assert (set(pixels.ravel()), pixels.shape) == ({77}, seen)
+
+
+@pytest.mark.parametrize("size", [(1, 6, 3), (4, 1, 3), (6, 3)], ids=str)
+def test_a_picture_that_numpy_would_repeat_is_found_by_the_next_close_look(shown, run_id, monkeypatch, size):
+    now = [time.monotonic_ns()]
+    monkeypatch.setattr("mosaic_sdk.fastlane.lane._monotonic_ns", lambda: now[0])
+    reader = watch(run_id)
+    shown.step(0)
+
+    shown.env.render = lambda: np.full(size, 77, np.uint8)
+    now[0] += 250_000_000
+    shown.step(0)
+
+    assert reader.latest_frame().pixels.shape[:2] == size[:2]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.bool_, np.int64], ids=lambda kind: kind.__name__)
+def test_a_picture_of_other_numbers_is_shown_as_bytes(shown, run_id, kind):
+    reader = watch(run_id)
+    shown.step(0)
+
+    for _ in range(2):
+        shown.env.render = lambda: np.full((4, 6, 3), 1, kind)
+        shown.step(0)
+        assert set(reader.latest_frame().pixels.ravel()) == {1}
+
+
 def test_the_first_picture_comes_with_the_reset(shown, run_id):
     reader = watch(run_id)
 
@@ -104,6 +153,41 @@ def test_the_throttle_is_asked_before_the_env_is_rendered(fastlane, run_id):
 
     assert env.env.renders == 1
     env.close()
+
+
+@pytest.mark.parametrize(("step_s", "stride"), [(1e-6, 16), (1e-5, 16), (2.4e-4, 4), (1e-2, 1), (10.0, 1)])
+@pytest.mark.parametrize("before_s", [1e-6, 1.0], ids=["quick", "slow"])
+def test_the_quicker_the_steps_the_fewer_look_for_a_viewer(fastlane, run_id, monkeypatch, before_s, step_s, stride):
+    now_s = [1.0]
+    monkeypatch.setattr("mosaic_sdk.fastlane.lane._monotonic", lambda: now_s[0])
+    fastlane(interval_ms=32)
+    env = maybe_wrap_env(Duck(length=10**9))
+
+    def play(steps, each_s):
+        """How many of the steps looked."""
+        planned = set()
+        for _ in range(steps):
+            now_s[0] += each_s
+            env.step(0)
+            planned.add(env._lane.next_look)
+        return len(planned)
+
+    play(40_000, before_s)
+    play(int(0.1 / step_s) + 32, step_s)
+    assert play(160, step_s) in (160 / stride, 160 / stride + 1)
+    env.close()
+
+
+def test_frames_that_somebody_removed_come_back_within_a_second(shown, run_id, monkeypatch):
+    watch(run_id)
+    shown.step(0)
+    os.unlink(f"/dev/shm/mosaic.fastlane.{run_id}.1")
+
+    monkeypatch.setattr("mosaic_sdk.fastlane.lane._monotonic", lambda: time.monotonic() + 1.0)
+    shown.step(0)
+
+    assert segments(run_id) == [f"mosaic.fastlane.{run_id}", f"mosaic.fastlane.{run_id}.2"]
+    assert set(watch(run_id).latest_frame().pixels.ravel()) == {2}
 
 
 def test_the_script_sees_its_env(shown):

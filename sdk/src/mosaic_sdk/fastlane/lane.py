@@ -8,19 +8,18 @@ import numpy as np
 
 from mosaic_sdk.fastlane.control import LEASE
 from mosaic_sdk.fastlane.grid import Grid, claim_tile
-from mosaic_sdk.fastlane.ring import config_of
+from mosaic_sdk.fastlane.ring import Ring, config_of
 from mosaic_sdk.fastlane.scale import shrink
 from mosaic_sdk.fastlane.settings import Settings
 from mosaic_sdk.fastlane.writer import FastLaneWriter
 from mosaic_sdk.names import VideoModes
 
 _monotonic, _monotonic_ns = time.monotonic, time.monotonic_ns
-_ndarray, _uint8 = np.ndarray, np.dtype(np.uint8)
 _SMOOTHING = 0.1  # weight of the newest episode in rolling_return
 _RATE_NS = 1_000_000_000  # over how long the step rate is measured
 _MEND_S = 1.0  # between two looks whether our names are still there
 _TROUBLE_NS = 5_000_000_000  # how long a full /dev/shm is left alone
-_MEASURED = 8  # one frame of so many is measured: reading a thread's clock costs as much as copying a small frame
+_CLOSE_LOOK_NS = 250_000_000  # between two frames that are measured, and whose shape is asked for
 _COST_WEIGHT = 0.3  # of the newest one in what a frame is said to cost
 
 
@@ -46,14 +45,16 @@ class Lane:
         self._max_dim = settings.max_dim
         self._interval_ns = int(settings.interval_ms * 1e6)
         self._next_ns = 0
-        self._patience_s = settings.interval_ms / 32_000
-        self._looked_s, self._looked_step = 0.0, 0
+        self._stride = 1  # steps between two looks
+        self._patience_s = settings.interval_ms / 32_000  # time between them
+        self._plan_s, self._next_plan_s = min(_MEND_S, settings.interval_ms / 1000), 0.0
+        self._planned_s, self._planned_step = 0.0, 0
         self._rate_hz = 0.0
         self._rate_since_ns, self._rate_steps = _monotonic_ns(), 0
         self._next_mend_s = 0.0
         self._is_troubled = False
-        self._ready_shape: Tuple[int, ...] = ()  # of frames that are shown as they come
-        self._shown = 0
+        self._ring: Optional[Ring] = None  # for frames that are shown as they come
+        self._next_close_look_ns = 0
         self._cost_ns = 0.0  # CPU that a frame takes, smoothed
 
     @classmethod
@@ -72,22 +73,22 @@ class Lane:
     def look(self, render: Callable[[], Any], reward: Any) -> None:
         """Render and show a frame if one is wanted now."""
         now_s = _monotonic()
-        if self._patience_s:
-            self._plan_next_look(now_s)
-        if now_s >= self._next_mend_s:
-            self._next_mend_s = now_s + _MEND_S
-            self._writer.mend()
+        if now_s >= self._next_plan_s:
+            self._plan(now_s)
+        self.next_look = self.steps + self._stride
         until = self.page.words[LEASE]
         if until != self.past:
             self._look_again(until, render, reward)
 
-    def _plan_next_look(self, now_s: float) -> None:
-        """After as many steps as pass in a small part of the interval, judged by those since the last look."""
-        steps = self.steps
-        since_s = now_s - self._looked_s
-        patience = (steps - self._looked_step) * self._patience_s / since_s if since_s > 0 else 1
-        self.next_look = steps + (16 if patience > 16 else int(patience) if patience > 1 else 1)
-        self._looked_s, self._looked_step = now_s, steps
+    def _plan(self, now_s: float) -> None:
+        """What need not be done at every look: how many steps lie between two of them, judged by the last interval."""
+        patience = (self.steps - self._planned_step) * self._patience_s / max(1e-9, now_s - self._planned_s)
+        self._stride = min(16, max(1, int(patience)))
+        self._planned_s, self._planned_step = now_s, self.steps
+        self._next_plan_s = now_s + self._plan_s
+        if now_s >= self._next_mend_s:
+            self._next_mend_s = now_s + _MEND_S
+            self._mend()
 
     def _look_again(self, until: int, render: Callable[[], Any], reward: Any) -> None:
         now = _monotonic_ns()
@@ -97,9 +98,8 @@ class Lane:
             # In step with the interval, so that slow steps do not make fewer frames; but no hurry after a pause.
             late = now - self._next_ns
             self._next_ns = now + self._interval_ns - (late if late < self._interval_ns else 0)
-            self._shown += 1
-            if self._shown % _MEASURED == 1:
-                self._show_measured(render, reward, now)
+            if now >= self._next_close_look_ns:
+                self._look_closely(render, reward, now)
             else:
                 self._show(render(), reward, now)
 
@@ -124,13 +124,49 @@ class Lane:
         except FileNotFoundError:
             pass  # somebody was faster
 
+    def _mend(self) -> None:
+        self._writer.mend()
+        if self._ring is not self._writer.ring:
+            self._ring = None
+
+    def _look_closely(self, render: Callable[[], Any], reward: Any, now: int) -> None:
+        """Show a frame that is measured, and whose shape is asked for."""
+        self._next_close_look_ns = now + _CLOSE_LOOK_NS
+        start = time.thread_time_ns()
+        frame = render()
+        if self._ring is not None and np.shape(frame) != self._ring.shape:
+            self._ring = None
+        self._measure_rate(now)
+        self._show(frame, reward, now)
+        ns = time.thread_time_ns() - start
+        before = self._cost_ns or ns
+        self._cost_ns = before + _COST_WEIGHT * (ns - before)
+        self._writer.tell_cost(int(self._cost_ns))
+
     def _show(self, frame: Any, reward: Any, now: int) -> None:
+        """Show a frame that is most likely like the one before.
+
+        After thirty milliseconds of training all of this is cold and takes ten times as long as in a loop: nothing is
+        asked, not even the shape (three microseconds), because numpy refuses another one. What it does not refuse, a
+        picture one pixel high or wide in place of a larger one, is found by the next close look.
+        """
+        rolling = self._rolling_return
+        if rolling is None:
+            rolling = self.return_so_far  # before the first episode has ended, the best there is
         try:
-            # All of this is cold after thirty milliseconds of training, so a frame like the last one goes straight on:
-            # the calls below took as long as a small env's render() and copy.
-            is_ready = type(frame) is _ndarray and frame.shape == self._ready_shape and frame.dtype is _uint8
-            picture = frame if is_ready else self._prepare(frame)
-            self._writer.put(picture, self._metrics(reward, now), now)
+            if self._ring is not None:
+                self._ring.put(frame, (reward, rolling, self._rate_hz), now, True)
+                return
+        except (ValueError, TypeError):
+            pass
+        self._show_another(frame, (float(reward), float(rolling), self._rate_hz), now)
+
+    def _show_another(self, frame: Any, metrics: Tuple[float, float, float], now: int) -> None:
+        """The same for a frame of any kind."""
+        try:
+            picture = self._prepare(frame)
+            self._writer.put(picture, metrics, now)
+            self._ring = self._writer.ring if picture is frame else None
             self._is_troubled = False
         except OSError as error:
             self._next_ns = now + _TROUBLE_NS
@@ -140,29 +176,16 @@ class Lane:
 
     def _prepare(self, frame: Any) -> Any:
         """The picture that is shown of a frame, and the writer ready for its shape."""
-        pixels = as_image(frame)
-        picture = shrink(pixels, self._max_dim)
+        picture = shrink(as_image(frame), self._max_dim)
         if self._grid:
             picture = self._grid.compose(picture)
         self._writer.reshape(config_of(picture))
-        self._ready_shape = picture.shape if picture is pixels else ()
         return picture
 
-    def _show_measured(self, render: Callable[[], Any], reward: Any, now: int) -> None:
-        start = time.thread_time_ns()
-        self._show(render(), reward, now)
-        ns = time.thread_time_ns() - start
-        before = self._cost_ns or ns
-        self._cost_ns = before + _COST_WEIGHT * (ns - before)
-        self._writer.tell_cost(int(self._cost_ns))
-
-    def _metrics(self, reward: Any, now: int) -> Tuple[float, float, float]:
+    def _measure_rate(self, now: int) -> None:
         if now - self._rate_since_ns >= _RATE_NS or not self._rate_hz:
             self._rate_hz = (self.steps - self._rate_steps) * 1e9 / max(1, now - self._rate_since_ns)
             self._rate_since_ns, self._rate_steps = now, self.steps
-        # Before the first episode has ended, its return so far is the best there is.
-        rolling = self.return_so_far if self._rolling_return is None else self._rolling_return
-        return float(reward), float(rolling), self._rate_hz
 
 
 def as_image(frame: Any) -> Any:

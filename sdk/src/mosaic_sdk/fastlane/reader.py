@@ -15,7 +15,7 @@ class Frame(NamedTuple):
 
     pixels: Any  # uint8 array, height × width × channels
     metrics: FastLaneMetrics
-    number: int  # counts the writer's frames, within one generation
+    number: int  # rises with the writer's frames, within one generation
     when_ns: int  # CLOCK_MONOTONIC
     config: FastLaneConfig
 
@@ -41,7 +41,8 @@ class FastLaneReader:
 
     1. The lane is watched from attach() until `lease_s` after the last latest_frame(); then it costs nothing again.
     2. latest_frame() is whole, never older than the one before, and after the first never None.
-    3. Nothing that a reader does or how it dies changes the writer's files.
+    3. What a reader stores, its lease and its mark on a slot, ends by itself; nothing else that it does, and not how it
+       dies, changes the writer's files.
     4. Files that a stranger spoiled or cut short cost it the frames, never its life.
     """
 
@@ -122,6 +123,7 @@ class FastLaneReader:
             return  # not made again yet, or over, or not ours
         self._page.forget()
         self._page = fresh
+        self._generation = 0  # a new page counts from the beginning: its first frames may have the number of ours
 
     def _follow_generation(self) -> None:
         generation = self._page.words[GENERATION]

@@ -1,7 +1,7 @@
 """The ring of frames: four slots in one shared segment, one writer, any number of readers.
 
     0     header            8-byte words: magic, width, height, channels, pixel format, stride, newest, cost
-    128   head of slot 0    words: sequence, last_reward, rolling_return, step_rate_hz, when (monotonic ns)
+    128   head of slot 0    words: sequence, last_reward, rolling_return, step_rate_hz, when (monotonic ns), read until
     256   head of slot 1    … each in cache lines of its own
     4096  pixels of slot 0  rows from the top, channels together
           pixels of slot 1  `stride` bytes further; slot 2; slot 3
@@ -10,6 +10,11 @@ Frame n (1, 2, 3 …) lies in slot n % 4. Writing it: sequence = 2n-1, metrics, 
 reader takes frame `newest` and keeps it only if its sequence was 2n before and after the copy; while it copies, the
 writer has three other slots to fill. A writer killed in the middle leaves `newest` at a whole frame. `cost` is what a
 frame takes from its env, render and copy, in ns of CPU; 0 when nobody measured it.
+
+While a reader copies a slot, "read until" lies ahead (monotonic ns; 0 when it is done), and the writer leaves that slot
+and its number out, never two in a row. Otherwise a writer that publishes without pause, which comes round in a quarter
+of the time that a copy takes, would overtake the reader again and again, and both fight for the same memory each time.
+It is a wish, no lock: it ends by itself, and what a reader may believe is told by the sequence alone.
 
 Every word is one aligned 8-byte store (memoryview), never struct.pack_into, which zero-fills first. That the stores are
 seen in this order is x86's promise; control.py refuses other machines. The pixels begin with a page: 64 bytes further,
@@ -20,6 +25,7 @@ import contextlib
 import mmap
 import os
 import struct
+import time
 import weakref
 from dataclasses import dataclass
 from typing import Any, List, NamedTuple, Optional, Tuple
@@ -35,6 +41,8 @@ MAGIC, WIDTH, HEIGHT, CHANNELS, FORMAT, STRIDE, NEWEST, COST = range(8)
 _HEADER = 4096
 _HEAD = 128
 _SLOT_HEAD = struct.Struct("<QdddQ")
+READ_UNTIL = 5  # the word after these
+_READ_NS = 20_000_000  # more than a copy takes; who is stopped in the middle may be overtaken
 _MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0x8000)  # has a name since Python 3.10
 # A reader that is overtaken tries again; that it is overtaken so often means that the segment is broken.
 _TRIES = 1000
@@ -118,12 +126,19 @@ class Ring:
             os.close(fd)
         return cls(name, config, bytes_)
 
-    def put(self, frame: Any, metrics: Tuple[float, float, float], when_ns: int) -> None:
-        """Write the next frame, an array or bytes; ValueError, and nothing is shown, when it has another size."""
-        if type(frame) is not _ndarray or frame.shape != self.shape:
+    def put(self, frame: Any, metrics: Tuple[float, float, float], when_ns: int, fits: bool = False) -> None:
+        """Write the next frame, an array or bytes; ValueError, and nothing is shown, when it has another size.
+
+        Of one that is said to fit nothing is asked. If it does not, it is a ValueError or TypeError as well, unless
+        numpy knows how to repeat it until it does.
+        """
+        if not fits and (type(frame) is not _ndarray or frame.shape != self.shape):
             frame = _as_pixels(frame, self.config)
         number = self.number + 1
         words, floats, place = self._slots[number % SLOTS]
+        if words[READ_UNTIL] > when_ns:
+            number += 1
+            words, floats, place = self._slots[number % SLOTS]
         words[0] = 2 * number - 1
         floats[1], floats[2], floats[3] = metrics
         words[4] = when_ns
@@ -151,14 +166,14 @@ class RingFile:
     def __init__(self, config: FastLaneConfig, fd: int) -> None:
         self.config = config
         self._fd = fd
-        self._header = FileWords(fd)
+        self._words = FileWords(fd)
         self._end = weakref.finalize(self, os.close, fd)
 
     @classmethod
     def open(cls, lane: str, generation: int) -> "RingFile":
         """The frames of a generation; FileNotFoundError when the writer has moved on or this is no ring of frames."""
         name = frames_name(lane, generation)
-        fd = open_ours(name, os.O_RDONLY, _HEADER)
+        fd = open_ours(name, os.O_RDWR, _HEADER)
         config = _config(FileWords(fd))
         if config is None or os.fstat(fd).st_size < _size(config):
             os.close(fd)
@@ -167,12 +182,13 @@ class RingFile:
 
     @property
     def cost_ns(self) -> int:
-        return self._header[COST]
+        return self._words[COST]
 
     def take(self) -> Optional[Taken]:
         """The newest frame, whole, with its own metrics; None before the first, or when the file was spoiled."""
+        pixels: Any = np.empty(self.config.shape, np.uint8)
         for _ in range(_TRIES):
-            number = self._header[NEWEST]
+            number = self._words[NEWEST]
             if number == 0:
                 return None
             head = _HEAD * (number % SLOTS + 1)
@@ -180,8 +196,7 @@ class RingFile:
             # Asked before the pixels are copied: a spoiled file must not cost a thousand copies.
             if sequence != 2 * number:
                 continue
-            pixels = self._read_pixels(number % SLOTS)
-            if pixels is None:
+            if not self._read_pixels(number % SLOTS, pixels):
                 return None
             if self._read_head(head)[0] == sequence:
                 return Taken(number, pixels, FastLaneMetrics(*metrics), when_ns)
@@ -193,10 +208,12 @@ class RingFile:
     def _read_head(self, place: int) -> Tuple[Any, ...]:
         return _SLOT_HEAD.unpack(os.pread(self._fd, _SLOT_HEAD.size, place).ljust(_SLOT_HEAD.size, b"\0"))
 
-    def _read_pixels(self, slot: int) -> Any:
-        pixels: Any = np.empty(self.config.shape, np.uint8)
+    def _read_pixels(self, slot: int, pixels: Any) -> bool:
+        read_until = _HEAD // 8 * (slot + 1) + READ_UNTIL
+        self._words[read_until] = time.monotonic_ns() + _READ_NS
         count = os.preadv(self._fd, [pixels], _HEADER + slot * _stride(self.config))
-        return pixels if count == self.config.frame_bytes else None
+        self._words[read_until] = 0
+        return count == self.config.frame_bytes
 
 
 # A name of this module is found faster, and this one is looked up at every frame.

@@ -42,7 +42,7 @@ class FastLaneWriter:
         self.config = config
         # The last "watched until" that we saw pass: as long as it stands there, no clock needs to be read.
         self.past = 0
-        self._ring: Optional[Ring] = None  # that takes the next frame
+        self.ring: Optional[Ring] = None  # that takes the next frame; None when that is the first of a ring
         self._shown: Optional[Ring] = None  # that the readers were led to
         self._next_mend_ns = 0
 
@@ -69,13 +69,16 @@ class FastLaneWriter:
         if now >= self._next_mend_ns:
             self._next_mend_ns = now + _MEND_NS
             self.mend()
-        self.put(frame, metrics, now)
+        if self.ring is not None:  # as in put(), a call of which is a twentieth of a small copy
+            self.ring.put(frame, metrics, now)
+        else:
+            self._put_first(frame, metrics, now)
         return True
 
     def put(self, frame: Any, metrics: Tuple[float, float, float], now: int) -> None:
         """The same for who asks for the lease, and after the names, by himself."""
-        if self._ring:
-            self._ring.put(frame, metrics, now)
+        if self.ring is not None:
+            self.ring.put(frame, metrics, now)
         else:
             self._put_first(frame, metrics, now)
 
@@ -83,22 +86,22 @@ class FastLaneWriter:
         """From the next frame on, this geometry."""
         if config != self.config:
             self.config = config
-            self._ring = None
+            self.ring = None
 
     def mend(self) -> None:
         """Make again what somebody unlinked; FileExistsError when another writer has the name now."""
         self.page.mend()
-        if self._ring and not self._ring.is_current:
-            self._ring = None
+        if self.ring and not self.ring.is_current:
+            self.ring = None
 
     def tell_cost(self, ns: int) -> None:
         """Let the viewers know what a frame takes from its env."""
-        if self._ring:
-            self._ring.header[COST] = ns
+        if self.ring:
+            self.ring.header[COST] = ns
 
     def close(self) -> None:
         """No frame will follow."""
-        self._ring = self._shown = None
+        self.ring = self._shown = None
         self.page.close()
 
     def unlink(self) -> None:
@@ -119,7 +122,7 @@ class FastLaneWriter:
         self.page.point_to(generation, config.shape)
         if self._shown:
             self._shown.unlink()
-        self._ring = self._shown = ring
+        self.ring = self._shown = ring
 
 
 def _lane_of(shm: Any) -> str:
