@@ -34,6 +34,10 @@ class WorkerStopped(BaseException):
     """SIGTERM came. Not an Exception, so that a library's `except Exception` does not swallow the wish to stop."""
 
 
+class WorkFailed(Exception):
+    """The work failed and the text says all there is to say: it is printed alone, without a traceback."""
+
+
 def standard_parser(prog: Optional[str] = None, description: Optional[str] = None) -> argparse.ArgumentParser:
     """The flags every worker understands; add your own to it."""
     parser = argparse.ArgumentParser(prog=prog, description=description, allow_abbrev=False)
@@ -92,6 +96,11 @@ def conduct(work: Callable[[], Optional[Mapping[str, Any]]], emitter: Optional[e
         return INTERRUPTED
     except SystemExit as error:
         return _end_by_exit(error, tell)
+    except (ConfigError, WorkFailed) as error:
+        # A config that proves to be unusable only now is still the user's to mend: frames of ours would bury the words.
+        print(error, file=sys.stderr)
+        tell.run_failed(error)
+        return USAGE if isinstance(error, ConfigError) else FAILED
     except Exception as error:
         _print_traceback()
         tell.run_failed(error)
@@ -100,11 +109,11 @@ def conduct(work: Callable[[], Optional[Mapping[str, Any]]], emitter: Optional[e
     return DONE
 
 
-def refuse(error: ConfigError) -> int:
+def refuse(error: ConfigError, emitter: Optional[emit.Emitter] = None) -> int:
     """Say why the config cannot be used."""
     print(error, file=sys.stderr)
     if WorkerEnv.RUN_ID in os.environ:
-        emit.run_failed(error)
+        (emitter or emit.stdout()).run_failed(error)
     return USAGE
 
 

@@ -6,17 +6,28 @@ import re
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mosaic.catalog.answers import Answers
 from mosaic.catalog.descriptor import Descriptor
-from mosaic.catalog.schema import check
+from mosaic.catalog.schema import check, variant_for
 from mosaic.catalog.workers import Catalog, Worker
+from mosaic.model.errors import UnknownWorker
 from mosaic.model.run import WorkerSpec
 
 log = logging.getLogger(__name__)
 
 PATH = "metadata.worker.config"
+_NONSENSE = (TypeError, ValueError, AttributeError, KeyError, re.error)  # what a schema that is none leads to
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of settings that are let through."""
+
+    variant: str  # of the worker's environment: what the config names, else what the schema maps one of its values to
+    note: str = ""  # why nothing was checked
 
 
 class Inspector:
@@ -32,13 +43,23 @@ class Inspector:
         self._answers = answers
         self._asking: dict[Worker, asyncio.Future[Descriptor]] = {}
 
-    async def inspect(self, spec: WorkerSpec) -> str:
-        """BadConfig for the first value the worker would not take; else why nothing was checked, or nothing."""
+    async def inspect(self, spec: WorkerSpec) -> Verdict:
+        """BadConfig for the first value the worker would not take, or for one whose variant is not installed."""
         worker, told = await asyncio.to_thread(self._look_up, spec)
         if worker is None:
-            return ""
+            return Verdict(spec.variant)
         told = told or await self._ask(worker)
-        return await asyncio.to_thread(judge, spec.config, told)
+        variant, setting = ("", "") if spec.variant else _wanted_variant(spec.config, told)
+        if not variant:
+            return Verdict(spec.variant, await asyncio.to_thread(judge, spec.config, told))
+        await asyncio.to_thread(self._refuse_missing, worker.name, variant, setting)
+        return await self.inspect(replace(spec, variant=variant))  # its own schema has the last word
+
+    def _refuse_missing(self, name: str, variant: str, setting: str) -> None:
+        try:
+            self._catalog.find(name, variant)
+        except UnknownWorker as error:
+            raise UnknownWorker("metadata.worker.variant", f"{setting} needs the variant {variant}. {error}") from None
 
     def _look_up(self, spec: WorkerSpec) -> tuple[Worker | None, Descriptor | None]:
         """The worker, unless it is a script or a package that calls itself none, and what it has told before."""
@@ -68,12 +89,19 @@ class Inspector:
             answer.get_loop().call_soon_threadsafe(answer.set_result, told)
 
 
+def _wanted_variant(config: Mapping[str, Any], told: Descriptor) -> tuple[str, str]:
+    try:
+        return variant_for(config, told.schema)
+    except _NONSENSE:
+        return "", ""
+
+
 def judge(config: Mapping[str, Any], told: Descriptor) -> str:
-    """As `inspect`, of what a worker told."""
+    """BadConfig for the first value the worker would not take; else why nothing was checked, or nothing."""
     if told.problem:
         return f"its settings were not checked: the worker does not tell its schema ({told.problem})"
     try:
         check(config, told.schema, PATH)
-    except (TypeError, ValueError, AttributeError, KeyError, re.error) as error:
+    except _NONSENSE as error:
         return f"its settings were not checked: the worker's schema cannot be used ({error})"
     return ""

@@ -1,8 +1,9 @@
 """A worker's parameter schema at work: short keys find their place, values are checked, help is written.
 
 The schema is JSON Schema for the worker's config file (mosaic_sdk/schema.py makes one from a class). What is understood
-here: type, enum, const, minimum, maximum, exclusiveMinimum, exclusiveMaximum, minLength, maxLength, pattern, items,
-minItems, maxItems, properties, required, additionalProperties. Other keywords are passed over.
+here: type, enum, const, minimum, maximum, exclusiveMinimum, exclusiveMaximum, minLength, maxLength, pattern (with
+examples, which a refusal shows), items, minItems, maxItems, properties, required, additionalProperties. Ours, described
+in docs/howto/new-worker.md: x-mosaic-variants, -unavailable, -open-with, -algorithms. Others are passed over.
 """
 
 import difflib
@@ -17,6 +18,11 @@ from mosaic.model.errors import BadConfig
 Schema = Mapping[str, Any]
 
 VARIANTS_KEY = "x-mosaic-variants"
+UNAVAILABLE_KEY = "x-mosaic-unavailable"  # {"rainbow": "why it cannot be had here"}: values that are known and refused
+OPEN_KEY = "x-mosaic-open-with"  # "extras.upstream_path": with that key set, the choices here are not all there is
+ALGORITHMS_KEY = "x-mosaic-algorithms"  # {"dqn": {"buffer_size": {…}}}: what extras.algo_params holds for each
+_OWNER = "x-mosaic-owner"  # who has these keys, when it is not simply the worker; set here alone
+_LIFTED = ("enum", "const", "additionalProperties", UNAVAILABLE_KEY, ALGORITHMS_KEY)
 PLACES = ((), ("extras",), ("extras", "algo_params"))
 _NAMES = {
     "integer": "a whole number",
@@ -37,6 +43,7 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "null": type(None),
 }
 _MANY_CHOICES = 12  # more than a person wants to read when one was only mistyped
+_MANY_KEYS = 40
 _BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (  # keyword, when it is broken, in words
     ("minimum", operator.lt, "at least"),
     ("maximum", operator.gt, "at most"),
@@ -46,12 +53,18 @@ _BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (  # keyword,
 
 
 def put_in_place(settings: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Settings with every short key moved to where the schema has it; one it does not have stays on the top level."""
+    """Settings with every short key moved to where the schema has it.
+
+    One that it does not have goes where these settings open a place for it, else it stays on the top level.
+    """
     placed: dict[str, Any] = {}
-    for key, value in settings.items():
+    unknown = {key for key in settings if place_of(key, schema) is None}
+    for key in sorted(settings, key=unknown.__contains__):  # those that are known first, in their order
+        place = place_of(key, schema)
         folder = placed
-        for name in place_of(key, schema):
+        for name in _open_place(placed, schema) if place is None else place:
             folder = folder.setdefault(name, {})
+        value = settings[key]
         if isinstance(value, Mapping) and isinstance(folder.get(key), dict):
             folder[key] = {**folder[key], **value}
         else:
@@ -59,24 +72,66 @@ def put_in_place(settings: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     return placed
 
 
-def place_of(key: str, schema: Schema) -> tuple[str, ...]:
+def place_of(key: str, schema: Schema) -> tuple[str, ...] | None:
+    return next((place for place in PLACES if key in _properties(_inside(schema, place))), None)
+
+
+def _open_place(settings: Mapping[str, Any], schema: Schema) -> tuple[str, ...]:
     for place in PLACES:
-        if key in _properties(_inside(schema, place)):
+        key = _inside(schema, place).get(OPEN_KEY)
+        if key and _is_set(settings, str(key)):
             return place
     return ()
 
 
-def variant_for(config: Mapping[str, Any], schema: Schema) -> str:
-    """The variant that the schema maps a value to, as in `"x-mosaic-variants": {"algo": {"ppo_jax": "jax"}}`."""
+def variant_for(config: Mapping[str, Any], schema: Schema) -> tuple[str, str]:
+    """The variant that the schema maps a value to, and that value, as the user wrote it: ("jax", "algo=ppo_jax").
+
+    The schema says it so: `"x-mosaic-variants": {"algo": {"ppo_jax": "jax"}}`.
+    """
     for key, variants in schema.get(VARIANTS_KEY, {}).items():
         if str(config.get(key)) in variants:
-            return str(variants[str(config[key])])
-    return ""
+            return str(variants[str(config[key])]), f"{key}={config[key]}"
+    return "", ""
 
 
 def check(config: Mapping[str, Any], schema: Schema, path: str) -> None:
     """BadConfig with the field's path for the first value the worker would not take."""
-    _check_object(config, schema, path, {name for _, name, _ in parameters(schema)})
+    fitting = _for_algorithm(_opened(schema, config), config)
+    _check_object(config, fitting, path, {name for _, name, _ in parameters(fitting)})
+
+
+def unavailable(schema: Schema) -> dict[str, dict[str, str]]:
+    """For every key that has some: the values that cannot be had here, each with its reason."""
+    found = {name: dict(part.get(UNAVAILABLE_KEY, {})) for _, name, part in parameters(schema)}
+    return {name: values for name, values in found.items() if values}
+
+
+def _opened(schema: Schema, config: Mapping[str, Any]) -> Schema:
+    """The schema without the limits that a key of this very config lifts."""
+    is_open = OPEN_KEY in schema and _is_set(config, str(schema[OPEN_KEY]))
+    opened = {keyword: value for keyword, value in schema.items() if not (is_open and keyword in _LIFTED)}
+    inside = _properties(schema).items()
+    parts = {name: _opened(part, config) if isinstance(part, Mapping) else part for name, part in inside}
+    return {**opened, "properties": parts} if parts else opened
+
+
+def _is_set(config: Mapping[str, Any], key: str) -> bool:
+    value: Any = config
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return bool(value)
+
+
+def _for_algorithm(schema: Schema, config: Mapping[str, Any]) -> Schema:
+    """The schema with the hyperparameters of the algorithm that the config names in place of everybody's."""
+    extras = _properties(schema).get("extras", {})
+    params = _properties(extras).get("algo_params", {})
+    own = params.get(ALGORITHMS_KEY, {}).get(str(config.get("algo")))
+    if not own:
+        return schema
+    inside = {**_properties(extras), "algo_params": {**params, "properties": own, _OWNER: config["algo"]}}
+    return {**schema, "properties": {**_properties(schema), "extras": {**extras, "properties": inside}}}
 
 
 def parameters(schema: Schema) -> Iterator[tuple[tuple[str, ...], str, Schema]]:
@@ -126,7 +181,8 @@ def _check_object(config: Mapping[str, Any], schema: Schema, path: str, names: C
         if name in known:
             _check_value(value, known[name], f"{path}.{name}")
         elif schema.get("additionalProperties") is False:
-            raise BadConfig(f"{path}.{name}", f"the worker has no such key. {_nearest(name, names or known)}")
+            owner = schema.get(_OWNER, "the worker")
+            raise BadConfig(f"{path}.{name}", f"{owner} has no such key. {_nearest(name, names or known)}")
     for name in schema.get("required", ()):
         if name not in config:
             raise BadConfig(f"{path}.{name}", "the worker needs it. Add it to the config.")
@@ -140,6 +196,8 @@ def _check_value(value: Any, schema: Schema, field: str) -> None:
         raise BadConfig(
             field, f"it must be {' or '.join(_NAMES.get(kind, kind) for kind in kinds)}, not {_told(value)}."
         )
+    if isinstance(value, str) and value in schema.get(UNAVAILABLE_KEY, {}):
+        raise BadConfig(field, f"{value} cannot be had here: {schema[UNAVAILABLE_KEY][value]}.")
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if choices is not None and value not in choices:
         raise BadConfig(field, _not_chosen(value, [str(choice) for choice in choices]))
@@ -169,7 +227,10 @@ def _check_number(value: float, schema: Schema, field: str) -> None:
 def _check_text(value: str, schema: Schema, field: str) -> None:
     _check_length(len(value), schema, ("minLength", "maxLength"), "characters", field)
     if "pattern" in schema and not re.search(schema["pattern"], value):
-        raise BadConfig(field, f"it must match {schema['pattern']}, and {_told(value)} does not.")
+        # A person reads an example more easily than a pattern.
+        examples = " or ".join(map(str, schema.get("examples", ())))
+        shape = f"look like {examples}" if examples else f"match {schema['pattern']}"
+        raise BadConfig(field, f"it must {shape}, and {_told(value)} does not.")
 
 
 def _check_list(value: list[Any], schema: Schema, field: str) -> None:
@@ -211,7 +272,12 @@ def _inside(schema: Schema, place: tuple[str, ...]) -> Schema:
 
 def _nearest(name: str, known: Collection[str]) -> str:
     near = difflib.get_close_matches(name, list(known), n=1)
-    return f"Did you mean '{near[0]}'?" if near else f"It has: {', '.join(sorted(known))}."
+    if near:
+        return f"Did you mean '{near[0]}'?"
+    listed = f"It has: {', '.join(sorted(known))}."
+    return (
+        listed if len(known) <= _MANY_KEYS else f"None of its {len(known)} keys is spelled like it; --help lists them."
+    )
 
 
 def _told(value: object) -> str:

@@ -118,7 +118,8 @@ class Catalog:
         workers = self.workers()
         known = sorted({worker.spelled for worker in workers})
         near = difflib.get_close_matches(name, [*known, *(worker.package for worker in workers)], n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
+        # The very name: it is the variant that is missing, nothing was mistyped.
+        hint = f" Did you mean '{near[0]}'?" if near and near[0] != name else ""
         install = name.removesuffix("_worker") + wanted[len(name) :]
         for broken in self.broken():
             if broken.name == install:

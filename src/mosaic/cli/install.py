@@ -13,6 +13,7 @@ from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.rundir import StateRoot
 
 if TYPE_CHECKING:
+    from mosaic.catalog.installed import Installed
     from mosaic.cli.verb import Verbs
 
 EXAMPLES = """
@@ -56,6 +57,7 @@ def install_worker(args: argparse.Namespace) -> int:
         print(
             f"Worker {made.name} ({made.package} {made.version}, Python {made.python}) {done}: {size(made.size_bytes)}."
         )
+        _print_unavailable(made)
         print(f"Try it: mosaic worker test {made.name} · see its settings: mosaic run {made.name} --help")
     return 0
 
@@ -67,6 +69,18 @@ def remove_worker(args: argparse.Namespace) -> int:
     remove(StateRoot.from_environment(), args.name, _say)
     print(f"{args.name} is removed. Its runs and their results are where they were.")
     return 0
+
+
+def _print_unavailable(made: "Installed") -> None:
+    """What of the worker does not run here: said now, from what was really installed, not when it is wanted."""
+    from mosaic.catalog.answers import Answers
+    from mosaic.catalog.workers import Catalog
+    from mosaic.cli.parameters import tell_unavailable
+
+    root = StateRoot.from_environment()
+    told = Answers(root.answers).of(Catalog(root).find(made.worker, made.variant))
+    for line in tell_unavailable(told.schema):
+        print(f"Not available: {line}.")
 
 
 def _split(what: str, variant: str) -> tuple[str, str]:

@@ -82,7 +82,7 @@ def _lab(words: list[str], name: str, variant: str) -> dict[str, dict[str, Any]]
         return {}
     from mosaic.cli.parameters import place_settings
 
-    return {"short": place_settings(name, variant, parse_settings(words))[2]}
+    return {"short": place_settings(name, variant, parse_settings(words))[1]}
 
 
 def _tell(check: "Check") -> None:

@@ -1,41 +1,60 @@
 """A worker's parameters on the command line: where each goes, and its help. Read from the worker's schema."""
 
+import os
 import sys
 from typing import Any
 
 from mosaic.catalog.answers import Answers
 from mosaic.catalog.descriptor import Descriptor
-from mosaic.catalog.schema import help_rows, put_in_place, variant_for
+from mosaic.catalog.schema import help_rows, put_in_place, unavailable
 from mosaic.catalog.workers import Catalog, Worker
 from mosaic.cli.table import render_table
+from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import StateRoot
 
+# In a schema: {"quick": {"path": "/…/quick.sh", "description": "…", "phases": 2, "total_timesteps": 50000}}
+SCRIPTS_KEY = "x-mosaic-scripts"
+PATIENT_S = 60.0  # for a worker that gave no answer in the usual time
+SCRIPT_FACTS = ("phases", "total_timesteps", "description")
 
-def place_settings(name: str, variant: str, settings: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """The module, the variant and the config that `mosaic run NAME[@VARIANT] key=value …` means."""
+
+def place_settings(name: str, variant: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The module and the config that `mosaic run NAME[@VARIANT] key=value …` means."""
     root = StateRoot.from_environment()
-    catalog = Catalog(root)
-    worker = catalog.find(name, variant)
-    told = Answers(root.answers).of(worker)
+    worker = Catalog(root).find(name, variant)
+    answers = Answers(root.answers)
+    told = answers.of(worker)
+    if told.problem:
+        # Without its schema keys may go to the wrong place: a busy machine gets a second chance.
+        told = answers.ask(worker, PATIENT_S)
     if told.problem:
         print(
             f"mosaic: {name} does not tell its settings, so they go to it unchecked ({told.problem})", file=sys.stderr
         )
-    schema = told.schema
-    placed = put_in_place(settings, schema)
-    chosen = variant or variant_for(placed, schema)
-    if chosen != variant:
-        worker = catalog.find(name, chosen)
-    return worker.module, chosen, placed
+    return worker.module, put_in_place(settings, told.schema)
 
 
-def environment_of(name: str) -> str:
-    """The environment of a worker, as a script's config names it; empty is the platform's own."""
-    if not name:
-        return ""
-    worker, _, variant = name.partition("@")
-    environment = Catalog(StateRoot.from_environment()).find(worker, variant).environment
-    return "" if environment.is_own else environment.name
+def place_script(script: str, env_of: str, settings: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """The file, the environment (empty: the platform's own) and the config of `mosaic run --script`."""
+    if not env_of:
+        return os.path.abspath(script), "", settings
+    root = StateRoot.from_environment()
+    name, _, variant = env_of.partition("@")
+    worker = Catalog(root).find(name, variant)
+    schema = Answers(root.answers).of(worker).schema
+    environment = "" if worker.environment.is_own else worker.environment.name
+    return _find_script(script, env_of, schema), environment, put_in_place(settings, schema)
+
+
+def _find_script(script: str, env_of: str, schema: dict[str, Any]) -> str:
+    """A file that is there, else one of that name that the worker ships."""
+    shipped = schema.get(SCRIPTS_KEY, {})
+    if os.path.exists(script):
+        return os.path.abspath(script)
+    if script in shipped:
+        return str(shipped[script]["path"])
+    ships = f"{env_of} ships: {', '.join(shipped)}" if shipped else f"{env_of} ships no scripts"
+    raise MosaicError(f"There is no file {script}, and {ships}.")
 
 
 def describe_settings(name: str) -> str:
@@ -47,6 +66,15 @@ def describe_settings(name: str) -> str:
     return f"usage: mosaic run {name} [key=value …] [options; see: mosaic run --help]\n\n{_body(worker, told)}"
 
 
+def tell_unavailable(schema: dict[str, Any]) -> list[str]:
+    """`algo=pqn, algo=rainbow: the reason`: one line for each reason why values cannot be had in this environment."""
+    by_reason: dict[str, list[str]] = {}
+    for key, values in unavailable(schema).items():
+        for value, reason in values.items():
+            by_reason.setdefault(reason, []).append(f"{key}={value}")
+    return [f"{', '.join(settings)}: {reason}" for reason, settings in by_reason.items()]
+
+
 def _body(worker: Worker, told: Descriptor) -> str:
     about = str(told.metadata.get("description") or "")
     if told.problem:
@@ -56,7 +84,18 @@ def _body(worker: Worker, told: Descriptor) -> str:
             f"{about}\n\nIt publishes no schema of its settings; they go to {worker.module} as you write them.".strip()
         )
     rows = [_quiet(row) for row in help_rows(told.schema)]
-    return f"{about}\n\n{render_table(('KEY', 'VALUE', 'DEFAULT', 'WHAT IT DOES'), rows)}".strip()
+    settings = render_table(("KEY", "VALUE", "DEFAULT", "WHAT IT DOES"), rows)
+    return "\n\n".join(part for part in (about, settings, _scripts(worker, told.schema)) if part)
+
+
+def _scripts(worker: Worker, schema: dict[str, Any]) -> str:
+    """The custom scripts that come with a worker, and how one is run."""
+    shipped = schema.get(SCRIPTS_KEY, {})
+    if not shipped:
+        return ""
+    rows = [(name, *(str(part.get(key, "")) for key in SCRIPT_FACTS)) for name, part in shipped.items()]
+    usage = f"mosaic run --script NAME --env-of {worker.spelled} [--set key=value …]"
+    return f"Scripts that come with it: {usage}\n\n{render_table(('NAME', 'PHASES', 'STEPS', 'WHAT IT DOES'), rows)}"
 
 
 def _quiet(row: tuple[str, str, str, str]) -> tuple[str, str, str, str]:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ mosaic run cleanrl algo=ppo env=CartPole-v1 seed=1 extras.learning_rate=3e-4
 mosaic run cleanrl@jax algo=ppo env=Pong --gpus 1 --gpus-mandatory --time-limit 12h --detach
 mosaic run toy --help                                  the worker's own settings
 mosaic run --script train.py --env-of cleanrl -- --seed 1      somebody's script, in that worker's environment
+mosaic run --script babyai_quick_test --env-of cleanrl --set total_timesteps=20000       one that comes with a worker
 """
 
 
@@ -36,9 +36,16 @@ def add_verbs(verbs: "Verbs") -> None:
     parser.add_argument("worker", metavar="WORKER[@VARIANT]", nargs="?", help="a name that `mosaic worker list` shows")
     parser.add_argument("settings", metavar="key=value", nargs="*", help="the worker's settings; dots nest")
     parser.add_argument(
-        "--script", default="", metavar="FILE", help="run this file, not a worker; words after -- are its"
+        "--script", default="", metavar="FILE", help="run this file, or one that --env-of ships; words after -- are its"
     )
     parser.add_argument("--env-of", default="", metavar="WORKER[@VARIANT]", help="the environment of a --script")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="key=value",
+        help="of a --script's config; may be given several times",
+    )
     parser.add_argument("--name", default="", help="what listings call it")
     parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="may be given several times")
     parser.add_argument("--gpus", type=count, default=0, metavar="N", help="ask for N GPUs")
@@ -81,6 +88,8 @@ def worker_part(args: argparse.Namespace) -> dict[str, Any]:
         raise BadUsage("name a worker (see: mosaic worker list) or a --script")
     if args.env_of:
         raise BadUsage("--env-of is for a --script; a worker has its own environment")
+    if args.set:
+        raise BadUsage("--set is for a --script; write a worker's settings as they are: key=value")
     name, _, variant = args.worker.partition("@")
     settings = parse_settings(args.settings)
     if host_of(args):
@@ -89,19 +98,19 @@ def worker_part(args: argparse.Namespace) -> dict[str, Any]:
     else:
         from mosaic.cli.parameters import place_settings
 
-        module, variant, settings = place_settings(name, variant, settings)
+        module, settings = place_settings(name, variant, settings)
     worker: dict[str, Any] = {"module": module, "config": settings}
     return {**worker, "variant": variant} if variant else worker
 
 
 def script_part(args: argparse.Namespace) -> dict[str, Any]:
     """`metadata.worker` of `mosaic run --script FILE`: it was not written for us, so all its words are its own."""
-    from mosaic.cli.parameters import environment_of
+    from mosaic.cli.parameters import place_script
 
     refuse_host(args, "run --script")
     words = [args.worker, *args.settings] if args.worker else list(args.settings)
-    worker: dict[str, Any] = {"script": os.path.abspath(args.script), "arguments": words}
-    environment = environment_of(args.env_of)
+    path, environment, config = place_script(args.script, args.env_of, parse_settings(args.set))
+    worker: dict[str, Any] = {"script": path, "arguments": words, "config": config}
     return {**worker, "variant": environment} if environment else worker
 
 

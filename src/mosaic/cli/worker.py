@@ -151,6 +151,8 @@ def _row(worker: dict[str, Any]) -> tuple[str, ...]:
 
 def _sections(whole: dict[str, Any]) -> str:
     """What a person wants to know; `--json` has all of it."""
+    from mosaic.cli.parameters import tell_unavailable
+
     metadata, name = dict(whole["metadata"]), whole["name"]
     about = str(metadata.pop("description", ""))
     head = f"{paint(name, 'bold')} {whole['version']}".strip() + (f"  {about}" if about else "")
@@ -165,7 +167,8 @@ def _sections(whole: dict[str, Any]) -> str:
         whole["capabilities"],
         {"settings": settings, "score card": f"mosaic worker test {name}"},
     )
-    return "\n\n".join([head, *(text for text in map(_facts, sections) if text)])
+    texts = [*map(_facts, sections), "\n".join(f"not available: {line}" for line in tell_unavailable(whole["schema"]))]
+    return "\n\n".join([head, *(text for text in texts if text)])
 
 
 def _place(whole: dict[str, Any]) -> dict[str, Any]:

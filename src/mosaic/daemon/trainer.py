@@ -30,7 +30,7 @@ from mosaic.model.states import LIVE_STATES, RunState
 from mosaic.registry.registry import Registry
 from mosaic.registry.thread import RegistryThread
 from mosaic.submit.record import record as record_submission
-from mosaic.submit.validate import SubmitContext, validate
+from mosaic.submit.validate import SubmitContext, validate, with_variant
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import move_to_wire, run_to_wire
 
@@ -71,14 +71,15 @@ class Trainer:
         if earlier:
             return await self.info(earlier)
         config = await self.registry.do(lambda r: validate(config_json, self._context(r, idempotency_key)))
-        note = await self.inspector.inspect(config.worker)
+        verdict = await self.inspector.inspect(config.worker)
+        config = with_variant(config, verdict.variant)
         if config.worker.use_grpc:
             await self.open_tcp()
         failpoint("submit.validated")
         # The folder first, the row last: a crash in between leaves a folder nobody names, never a run without a config.
         rundir = await asyncio.to_thread(record_submission, self.root, config)
         failpoint("submit.recorded")
-        record, is_new = await self.registry.do(lambda r: r.add(config, note))
+        record, is_new = await self.registry.do(lambda r: r.add(config, verdict.note))
         failpoint("submit.added")
         if not is_new:
             await asyncio.to_thread(self._erase_files, config.run_id, rundir)

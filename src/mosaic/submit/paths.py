@@ -12,7 +12,15 @@ WRITE_FIELDS = (
     *("model_dir", "save_dir", "output_dir", "results_dir", "run_dir", "telemetry_dir", "wandb_dir"),
     *("save_path", "output_path"),
 )
-READ_FIELDS = ("policy_path", "checkpoint_path", "config_path", "model_path", "resume_path", "load_path")
+READ_FIELDS = (
+    "policy_path",
+    "checkpoint_path",
+    "config_path",
+    "model_path",
+    "resume_path",
+    "load_path",
+    "upstream_path",
+)
 
 
 def check_writes(config: Section, folder: Path) -> None:

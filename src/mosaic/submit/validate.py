@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from mosaic.model.rundir import StateRoot
 from mosaic.model.ulid import is_ulid, new_ulid
 from mosaic.submit.config import GPU_FIELDS, LIMIT_FIELDS, WORKER_FIELDS, read_config
 from mosaic.submit.document import read_document
+from mosaic.submit.header import total_timesteps
 from mosaic.submit.paths import check_writes, resolve, resolve_reads
 from mosaic.submit.section import Section
 
@@ -56,7 +57,16 @@ def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConf
     metadata_values["run_id"] = run_id
     metadata_values["run_name"] = read.name or _default_name(read, worker_name)
     metadata_values["worker"]["worker_id"] = read.worker.worker_id or DEFAULT_WORKER_ID
-    return read_config(document, worker_name, context.idempotency_key)
+    return _with_total(read_config(document, worker_name, context.idempotency_key))
+
+
+def with_variant(config: RunConfig, variant: str) -> RunConfig:
+    """The same run, in that variant of its worker's environment."""
+    if variant == config.worker.variant:
+        return config
+    metadata = config.raw["metadata"]
+    raw = {**config.raw, "metadata": {**metadata, "worker": {**metadata["worker"], "variant": variant}}}
+    return replace(config, worker=replace(config.worker, variant=variant), raw=raw)
 
 
 def _refuse_unknown_fields(document: dict[str, Any]) -> None:
@@ -134,6 +144,13 @@ def _check_fastlane(extras: Section) -> None:
         raise extras.bad("fastlane_video_mode", f"'{mode}' is none of {', '.join(_VIDEO_MODES)}.")
     extras.whole("fastlane_slot", 0, 63)
     extras.whole("fastlane_grid_limit", 1, 1024)
+
+
+def _with_total(config: RunConfig) -> RunConfig:
+    """How far a custom script goes is in its header, unless the config tells."""
+    if config.total_steps is not None or not config.worker.script:
+        return config
+    return replace(config, total_steps=total_timesteps(config.worker.script))
 
 
 def _default_name(read: RunConfig, worker_name: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from mosaic.catalog.answers import Answers
 from mosaic.catalog.descriptor import Descriptor
 from mosaic.catalog.inspector import Inspector, judge
-from mosaic.model.errors import BadConfig
+from mosaic.model.errors import BadConfig, UnknownWorker
 from mosaic.model.run import WorkerSpec
 
 GOOD = "def get_worker_metadata():\n    return {'name': 'Mine'}, {'worker_type': 'mine'}\n"
@@ -42,7 +42,7 @@ def inspect(catalog, answers):
             specs = [WorkerSpec(module="my_worker.cli", config=config) for config in configs]
             return await asyncio.gather(*(inspector.inspect(spec) for spec in specs), return_exceptions=True)
 
-        return asyncio.run(all_at_once())
+        return [getattr(told, "note", told) for told in asyncio.run(all_at_once())]
 
     return run
 
@@ -126,7 +126,46 @@ def test_scripts_and_packages_that_are_no_workers_are_not_asked(catalog, answers
     specs = [WorkerSpec(script="/x.py"), WorkerSpec(module="my_worker.cli")]
 
     async def notes():
-        return [await Inspector(catalog, answers).inspect(spec) for spec in specs]
+        return [(await Inspector(catalog, answers).inspect(spec)).note for spec in specs]
 
     assert asyncio.run(notes()) == ["", ""]
     assert answers.asked == 0
+
+
+VARIANTS = GOOD + "def get_worker_schema():\n    return {'x-mosaic-variants': {'algo': {'ppo_jax': 'jax'}}}\n"
+
+
+@pytest.fixture
+def choose(catalog, answers):
+    def run(variant="", **config):
+        spec = WorkerSpec(module="my_worker.cli", variant=variant, config=config)
+        return asyncio.run(Inspector(catalog, answers).inspect(spec)).variant
+
+    return run
+
+
+def test_a_value_that_the_schema_maps_to_a_variant_chooses_it(choose, make_environment, install):
+    install(make_environment("mine"), "mine", "my_worker", VARIANTS)
+    install(make_environment("mine@jax"), "mine", "my_worker", VARIANTS)
+
+    assert [choose(algo="ppo_jax"), choose(algo="ppo"), choose()] == ["jax", "", ""]
+    assert choose(variant="jax", algo="ppo") == "jax"
+
+
+def test_a_variant_that_is_not_installed_is_refused_with_what_to_install(choose, make_environment, install):
+    install(make_environment("mine"), "mine", "my_worker", VARIANTS)
+
+    with pytest.raises(UnknownWorker) as error:
+        choose(algo="ppo_jax")
+
+    told = str(error.value)
+    assert told.startswith("metadata.worker.variant: algo=ppo_jax needs the variant jax. Worker 'mine@jax' is not inst")
+    assert told.endswith("Install it with: mosaic worker install mine@jax")
+    assert "Did you mean" not in told
+
+
+def test_variants_that_make_no_sense_choose_none(choose, make_environment, install):
+    nonsense = GOOD + "def get_worker_schema():\n    return {'x-mosaic-variants': 3}\n"
+    install(make_environment("mine"), "mine", "my_worker", nonsense)
+
+    assert choose(algo="ppo_jax") == ""

@@ -6,7 +6,7 @@ from mosaic_sdk.schema import schema_of
 from toy_worker import get_worker_schema
 from toy_worker.config import ToyConfig
 
-from mosaic.catalog.schema import check, help_rows, put_in_place, variant_for
+from mosaic.catalog.schema import check, help_rows, put_in_place, unavailable, variant_for
 from mosaic.model.errors import BadConfig
 
 
@@ -96,7 +96,8 @@ def test_help_tells_kind_default_and_place():
 def test_a_schema_may_map_an_algorithm_to_its_variant():
     schema = {"x-mosaic-variants": {"algo": {"ppo_jax": "jax"}}}
 
-    assert [variant_for({"algo": algo}, schema) for algo in ("ppo_jax", "ppo")] == ["jax", ""]
+    assert variant_for({"algo": "ppo_jax"}, schema) == ("jax", "algo=ppo_jax")
+    assert variant_for({"algo": "ppo"}, schema) == ("", "")
 
 
 def test_the_toy_worker_takes_what_its_schema_takes():
@@ -115,3 +116,87 @@ def test_a_mistyped_one_of_many_choices_gets_the_nearest_ones():
 
     with pytest.raises(BadConfig, match=r"none of its 30 values\. Did you mean .*algorithm_7"):
         check({"algo": "algoritm_7"}, {"properties": {"algo": {"enum": choices}}}, "c")
+
+
+NAMES = {
+    "properties": {
+        "algo": {
+            "type": "string",
+            "enum": ["ppo", "dqn"],
+            "x-mosaic-unavailable": {"pqn": "release 2 has it, and 1 is installed"},
+            "x-mosaic-open-with": "extras.checkout",
+        },
+        "extras": {
+            "type": "object",
+            "properties": {
+                "checkout": {"type": "string"},
+                "algo_params": {
+                    "type": "object",
+                    "properties": {"gamma": {"type": "number"}, "buffer_size": {"type": ["integer", "number"]}},
+                    "additionalProperties": False,
+                    "x-mosaic-algorithms": {"ppo": {"gamma": {}}, "dqn": {"buffer_size": {"type": "integer"}}},
+                    "x-mosaic-open-with": "extras.checkout",
+                },
+            },
+        },
+    }
+}
+
+
+def test_a_value_that_is_known_and_cannot_be_had_is_refused_with_its_reason():
+    with pytest.raises(BadConfig) as error:
+        check({"algo": "pqn"}, NAMES, "c")
+
+    assert str(error.value) == "c.algo: pqn cannot be had here: release 2 has it, and 1 is installed."
+    assert unavailable(NAMES) == {"algo": {"pqn": "release 2 has it, and 1 is installed"}}
+    assert unavailable(SCHEMA) == {}
+
+
+def test_a_key_may_open_the_choices_of_another():
+    check({"algo": "pqn", "extras": {"checkout": "/mine"}}, NAMES, "c")
+    check({"algo": "mine", "extras": {"checkout": "/mine", "algo_params": {"warmth": 1}}}, NAMES, "c")
+
+    with pytest.raises(BadConfig, match=r"c\.algo: it must be a text, not 3"):
+        check({"algo": 3, "extras": {"checkout": "/mine"}}, NAMES, "c")
+    with pytest.raises(BadConfig, match=r"c\.algo: it must be one of ppo, dqn"):
+        check({"algo": "mine", "extras": {"checkout": ""}}, NAMES, "c")
+
+
+@pytest.mark.parametrize(
+    ("algo", "params", "sentence"),
+    [
+        ("ppo", {"buffer_size": 3}, "c.extras.algo_params.buffer_size: ppo has no such key. It has: gamma."),
+        ("dqn", {"gama": 3}, "c.extras.algo_params.gama: dqn has no such key. It has: buffer_size."),
+        ("dqn", {"buffer_size": 1.5}, "c.extras.algo_params.buffer_size: it must be a whole number, not 1.5."),
+    ],
+)
+def test_an_algorithm_that_is_named_takes_its_own_hyperparameters(algo, params, sentence):
+    with pytest.raises(BadConfig) as error:
+        check({"algo": algo, "extras": {"algo_params": params}}, NAMES, "c")
+
+    assert str(error.value) == sentence
+
+
+def test_without_a_named_algorithm_the_hyperparameters_of_any_are_taken():
+    check({"extras": {"algo_params": {"gamma": 0.9, "buffer_size": 1.5}}}, NAMES, "c")
+
+
+def test_a_pattern_with_examples_is_refused_with_those():
+    part = {"type": "string", "pattern": r"^steps>=\d+$", "examples": ["steps>=100"]}
+
+    with pytest.raises(BadConfig, match=r'it must look like steps>=100, and "stepps>=3" does not'):
+        check({"condition": "stepps>=3"}, {"properties": {"condition": part}}, "c")
+
+
+def test_a_short_key_that_nobody_knows_goes_where_another_opens_a_place_for_it():
+    settings = {"warmth": 1, "checkout": "/mine", "gamma": 0.9}
+
+    assert put_in_place(settings, NAMES)["extras"] == {"checkout": "/mine", "algo_params": {"gamma": 0.9, "warmth": 1}}
+    assert put_in_place({"warmth": 1, "checkout": ""}, NAMES)["warmth"] == 1
+
+
+def test_a_worker_with_very_many_keys_does_not_list_them_all():
+    schema = {"properties": {f"key_{number}": {} for number in range(99)}, "additionalProperties": False}
+
+    with pytest.raises(BadConfig, match=r"None of its 99 keys is spelled like it; --help lists them\."):
+        check({"warmth": 1}, schema, "c")

@@ -43,6 +43,18 @@ def test_a_run_is_started_and_completed(bench, worker):
     assert ended.objects[-1]["run_id"] == "r1"
 
 
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [("mosaic_sdk.config.ConfigError('env_id: no such')", 2), ("mosaic_sdk.cli.WorkFailed('env_id: no such')", 1)],
+)
+def test_an_error_that_says_all_there_is_is_told_without_a_traceback(bench, worker, error, code):
+    ended = bench.end(worker(f"import mosaic_sdk.config, mosaic_sdk.cli\nraise {error}"))
+
+    assert (ended.code, ended.err) == (code, "env_id: no such\n")
+    assert events(ended) == ["run_started", "run_failed"]
+    assert ended.objects[-1]["payload"]["error"] == "env_id: no such"
+
+
 def test_an_exception_is_a_failed_run_with_its_traceback_on_stderr(bench, worker):
     ended = bench.end(worker("raise RuntimeError('out of luck')"))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mosaic.model.errors import BadConfig, UnknownWorker
 from mosaic.model.run import GpuRequest, Limits
 from mosaic.model.ulid import is_ulid, new_ulid
-from mosaic.submit.validate import validate
+from mosaic.submit.validate import validate, with_variant
 
 ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 OTHER_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAW"
@@ -304,6 +304,28 @@ def test_a_script_is_resolved_and_names_the_run(make_context, tmp_path):
 
     assert run.worker.script == str(tmp_path / "real.sh") == run.raw["metadata"]["worker"]["script"]
     assert (run.area, run.worker_name, run.name) == ("custom_scripts", "real.sh", "real.sh")
+
+
+def test_the_steps_of_a_script_are_in_its_config_or_in_its_header(make_context, tmp_path):
+    (tmp_path / "train.sh").write_text("#!/bin/sh\n# @total_timesteps: 50000\n")
+    script = {"script": str(tmp_path / "train.sh")}
+
+    totals = [
+        validate({"metadata": {"worker": {**script, "config": config}}}, make_context()).total_steps
+        for config in ({}, {"total_timesteps": 7})
+    ]
+
+    assert totals == [50_000, 7]
+
+
+def test_another_variant_is_chosen_in_the_config_that_is_kept_too(make_context):
+    run = validate(trainer_config(), make_context())
+
+    chosen = with_variant(run, "jax")
+
+    assert (chosen.worker.variant, chosen.raw["metadata"]["worker"]["variant"]) == ("jax", "jax")
+    assert "variant" not in run.raw["metadata"]["worker"]
+    assert with_variant(run, "") is run
 
 
 @pytest.mark.parametrize(

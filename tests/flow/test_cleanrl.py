@@ -1,0 +1,172 @@
+"""The CleanRL worker through the real daemon: what is refused at submit, and custom scripts from end to end.
+
+It runs where the worker's environment is (`make test` makes it); its own suite is in workers/cleanrl_worker/tests.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from lab import wait_until
+
+from mosaic.model.errors import BadConfig
+from mosaic.model.states import RunState
+
+S = RunState
+REPO = Path(__file__).parents[2]
+ENVIRONMENT = REPO / ".venv-cleanrl"
+# Where the environment of the variant lies; `make` knows none.
+JAX = Path(os.environ.get("MOSAIC_TEST_CLEANRL_JAX", "/nowhere"))
+LONG_S = 600  # torch is imported on a busy machine
+MODULE = {"module": "cleanrl_worker.cli"}
+
+HEAD = """#!/usr/bin/env bash
+# @description: phases of a test
+# @phases: 2
+# @total_timesteps: 512
+set -euo pipefail
+phase() { python -m cleanrl_worker.phase "$@"; }
+"""
+TRAIN = "phase 1/2 train algo=dqn env_id=CartPole-v1 total_timesteps=512 algo_params.learning_starts=100\n"
+EVALUATE = 'phase 2/2 evaluate mode=policy_eval policy_path="$MOSAIC_CHECKPOINT_DIR" eval_episodes=2\n'
+
+pytestmark = pytest.mark.skipif(
+    not (ENVIRONMENT / ".ready").exists(), reason="the worker's environment is not there: make .venv-cleanrl/.ready"
+)
+
+
+@pytest.fixture(autouse=True)
+def installed(home):
+    """As if `mosaic worker install cleanrl` had made it in this home."""
+    (home / "envs").mkdir()
+    (home / "envs/cleanrl").symlink_to(ENVIRONMENT)
+
+
+def events(lab, run):
+    return [event for event in lab.events(run, "lifecycle") if event["event"] != "heartbeat"]
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (
+            {"algo": "pqn"},
+            r"config\.algo: pqn cannot be had here: CleanRL 1\.2\.0.* does not have it; point upstream_p",
+        ),
+        ({"algo": "rainbow_atari"}, "rainbow_atari cannot be had here"),
+        ({"algo": "ppo_atari_envpool_xla_jax"}, "its envpool-XLA interface needs a jax that no longer installs"),
+        ({"algo": "dqn_atary"}, r'"dqn_atary" is none of its \d+ values\. Did you mean dqn_atari'),
+        ({"algo": "dqn", "extras": {"algo_params": {"clip_coef": 0.1}}}, r"clip_coef: dqn has no such key"),
+        ({"algo": "dqn", "extras": {"algo_params": {"gamma": 2}}}, "gamma: it must be at most 1, not 2"),
+        ({"algo": "dqn", "extras": {"upstream_path": "/nowhere"}}, "upstream_path: '/nowhere' does not exist"),
+        ({"algo": "dqn_jax"}, "algo=dqn_jax needs the variant jax.*Install it with: mosaic worker install cleanrl@jax"),
+        (
+            {"extras": {"curriculum_schedule": [{"env_id": "X", "condition": "stepps>=3"}]}},
+            r"\[0\]\.condition: it must look like steps>=100000 or episodes>=500\|episode_return>=0\.9",
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_refused_at_submit_with_its_reason(lab, config, words):
+    with pytest.raises(BadConfig, match=words):
+        lab.submit_worker({**MODULE, "config": config})
+
+    assert lab.client.list_runs().total == 0
+
+
+def test_a_checkout_of_the_users_may_have_any_name_and_hyperparameter(lab, tmp_path):
+    (tmp_path / "pqn.py").write_text("print('not built like a script of CleanRL')")
+    extras = {"upstream_path": str(tmp_path), "algo_params": {"warmth": 1}}
+
+    run = lab.submit_worker({**MODULE, "config": {"algo": "pqn", "extras": extras}})
+
+    end = lab.wait_until_over(run, LONG_S)
+    assert end.reason.startswith("exit code 2\nalgo: ")
+    assert "pqn.py has no parse_args() and no class Args" in end.reason
+
+
+def test_the_phases_of_a_script_are_one_run_with_its_progress_and_its_files(lab, mosaic, script):
+    path = script("two.sh", f"{HEAD}{TRAIN}echo between the phases\n{EVALUATE}")
+
+    told = json.loads(mosaic("run", "--script", path, "--env-of", "cleanrl", "--set", "seed=3", "--json"))
+    run = lab.client.get_run(told["run_id"])
+
+    assert (run.state, run.area, run.progress) == (S.TERMINATED, "custom_scripts", 1.0)
+    kinds = [event["event"] for event in events(lab, run)]
+    assert kinds == [
+        *("run_started", "phase_started", "checkpoint_saved", "phase_completed"),
+        *("phase_started", "checkpoint_loaded", "phase_completed", "run_completed"),
+    ]
+    phases = [event["payload"] for event in events(lab, run) if event["event"] == "phase_started"]
+    assert [(each["phase"], each["phases"], each["name"]) for each in phases] == [(1, 2, "train"), (2, 2, "evaluate")]
+    assert b"between the phases\n" in lab.text(run)
+    assert json.loads((lab.rundir(run).config / "phase-1-train.json").read_text())["seed"] == 3
+    assert json.loads((lab.rundir(run).path / "eval_summary.json").read_text())["episodes"] == 2
+
+
+def test_a_failing_phase_ends_the_script_with_its_last_words(lab, script):
+    path = script("fails.sh", f"{HEAD}phase 1/2 train algo=dqn env_id=CartPol-v1\n{EVALUATE}")
+
+    run = lab.submit_worker({"script": path, "variant": "cleanrl"})
+
+    end = lab.wait_until_over(run, LONG_S)
+    assert end.state is S.FAULTED
+    assert end.reason.startswith("exit code 2\nenv_id: there is no environment 'CartPol-v1'. Did you mean CartPole-v1")
+    assert [event["event"] for event in events(lab, run)] == ["run_started", "phase_started", "phase_failed"]
+
+
+def test_a_script_that_goes_on_after_a_failed_phase_has_not_failed(lab, script):
+    path = script("goes_on.sh", f"{HEAD}phase 1/2 train algo=no_such || echo never mind\n")
+
+    run = lab.submit_worker({"script": path, "variant": "cleanrl"})
+
+    assert lab.wait_until_over(run, LONG_S).state is S.TERMINATED
+    assert b"never mind" in lab.text(run)
+
+
+def test_a_cancelled_script_takes_its_phase_and_its_training_with_it(lab, script):
+    path = script("long.sh", HEAD + TRAIN.replace("=512", "=100000000") + "echo never said\n")
+    run = lab.submit_worker({"script": path, "variant": "cleanrl"})
+    lab.wait_for(run, S.EXECUTING, timeout_s=LONG_S)
+
+    lab.client.cancel_run(run.run_id)
+
+    end = lab.wait_until_over(run, LONG_S)
+    assert (end.state, end.reason) == (S.CANCELLED, "cancelled by request")
+    assert b"never said" not in lab.text(run)
+    assert [event["event"] for event in events(lab, run)][-2:] == ["checkpoint_saved", "phase_cancelled"]
+    mark = run.run_id.encode()
+    wait_until(lambda: not [pid for pid in lab.processes() if mark in Path(f"/proc/{pid}/cmdline").read_bytes()])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "settings", "env_id"),
+    [
+        ("babyai_quick_test", ["total_timesteps=2048"], "BabyAI-GoToRedBallNoDists-v0"),
+        ("babyai_goto_curriculum", ["total_timesteps=8192"], "BabyAI-GoToLocal-v0"),
+    ],
+)
+def test_a_script_that_comes_with_the_worker_runs_by_its_name(lab, mosaic, name, settings, env_id):
+    words = [word for setting in [*settings, "eval_episodes=2", "seed=1"] for word in ("--set", setting)]
+
+    told = json.loads(mosaic("run", "--script", name, "--env-of", "cleanrl", *words, "--json"))
+
+    run = lab.client.get_run(told["run_id"])
+    assert (run.state, run.progress) == (S.TERMINATED, 1.0)
+    assert events(lab, run)[-1]["event"] == "run_completed"
+    summary = json.loads((lab.rundir(run).path / "eval_summary.json").read_text())
+    assert (summary["env_id"], summary["episodes"]) == (env_id, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not JAX.exists(), reason="the variant jax is not there: set MOSAIC_TEST_CLEANRL_JAX to its folder")
+def test_an_algorithm_that_needs_jax_chooses_its_variant(lab, mosaic, home):
+    (home / "envs/cleanrl@jax").symlink_to(JAX)
+
+    told = json.loads(mosaic("run", "cleanrl", "algo=dqn_jax", "total_timesteps=300", "learning_starts=100", "--json"))
+
+    run = lab.client.get_run(told["run_id"])
+    assert (run.state, run.reason) == (S.TERMINATED, "")
+    assert json.loads(lab.rundir(run).launch.read_text())["argv"][0] == str(home / "envs/cleanrl@jax/bin/python")
+    assert "checkpoint_saved" in [event["event"] for event in events(lab, run)]

@@ -1,0 +1,26 @@
+import pytest
+
+from mosaic.submit.header import total_timesteps
+
+
+@pytest.mark.parametrize(
+    ("text", "total"),
+    [
+        ("#!/bin/sh\n# @description: two phases\n# @total_timesteps: 50000\n", 50_000),
+        ("#!/bin/sh\n#@total_timesteps 1_000,000\n", 1_000_000),
+        ("#!/bin/sh\n# @total_timesteps: many\n", None),
+        ("#!/bin/sh\n# @total_timesteps: 0\n", None),
+        ("#!/bin/sh\necho @total_timesteps: 7\n", None),
+        (f"# @total_timesteps: {'9' * 40}\n", None),
+        ("", None),
+    ],
+)
+def test_a_script_says_in_its_header_how_far_it_goes(tmp_path, text, total):
+    script = tmp_path / "train.sh"
+    script.write_text(text)
+
+    assert total_timesteps(str(script)) == total
+
+
+def test_a_script_that_is_gone_says_nothing(tmp_path):
+    assert total_timesteps(str(tmp_path / "gone.sh")) is None
