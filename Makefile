@@ -60,6 +60,7 @@ check: setup .venv-frames/.ready
 test: check .venv-cleanrl/.ready .venv-dreamer/.ready
 	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n 2
 	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "not slow" -n 2
+	MYPYPATH=workers/dreamer_worker:sdk/src $(BIN)/mypy --python-executable .venv-dreamer/bin/python workers/dreamer_worker/dreamer_worker
 	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "not slow" -n 2
 
 test-all: setup .venv-frames/.ready .venv-cleanrl/.ready .venv-dreamer/.ready

@@ -3,21 +3,30 @@
     python benchmarks/dreamer_learner.py                            16 x 64 images of 64 x 64, bfloat16
     python benchmarks/dreamer_learner.py --sizes 12m --set compute.path=plain
     python benchmarks/dreamer_learner.py --sizes 12m --profile 40   and where the time goes
+    python benchmarks/dreamer_learner.py --sizes 1m --batch 2 --length 8 --updates 2 --repeats 2 --warmup 1     a try
 
 Prints for each size: milliseconds per update (median of the repeats), replayed transitions per second, operations of
 the matrix products and convolutions as written (plain path) and as executed, the rate at which the written ones were
-done, and the ratio to the reference's time on one H200. Batches come from host memory, a new one for every update,
+done, the ratio to the reference's time on one H200, and the floor: how long the written operations would take at the
+rate of one large product on this device, measured first. Batches come from host memory, a new one for every update,
 staged one ahead.
+
+Each size is a process of its own with a time limit (--limit-s), compiling included, and its row is printed when it is
+done: a size that fails or is late is named, and the others are still measured. Nothing beside JAX and numpy is needed,
+so a machine that reaches no package index can run it from a bare checkout with the JAX it has. Compiling takes about a
+minute per size on an H200; with JAX_COMPILATION_CACHE_DIR set a second call does without.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import copy
 import glob
 import math
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,8 +35,11 @@ from typing import Any
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "workers", "dreamer_worker"))
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from dreamer_worker.agent import Space, make_agent
+from dreamer_worker.agent.config import AgentConfig
+from dreamer_worker.agent.model import Model
 
 REFERENCE_MS = {"12m": 35.23, "50m": 56.33, "200m": 110.48}  # one H200, the same batch and dtype
 
@@ -44,6 +56,8 @@ def batches(agent: Any, batch: int, length: int, count: int = 4) -> list[dict[st
     found = []
     for _ in range(count):
         data = {key: space.sample(rng, batch, length) for key, space in every.items()}
+        # What an env always tells, whether or not it is among its spaces.
+        data["reward"] = rng.standard_normal((batch, length), np.float32)
         data |= {key: rng.random((batch, length)) < 0.01 for key in ("is_first", "is_last", "is_terminal")}
         found.append(data)
     return found
@@ -77,12 +91,32 @@ def _inner(params: dict[str, Any]) -> list[Any]:
     return found
 
 
-def counted(settings: dict[str, Any], args: argparse.Namespace) -> float:
-    """Operations of an update with these settings; nothing is computed."""
-    agent = make_agent(*spaces(args.pixels), settings)
+def counted(agent: Any, args: argparse.Namespace) -> float:
+    """Operations of one update; nothing is computed."""
     data = batches(agent, args.batch, args.length + 1, 1)[0]
     jaxpr = jax.make_jaxpr(agent._updated)(agent.learner, agent.init_train(args.batch), dict(agent.stage(data)))
     return operations(jaxpr.jaxpr)
+
+
+def plainly(agent: Any, settings: dict[str, Any]) -> Any:
+    """The same agent, weights and all, computing as one would write it down; nothing is compiled for it."""
+    written = {**settings, "compute": {**settings.get("compute", {}), "path": "plain"}}
+    plain = copy.copy(agent)
+    plain.config = AgentConfig.from_dict(written)
+    plain.model = Model(agent.obs_space, agent.act_space, plain.config)
+    return plain
+
+
+def product_rate(side: int, times: int = 10) -> float:
+    """Operations per second of one large product on this device, in bfloat16 as the update's."""
+    a = jax.random.normal(jax.random.key(0), (side, side), jnp.bfloat16)
+    multiply = jax.jit(jnp.matmul)
+    jax.block_until_ready(multiply(a, a))
+    start = time.perf_counter()
+    for _ in range(times):
+        found = multiply(a, a)
+    jax.block_until_ready(found)
+    return 2 * side**3 * times / (time.perf_counter() - start)
 
 
 def timed(agent: Any, args: argparse.Namespace) -> tuple[list[float], float]:
@@ -164,20 +198,63 @@ def settings_of(size: str, changes: list[str]) -> dict[str, Any]:
     return settings
 
 
-def row(size: str, settings: dict[str, Any], times: list[float], first: float, args: argparse.Namespace) -> str:
+HEADS = (
+    "size, ms per update, spread %, transitions/s, GFLOP written and executed, TFLOP/s, of the reference, "
+    "floor ms, times the floor, first s"
+)
+
+
+def row(size: str, agent: Any, settings: dict[str, Any], times: list[float], first: float, args: Any) -> str:
     ms = statistics.median(times)
-    written = counted({**settings, "compute": {**settings.get("compute", {}), "path": "plain"}}, args)
+    written = counted(plainly(agent, settings), args)
+    floor_ms = 1e3 * written / product_rate(args.product)
+    reference = REFERENCE_MS.get(size.removeprefix("size"))
     cells = [
         size,
         f"{ms:.2f}",
         f"{100 * (max(times) - min(times)) / ms:.1f}",
         f"{args.batch * args.length / ms * 1e3:,.0f}",
-        f"{written / 1e9:,.0f}, {counted(settings, args) / 1e9:,.0f}",
-        f"{written / ms / 1e9:.0f}",
-        f"{ms / REFERENCE_MS[size]:.2f}" if size in REFERENCE_MS else "-",
+        f"{written / 1e9:,.0f}, {counted(agent, args) / 1e9:,.0f}",
+        f"{written / ms / 1e9:.3g}",
+        f"{ms / reference:.2f}" if reference and _is_reference_batch(args) else "-",
+        f"{floor_ms:.2f}",
+        f"{ms / floor_ms:.1f}",
         f"{first:.0f}",
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+def _is_reference_batch(args: argparse.Namespace) -> bool:
+    return bool((args.batch, args.length, args.pixels) == (16, 64, 64))
+
+
+def measure(size: str, args: argparse.Namespace) -> None:
+    """One size, in this process."""
+    device = jax.devices()[0].device_kind
+    print(f"{size}: jax {jax.__version__} on {device}, compiling", file=sys.stderr, flush=True)
+    settings = settings_of(size, args.set)
+    agent = make_agent(*spaces(args.pixels), settings)
+    times, first = timed(agent, args)
+    # Before the operations are counted: should that fail, this much is known.
+    print(
+        f"{size}: {statistics.median(times):.2f} ms per update, {first:.0f} s to the first", file=sys.stderr, flush=True
+    )
+    print(row(size, agent, settings, times, first, args), flush=True)
+    if args.profile:
+        profiled(agent, args)
+
+
+def measure_each(args: argparse.Namespace) -> None:
+    """Every size in a process of its own, none longer than its limit."""
+    for size in args.sizes.split(","):
+        command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--sizes", size, "--one"]
+        try:
+            code = subprocess.run(command, timeout=args.limit_s).returncode
+        except subprocess.TimeoutExpired:
+            print(f"| {size} | not done in {args.limit_s:.0f} s |", flush=True)
+            continue
+        if code:
+            print(f"| {size} | failed with exit code {code} |", flush=True)
 
 
 def main() -> None:
@@ -190,20 +267,17 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=50)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--warmup", type=int, default=5)
+    parser.add_argument("--product", type=int, default=8192, help="side of the large product that gives the floor")
     parser.add_argument("--profile", type=int, default=0, metavar="ROWS", help="show where the time goes")
+    parser.add_argument("--limit-s", type=float, default=240.0, help="for one size, compiling included")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    device = jax.devices()[0].device_kind
-    print(f"jax {jax.__version__} on {device}; {args.batch} x {args.length}, {args.set or 'as shipped'}")
-    heads = (
-        "size, ms per update, spread %, transitions/s, GFLOP written and executed, TFLOP/s, of the reference, first s"
-    )
-    print("| " + " | ".join(heads.split(", ")) + " |\n" + "|---" * 8 + "|")
-    for size in args.sizes.split(","):
-        settings = settings_of(size, args.set)
-        agent = make_agent(*spaces(args.pixels), settings)
-        print(row(size, settings, *timed(agent, args), args), flush=True)
-        if args.profile:
-            profiled(agent, args)
+    if args.one:
+        measure(args.sizes, args)
+        return
+    print(f"jax {jax.__version__}; {args.batch} x {args.length}, {args.set or 'as shipped'}\n")
+    print("| " + " | ".join(HEADS.split(", ")) + " |\n" + "|---" * 10 + "|", flush=True)
+    measure_each(args)
 
 
 if __name__ == "__main__":

@@ -77,8 +77,10 @@ class Actor:
         if not 0 <= env < self.config.envs + self.config.eval_envs:
             raise ValueError(f"there is no env {env} in this run")
         for key, space in self.agent.obs_space.items():
-            if np.shape(obs.get(key)) != space.shape:
-                raise ValueError(f"{key} of env {env} has shape {np.shape(obs.get(key))}, not {space.shape}")
+            if key not in obs:
+                raise ValueError(f"{key} of env {env} is missing")
+            if np.shape(obs[key]) != space.shape:
+                raise ValueError(f"{key} of env {env} has shape {np.shape(obs[key])}, not {space.shape}")
         if missing := [key for key in BOOKKEEPING if np.shape(obs.get(key, [])) != ()]:
             raise ValueError(f"{missing[0]} of env {env} is missing or no single number")
 
@@ -100,16 +102,22 @@ class Actor:
         self._server.start()
         while (requests := self._gather()) is not None:
             with self.turn:
+                if self._is_closed:
+                    return
                 self._act(requests)
             if self.counters["env_steps"] >= self.config.steps:
                 self.done.set()
                 self.on_done()
                 return
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """Take no further step; those that were taken still go to replay and logger."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+
+    def close(self) -> None:
+        self.stop()
         self._forward.close()
 
     def drain(self, timeout_s: float) -> bool:

@@ -9,20 +9,23 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as Late
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from dreamer_worker.actor import Actor
-from dreamer_worker.checkpoint import Counters, Epochs, read_arrays, write_arrays
+from dreamer_worker.checkpoint import Claim, Counters, Epochs, read_arrays, write_arrays
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.learner import Learner
 from dreamer_worker.life import Life
-from dreamer_worker.rpc import Client, Disconnected, RpcError, Server
+from dreamer_worker.rpc import LEAVING_S, Client, Disconnected, RpcError, Server
 
 log = logging.getLogger(__name__)
 
 PART = "agent.npz"
 SAVE_S = 120.0
 LAST_SAVE_S = 5.0  # of a run that is stopped, within its grace
+LAST_TRIES = 3  # of a run that is done
+PATIENCE_S = 1.0
 
 
 class Saver:
@@ -37,6 +40,10 @@ class Saver:
         self._counters = counters
         self._parts = [Client(address, config.secret) for address in (config.replay_addr, config.logger_addr)]
         self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """Returns when there is a replay that is at the same epoch as this launch of the run."""
+        self._parts[0].ask("begin", self._counters["launches"])
 
     def save(self, limit_s: float = SAVE_S) -> int | None:
         """Save the whole run; the epoch's number, or None when it could not be done in time."""
@@ -63,12 +70,11 @@ class Saver:
     def _save(self, until: float) -> int:
         epoch = self.epochs.next_number()
         replay, logger = self._parts
-        replay.ask("prepare", timeout_s=_left(until))
         with ExitStack() as pause:
-            _take(pause, self._actor.turn, until)
-            _take(pause, self._learner.turn, until)
-            if not self._actor.drain(_left(until)):
-                raise Late("steps are still under way")
+            for turn in (self._actor.turn, self._learner.turn):
+                self._await(partial(turn.acquire, timeout=PATIENCE_S), until)
+                pause.callback(turn.release)
+            self._await(lambda: self._actor.drain(PATIENCE_S), until)
             folder = self.epochs.begin(epoch)
             for part in (replay, logger):
                 part.ask("snapshot", epoch, timeout_s=_left(until))
@@ -81,6 +87,14 @@ class Saver:
         logger.call("saved", epoch, str(folder))
         return epoch
 
+    def _await(self, comes_to_rest: Callable[[], bool], until: float) -> None:
+        """The limiter lets in what is under way. Told again each time: a replay that was killed meanwhile forgot it."""
+        self._parts[0].ask("prepare", timeout_s=_left(until))
+        while not comes_to_rest():
+            if not _left(until):
+                raise Late("an update or a policy call takes longer than the time there is")
+            self._parts[0].ask("prepare", timeout_s=_left(until))
+
 
 def restore(agent: Any, epochs: Epochs) -> int | None:
     """Give the agent what it had learned at the newest whole epoch."""
@@ -92,8 +106,9 @@ def restore(agent: Any, epochs: Epochs) -> int | None:
 
 def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) -> None:
     """The whole life of an agent process; returns when the run has its steps or is to stop."""
+    claim = Claim(config.checkpoint_dir).take()
     counters = Counters(f"{config.logdir}/counters.bin")
-    server = Server(config.actor_addr, config.secret, "actor")
+    server = Server(config.actor_addr, config.secret, "actor", LEAVING_S)
     agent = make_agent()
     actor = Actor(agent, config, counters, server)
     learner = Learner(agent, config, counters)
@@ -104,18 +119,48 @@ def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) 
     crew = Crew(over)
     # Nothing is played, and nothing saved, before the agent knows what it knew.
     restored = threading.Event()
-    crew.start("learner", lambda: (restore(agent, saver.epochs), restored.set(), learner.run()))
-    crew.start("actor", lambda: (restored.wait(), life.ready(), actor.run()))
-    threading.Thread(target=lambda: (life.wait(), over.set()), daemon=True).start()
+
+    def learn() -> None:
+        restore(agent, saver.epochs)
+        saver.begin()
+        restored.set()
+        learner.run()
+
+    def act() -> None:
+        restored.wait()
+        life.ready()
+        actor.run()
+
+    def end_with_life() -> None:
+        life.wait()
+        over.set()
+
+    crew.start("learner", learn)
+    crew.start("actor", act)
+    threading.Thread(target=end_with_life, name="lifeline", daemon=True).start()
     over.wait()
+    # What is done after the last checkpoint would be counted and not kept.
+    actor.stop()
+    learner.stop()
     if crew.error is None and restored.is_set():
-        saver.save(LAST_SAVE_S if life.is_over else SAVE_S)
+        save_last(saver, learner, life)
     actor.close()
     learner.close()
     saver.close()
     server.close()
+    claim.release()
     if crew.error is not None:
         raise crew.error
+
+
+def save_last(saver: Saver, learner: Learner, life: Life) -> None:
+    """The last checkpoint. Of a run that is stopped it is in a hurry; of one that is done it waits for what it needs:
+    the end of an update that is still compiled, and a replay or logger that died just now and comes back."""
+    for _ in range(LAST_TRIES):
+        while not life.is_over and not learner.rests(1.0):
+            pass  # it compiles; only whether the run is stopped is looked for
+        if saver.save(LAST_SAVE_S if life.is_over else SAVE_S) is not None or life.is_over:
+            return
 
 
 class Crew:
@@ -141,9 +186,3 @@ class Crew:
 
 def _left(until: float) -> float:
     return max(0.0, until - time.monotonic())
-
-
-def _take(pause: ExitStack, lock: threading.Lock, until: float) -> None:
-    if not lock.acquire(timeout=_left(until)):
-        raise Late("an update or a policy call takes longer than the time there is")
-    pause.callback(lock.release)

@@ -1,6 +1,7 @@
 """What a run leaves behind, for whoever looks at it later."""
 
 import os
+from typing import Any
 
 from mosaic_sdk.manifest import AnalyticsManifest
 from mosaic_sdk.names import WorkerEnv
@@ -8,7 +9,7 @@ from mosaic_sdk.names import WorkerEnv
 from dreamer_worker.config import DreamerConfig
 
 
-def write_manifest(config: DreamerConfig, summary: dict) -> None:
+def write_manifest(config: DreamerConfig, summary: dict[str, Any]) -> None:
     """analytics.json in the run's folder, if MOSAIC gave one."""
     folder = os.environ.get(WorkerEnv.RUN_DIR)
     if not folder:

@@ -89,7 +89,7 @@ class Buffer:
     def steps(self) -> int:
         return int(self._filled.sum())
 
-    def insert(self, rows: Rows, streams: Sequence[str], seqs: Sequence[int]) -> int:
+    def insert(self, rows: Rows, streams: Sequence[str], seqs: Sequence[int] | np.ndarray) -> int:
         """Add one step of each stream; returns how many were new."""
         with self._lock:
             places = [self._place(stream, int(seq)) for stream, seq in zip(streams, seqs, strict=True)]
@@ -291,7 +291,9 @@ class Buffer:
             ahead[ordinal] = rows + ahead.get(int(self._next[block]), 0)
             starts = max(0, min(rows, ahead[ordinal] - self.length + 1))
             self._starts[block] = starts
-            self._selector.add(np.arange(starts) + block * self.block_rows)
+        for ordinal in sorted(ordinals):  # oldest first, as they came
+            block = ordinal % self.blocks
+            self._selector.add(np.arange(self._starts[block]) + block * self.block_rows)
         self._start_count = int(self._starts.sum())
 
 

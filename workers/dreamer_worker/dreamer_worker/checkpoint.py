@@ -15,12 +15,14 @@ rename.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import json
 import mmap
 import os
 import shutil
+import time
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,6 +33,7 @@ import numpy as np
 VERSION = 1
 COMMIT = "commit.json"
 KEEP = 2
+CLAIM_S = 20.0
 
 
 class CheckpointError(Exception):
@@ -113,6 +116,37 @@ class Epochs:
         return ""
 
 
+class Claim:
+    """Who may write a folder's epochs: one process at a time, by a lock that ends with it.
+
+    A run that was killed may still be saving its last epoch when it is launched again.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._path = Path(folder) / "agent.lock"
+        self._file: Any = None
+
+    def take(self, limit_s: float = CLAIM_S) -> Claim:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(self._path, "a")  # noqa: SIM115
+        until = time.monotonic() + limit_s
+        while not self._is_mine():
+            if time.monotonic() >= until:
+                raise CheckpointError(f"Another run saves into {self._path.parent}. Stop it, or choose another logdir.")
+            time.sleep(0.1)
+        return self
+
+    def release(self) -> None:
+        self._file.close()
+
+    def _is_mine(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
 class Counters:
     """Numbers that survive a kill of their writer: 8-byte words in a mapped file. Each has one writer.
 
@@ -120,7 +154,7 @@ class Counters:
     never go back. A run that is resumed begins with those of its epoch.
     """
 
-    NAMES = ("env_steps", "updates", "episodes", "eval_episodes")
+    NAMES = ("env_steps", "updates", "episodes", "eval_episodes", "launches")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         size = 8 * len(self.NAMES)
@@ -175,7 +209,8 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_bytes())
+    document: dict[str, Any] = json.loads(path.read_bytes())
+    return document
 
 
 def describe(path: Path) -> dict[str, Any]:

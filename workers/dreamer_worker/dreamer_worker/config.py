@@ -32,10 +32,10 @@ class DreamerConfig:
     env: str = _key(
         "dummy_grid", "suite_name: crafter_reward, atari_pong, dmc_walker_walk, minigrid_…, gym_CartPole-v1"
     )
-    env_options: dict = field(default_factory=dict, metadata={"help": "given to the env's adapter"})
+    env_options: dict[str, Any] = field(default_factory=dict, metadata={"help": "given to the env's adapter"})
     suite: str = _key("", "a preset: atari, atari100k, crafter, dmc_proprio, dmc_vision, minigrid, gymnasium")
     size: str = _key("", "of the agent: debug, 1m, 12m, 25m, 50m, 100m, 200m, 400m; empty: the suite's")
-    agent: dict = field(
+    agent: dict[str, Any] = field(
         default_factory=dict,
         metadata={"help": "settings of the agent over its presets, e.g. {'optimizer': {'lr': 1e-4}}"},
     )
@@ -49,9 +49,9 @@ class DreamerConfig:
     batch_length: int = _key(64, "steps per sequence", minimum=2)
     report_length: int = _key(32, "steps per sequence of a report", minimum=2)
     replay_gb: float = _key(8.0, "memory for replayed steps, at most", exclusiveMinimum=0)
-    replay_shares: dict = field(
+    replay_shares: dict[str, float] = field(
         default_factory=lambda: {"uniform": 1.0},
-        metadata={"help": "how sequences are drawn: shares of uniform and priority"},
+        metadata={"help": "how sequences are drawn: shares of uniform, priority and recency"},
     )
     online: bool = _key(True, "replay new sequences first, once")
 
@@ -66,7 +66,7 @@ class DreamerConfig:
     remote_replay: bool = _key(False, "do not start replay here: it is started elsewhere")
 
     logdir: str = _key("", "where everything is written; empty: the run's folder")
-    outputs: list = field(
+    outputs: list[str] = field(
         default_factory=lambda: ["jsonl", "tensorboard", "mosaic"],
         metadata={"help": "of jsonl, tensorboard, mosaic, terminal"},
     )
@@ -144,7 +144,8 @@ _TYPES = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,), 
 
 
 def _checked(name: str, kind: Any, value: Any) -> Any:
-    wanted = _TYPES[str(kind)]
+    kind = str(kind).partition("[")[0]  # dict[str, Any] is checked as a dict
+    wanted = _TYPES[kind]
     if isinstance(value, float) and wanted == (int,) and value.is_integer():
         return int(value)
     if not isinstance(value, wanted) or (isinstance(value, bool) and kind != "bool"):

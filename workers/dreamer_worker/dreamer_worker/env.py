@@ -69,7 +69,8 @@ class Player:
         future = self.actor.call("act", self.index, obs)
         while not self.life.is_over:
             try:
-                return future.result(1.0)
+                chosen: dict[str, Any] = future.result(1.0)
+                return chosen
             except Late:
                 continue  # the limiter may hold the actor for minutes; only the end of the run is looked for
         return None

@@ -30,6 +30,13 @@ class Policy:
         self._carry, actions, _ = self.agent.policy(self._carry, stack([obs]), "eval")
         return {key: value[0] for key, value in actions.items()}
 
+    def took(self, action: dict[str, Any]) -> None:
+        """Somebody did otherwise than was chosen: the agent goes on from what was done."""
+        if "prevact" in self._carry:
+            spaces = self.agent.act_space
+            done = {key: np.asarray(action[key], space.dtype).reshape(1, *space.shape) for key, space in spaces.items()}
+            self._carry = {**self._carry, "prevact": done}
+
 
 def load_newest(agent: Any, config: DreamerConfig) -> int:
     """Give the agent what a checkpoint holds: a checkpoints folder, one epoch of it, or an npz. Returns its number."""

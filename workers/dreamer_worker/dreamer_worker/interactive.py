@@ -75,6 +75,7 @@ class Session:
         action = self._policy.choose(self._obs)
         if "action" in command:
             action = {"action": np.asarray(command["action"])}
+            self._policy.took(action)
         self._obs = self._env.step(action)
         self._screen.note(self._obs)
         self._score += float(self._obs["reward"])

@@ -52,11 +52,25 @@ class Learner:
                 batch = self._batches.next(timeout_s=1.0)
             if batch is not None:
                 with self.turn:
+                    if self._stop.is_set():
+                        return
                     carry = self._learn(carry, batch)
-            self._look_at_clocks()
+            if not self._stop.is_set():
+                self._look_at_clocks()
+
+    def rests(self, timeout_s: float) -> bool:
+        """Wait until no update is under way; whether it came to that. The first one is compiled, for minutes."""
+        if not self.turn.acquire(timeout=timeout_s):
+            return False
+        self.turn.release()
+        return True
+
+    def stop(self) -> None:
+        """Begin no further update."""
+        self._stop.set()
 
     def close(self) -> None:
-        self._stop.set()
+        self.stop()
         for client in (self._batches.client, self._updates, self._reports, self.logger):
             client.close()
 
@@ -133,7 +147,7 @@ class Batches:
         try:
             while len(self._coming) < PREFETCH:
                 self._coming.append(self.client.call("sample", self._size))
-            batch = self._coming[0].result(timeout_s)
+            batch: dict[str, Any] = self._coming[0].result(timeout_s)
         except Late:
             return None
         except Disconnected:

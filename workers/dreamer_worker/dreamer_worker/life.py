@@ -79,14 +79,14 @@ def main() -> int:
     except Exception as error:  # a process's edge
         traceback.print_exc()
         life.fail(f"{type(error).__name__}: {error}")
-        _leave(1)
-    _leave(0)
+        leave(1)
+    leave(0)
     return 0
 
 
 def _read_work(source: Any) -> bytes:
     (size,) = _LENGTH.unpack(source.read(_LENGTH.size))
-    return source.read(size)
+    return bytes(source.read(size))
 
 
 def _watch(source: Any, life: Life) -> None:
@@ -94,8 +94,8 @@ def _watch(source: Any, life: Life) -> None:
     life.stop()
 
 
-def _leave(code: int) -> None:
-    # Without waiting for threads inside a library (a compiler, a simulator) that nobody can stop.
+def leave(code: int) -> None:
+    """End the process without waiting for threads inside a library (a compiler, a simulator) that nobody can stop."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

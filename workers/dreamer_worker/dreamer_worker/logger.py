@@ -20,14 +20,15 @@ import numpy as np
 
 from dreamer_worker.checkpoint import Counters, Epochs, read_json, write_json
 from dreamer_worker.config import DreamerConfig
-from dreamer_worker.life import Life
+from dreamer_worker.life import LINGER_S, Life
 from dreamer_worker.outputs import Output
-from dreamer_worker.rpc import Server
+from dreamer_worker.rpc import LEAVING_S, Server
 from dreamer_worker.timers import Rate, Timers, usage
 
 log = logging.getLogger(__name__)
 
 PART = "logger.json"
+MOST_CLIPS = 100  # of one kind; at 64 x 64 pixels one takes about a megabyte
 
 
 @dataclass
@@ -41,7 +42,12 @@ class Episode:
 
 
 class Episodes:
-    """Puts episodes together from steps. An env that is silent for `timeout_s` is forgotten."""
+    """Puts episodes together from steps. Its promises:
+
+    1. Only whole episodes are told: of one whose beginning was not heard, nothing is.
+    2. An env that is silent for `timeout_s` while others are not is forgotten. When all are (the agent compiles, the
+       limiter holds them), none is.
+    """
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -49,9 +55,11 @@ class Episodes:
 
     def step(self, env: int, reward: float, first: bool, last: bool, extras: dict[str, float]) -> Episode | None:
         """Add a step; the episode, if it was its last."""
+        if first:
+            self._playing[env] = Episode()
         episode = self._playing.get(env)
-        if first or episode is None:
-            episode = self._playing[env] = Episode()
+        if episode is None:
+            return None
         episode.score += reward
         # The first observation is no step that was played.
         episode.length += not first
@@ -62,7 +70,7 @@ class Episodes:
 
     def forget_silent(self) -> int:
         """Drop the episodes of envs that are gone; how many."""
-        late = time.monotonic() - self._timeout_s
+        late = max((episode.heard for episode in self._playing.values()), default=0.0) - self._timeout_s
         silent = [env for env, episode in self._playing.items() if episode.heard < late]
         for env in silent:
             del self._playing[env]
@@ -133,6 +141,7 @@ class Logger:
         folder = self._logdir / "videos"
         folder.mkdir(parents=True, exist_ok=True)
         write_clip(folder / f"{name}-{self.step:010d}.gif", frames)
+        thin_out(sorted(folder.glob(f"{name}-*.gif")))
 
     def write(self) -> None:
         """Everything since the last writing, to every output."""
@@ -192,7 +201,7 @@ class Logger:
 class LoggerService:
     """The logger behind an address."""
 
-    def __init__(self, logger: Logger, server: Server, epochs: Epochs, on_saved: Callable[[int, str], None]) -> None:
+    def __init__(self, logger: Logger, server: Server, epochs: Epochs, on_saved: Callable[[int, str], object]) -> None:
         self.logger = logger
         self.server = server
         self.epochs = epochs
@@ -223,7 +232,7 @@ def run_logger(life: Life, make_logger: Callable[[], Logger], config: DreamerCon
     from dreamer_worker.telemetry import Telemetry
 
     logger = make_logger()
-    server = Server(config.logger_addr, config.secret, "logger")
+    server = Server(config.logger_addr, config.secret, "logger", LEAVING_S)
     tell = Telemetry(run_id=config.run_id)
     says = tell.checkpoint_saved if "mosaic" in config.outputs else lambda path, **more: None
     service = LoggerService(logger, server, Epochs(config.checkpoint_dir), lambda epoch, path: says(path, epoch=epoch))
@@ -235,7 +244,17 @@ def run_logger(life: Life, make_logger: Callable[[], Logger], config: DreamerCon
         logger.write()
     life.linger(lambda: server.peers == 0)  # the agent's last checkpoint and the others' last words
     server.close()
+    server.finish(LINGER_S)  # a clip may still be written
     logger.close()
+
+
+def thin_out(clips: list[Path], most: int = MOST_CLIPS) -> None:
+    """When there are too many, the one goes that is least missed: the whole run stays to be seen, ever coarser."""
+    if len(clips) <= most:
+        return
+    steps = [int(path.stem.rpartition("-")[2]) for path in clips]
+    crowded = min(range(1, len(clips) - 1), key=lambda index: steps[index + 1] - steps[index - 1])
+    clips[crowded].unlink(missing_ok=True)
 
 
 def write_clip(path: Path, frames: np.ndarray, fps: int = 12) -> None:

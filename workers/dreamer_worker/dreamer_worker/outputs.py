@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +23,7 @@ class Output(Protocol):
 
 
 def make_outputs(names: list[str], logdir: str, run_id: str) -> list[Output]:
-    makers = {
+    makers: dict[str, Callable[[], Output]] = {
         "jsonl": lambda: Jsonl(Path(logdir) / "metrics.jsonl"),
         "tensorboard": lambda: TensorBoard(Path(logdir) / "tensorboard"),
         "mosaic": lambda: Mosaic(Telemetry(run_id=run_id)),
@@ -87,7 +88,7 @@ class Mosaic:
         self._tell.metrics(values, step)
 
     def episode(self, step: int, number: int, episode: dict[str, Any]) -> None:
-        more = {"agent_id": "eval"} if episode["eval"] else {}
+        more: dict[str, Any] = {"agent_id": "eval"} if episode["eval"] else {}
         self._tell.episode(
             number,
             episode["score"],

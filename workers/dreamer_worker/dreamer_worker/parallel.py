@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 
 from dreamer_worker.agent_process import run_agent
 from dreamer_worker.buffer import Buffer
-from dreamer_worker.checkpoint import Counters, Epochs
+from dreamer_worker.checkpoint import Claim, Counters, Epochs
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.env import run_env
 from dreamer_worker.fastlane import hidden_wish
@@ -29,7 +29,7 @@ from dreamer_worker.limiter import SamplesPerInsert
 from dreamer_worker.logger import Logger, run_logger
 from dreamer_worker.replay import Replay, run_replay
 from dreamer_worker.rpc import free_address, make_secret
-from dreamer_worker.supervisor import Child, Inmate, RoleFailed, Supervisor
+from dreamer_worker.supervisor import PATIENT_S, Child, Inmate, RoleFailed, Supervisor
 
 
 def prepare(config: DreamerConfig) -> DreamerConfig:
@@ -39,20 +39,26 @@ def prepare(config: DreamerConfig) -> DreamerConfig:
     given = {name: getattr(config, name) for name in names}
     taken = {name: free_address() if value == "auto" else value for name, value in given.items()}
     secret = config.secret or os.environ.get("DREAMER_SECRET") or make_secret()
-    config = replace(config, secret=secret, **taken)
+    filled: dict[str, Any] = {"secret": secret, **taken}
+    config = replace(config, **filled)
     os.makedirs(config.logdir, exist_ok=True)
     return config
 
 
 def resume(config: DreamerConfig) -> int | None:
-    """Bring the run's counters to its newest whole epoch, which may be another run's; its number, if there is one."""
+    """Bring the run's counters to its newest whole epoch, which may be another run's; its number, if there is one.
+
+    The count of launches alone goes on: by it a replay elsewhere knows that the run went back to that epoch.
+    """
+    Claim(config.checkpoint_dir).take().release()  # until who was killed a moment ago has saved
     epochs = Epochs(config.checkpoint_dir)
     if config.checkpoint and epochs.newest() is None:
         adopt(Epochs(config.checkpoint), epochs)
     epoch = epochs.newest()
     epochs.set_aside_after(epoch or 0)
-    counters = epochs.read(epoch)["counters"] if epoch is not None else {}
-    Counters(Path(config.logdir) / "counters.bin").reset(counters)
+    saved = epochs.read(epoch)["counters"] if epoch is not None else {}
+    counters = Counters(Path(config.logdir) / "counters.bin")
+    counters.reset({**saved, "launches": counters["launches"] + 1})
     return epoch
 
 
@@ -98,16 +104,28 @@ def plan(config: DreamerConfig) -> list[Any]:
         if name == "agent" and not config.agent_process:
             children.append(Inmate(name, work))
         else:
-            children.append(Child(name, work, variables_of(name)))
+            children.append(Child(name, work, variables_of(name, config)))
     return children
 
 
-def variables_of(name: str) -> dict[str, str]:
+def variables_of(name: str, config: DreamerConfig) -> dict[str, str]:
     if name == "agent":
-        return {}
+        # What took minutes to compile is kept, for the life after a kill and for the run that is resumed.
+        kept = {
+            "JAX_COMPILATION_CACHE_DIR": str(Path(config.logdir).absolute() / "compiled"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
+        }
+        return {name: value for name, value in kept.items() if name not in os.environ}
     # Only the agent computes: the others must neither take the GPU nor a thread pool per process.
     quiet = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return {**quiet, **hidden_wish()} if name.startswith("env") else quiet
+
+
+def run_role(config: DreamerConfig, names: Sequence[str]) -> None:
+    """These processes of a run that is launched elsewhere, each brought back when it dies; until stopped."""
+    every = works(config)
+    children = [Child(name, every[name], variables_of(name, config)) for name in names]
+    Supervisor(children, last_s=PATIENT_S).run()
 
 
 def run_parallel(config: DreamerConfig) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 insert         steps of training envs, under the limiter      sample          sequences for training, under it too
 insert_eval    steps of evaluation envs                       sample_report   and sample_eval, for reports
 update         latents and priorities back from the learner   prepare, snapshot, write: its part of a checkpoint
+begin          which launch of the run the agent belongs to
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dreamer_worker.checkpoint import Epochs, read_arrays, read_json, write_arra
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.life import Life
 from dreamer_worker.limiter import Closed, SamplesPerInsert
-from dreamer_worker.rpc import Client, Disconnected, Server
+from dreamer_worker.rpc import LEAVING_S, Client, Disconnected, Reply, Server
 from dreamer_worker.timers import Timers, usage
 
 log = logging.getLogger(__name__)
@@ -149,12 +150,17 @@ class Vault:
 class ReplayService:
     """Replay behind an address."""
 
-    def __init__(self, replay: Replay, server: Server, epochs: Epochs) -> None:
+    def __init__(
+        self, replay: Replay, server: Server, epochs: Epochs, on_outdated: Callable[[], None] = lambda: None
+    ) -> None:
         self.replay = replay
         self.server = server
         self.vault = Vault(epochs)
         self.timers = Timers()
         self._lock = threading.Lock()
+        self.is_outdated = False
+        self._on_outdated = on_outdated
+        self._launch: int | None = None
         self._snapshots: dict[int, dict[str, Any]] = {}
         self._opened: contextlib.ExitStack = contextlib.ExitStack()
         for name in ("insert", "insert_eval", "update"):
@@ -162,9 +168,10 @@ class ReplayService:
         server.bind("sample", self.timers.timed("sample", _while_open(lambda count: replay.sample(int(count)))))
         server.bind("sample_report", lambda count, length: replay.report(int(count), int(length)))
         server.bind("sample_eval", lambda count, length: replay.report(int(count), int(length), "eval"))
-        server.bind("prepare", self.prepare)
-        server.bind("release", self.release)
-        server.bind("snapshot", self.snapshot)
+        server.bind_deferred("begin", self.begin)
+        # Without threads of their own: in the order in which the agent sends them.
+        for name in ("prepare", "release", "snapshot"):
+            server.bind(name, getattr(self, name), threads=0)
         server.bind("write", self.write)
 
     def restore(self) -> int | None:
@@ -173,6 +180,18 @@ class ReplayService:
         if epoch is not None and (self.vault.epochs.path(epoch) / PART).exists():
             self.vault.restore(self.replay, epoch)
         return epoch
+
+    def begin(self, reply: Reply, launch: Any) -> None:
+        """Another launch than before went back to its checkpoint, and so must we: by leaving, unanswered. The one who
+        comes in our place is asked again."""
+        if self._launch is None:
+            self._launch = int(launch)
+        if self._launch == int(launch):
+            self.release()  # an agent that was killed in the middle of a checkpoint left the limiter open
+            reply()
+        else:
+            self.is_outdated = True
+            self._on_outdated()
 
     def prepare(self) -> None:
         """A checkpoint is near: whoever waits to insert may, so that nothing is under way when it is taken."""
@@ -217,8 +236,8 @@ def _while_open(work: Callable[..., Any]) -> Callable[..., Any]:
 
 def run_replay(life: Life, make_replay: Callable[[], Replay], config: DreamerConfig) -> None:
     """The whole life of a replay process."""
-    server = Server(config.replay_addr, config.secret, "replay")
-    service = ReplayService(make_replay(), server, Epochs(config.checkpoint_dir))
+    server = Server(config.replay_addr, config.secret, "replay", LEAVING_S)
+    service = ReplayService(make_replay(), server, Epochs(config.checkpoint_dir), on_outdated=life.stop)
     epoch = service.restore()
     if epoch is not None:
         log.info("the replay goes on from epoch %d", epoch)
@@ -228,6 +247,6 @@ def run_replay(life: Life, make_replay: Callable[[], Replay], config: DreamerCon
     while not life.wait(config.log_every_s):
         if logger.wait_connected(0):
             logger.call("metrics", "replay", service.stats())
-    life.linger(lambda: server.peers == 0)  # the agent's last checkpoint needs us
+    life.linger(lambda: service.is_outdated or server.peers == 0)  # the agent's last checkpoint needs us
     service.replay.limiter.close()
     server.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from mosaic_sdk.heartbeat import Heartbeat
 
 from dreamer_worker.analytics import write_manifest
-from dreamer_worker.checkpoint import Counters, Epochs
+from dreamer_worker.checkpoint import Claim, Counters, Epochs
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.telemetry import Telemetry
 
@@ -36,11 +37,19 @@ class DreamerRuntime:
         return summary
 
     def _work(self, config: DreamerConfig) -> dict[str, Any]:
+        from dreamer_worker.parallel import variables_of
+
+        if config.script == "train" or not config.agent_process:  # the agent is in this process
+            os.environ.update(variables_of("agent", config))
         # Imported here: one script does not wait for what only another needs.
         if config.script == "train":
             from dreamer_worker.train import run_train
 
-            return run_train(config, self.tell)
+            claim = Claim(config.checkpoint_dir).take()
+            try:
+                return run_train(config, self.tell)
+            finally:
+                claim.release()
         if config.script == "eval":
             from dreamer_worker.evaluate import run_eval
 

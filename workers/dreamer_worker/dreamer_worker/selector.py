@@ -3,11 +3,13 @@
 rows       0 … capacity-1, in blocks of `block_rows`; only some may start a sequence
 uniform    every start alike
 priority   by what the learner last said of it; new ones first get the highest seen
+recency    the newer the likelier
 mixture    each draw from one of them, by its share
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -22,7 +24,11 @@ class Selector(Protocol):
 
 def make_selector(shares: dict[str, float], capacity: int, block_rows: int) -> Selector:
     """The selector that these shares describe, e.g. {"uniform": 1.0} or {"uniform": 0.5, "priority": 0.5}."""
-    kinds = {"uniform": Uniform, "priority": Prioritised}
+    kinds: dict[str, Callable[[int, int], Selector]] = {
+        "uniform": Uniform,
+        "priority": Prioritised,
+        "recency": Recent,
+    }
     unknown = set(shares) - set(kinds)
     if unknown:
         raise ValueError(f"There is no selector {sorted(unknown)[0]!r}. Choose of: {', '.join(kinds)}.")
@@ -119,6 +125,51 @@ class Prioritised:
         for below, level in zip(self._levels, self._levels[1:], strict=False):
             rows = np.unique(rows // self.FANOUT)
             level[rows] = below[rows[:, None] * self.FANOUT + np.arange(self.FANOUT)].sum(axis=1)
+
+
+class Recent:
+    """A start with chance in inverse proportion to its age: among n, half of the draws are the newest sqrt(n).
+
+    Starts are noted in a ring in the order in which they came. What went since leaves holes there; a draw that meets
+    one is drawn again.
+    """
+
+    def __init__(self, capacity: int, block_rows: int) -> None:
+        self._block_rows = block_rows
+        self._ring = np.zeros(capacity, np.int64)  # place -> row
+        self._places = np.full(capacity, -1, np.int64)  # row -> the place where it was last noted, counted for ever
+        self._oldest, self._newest = 0, 0  # places that may still be good: oldest … newest - 1
+
+    def add(self, rows: np.ndarray) -> None:
+        places = self._newest + np.arange(len(rows))
+        self._ring[places % len(self._ring)] = rows
+        self._places[rows] = places
+        self._newest += len(rows)
+        self._oldest = max(self._oldest, self._newest - len(self._ring))
+
+    def drop_block(self, block: int) -> None:
+        self._places[block * self._block_rows : (block + 1) * self._block_rows] = -1
+        while self._oldest < self._newest and not self._are_good(np.asarray([self._oldest]))[0]:
+            self._oldest += 1
+
+    def draw(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        drawn = np.zeros(0, np.int64)
+        while len(drawn) < count:
+            places = self._pick(count - len(drawn), rng)
+            drawn = np.concatenate([drawn, self._ring[places[self._are_good(places)] % len(self._ring)]])
+        return drawn
+
+    def prioritize(self, rows: np.ndarray, priorities: np.ndarray) -> None:
+        pass
+
+    def _pick(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        known = self._newest - self._oldest
+        ages = np.floor((known + 1) ** rng.random(count)).astype(np.int64)  # 1 … known, log-uniform
+        return self._newest - np.clip(ages, 1, known)
+
+    def _are_good(self, places: np.ndarray) -> np.ndarray:
+        good: np.ndarray = self._places[self._ring[places % len(self._ring)]] == places
+        return good
 
 
 class Mixture:

@@ -171,11 +171,11 @@ class Inmate:
 class Supervisor:
     """Keeps the children alive until the agent is done. It sleeps while nothing happens."""
 
-    def __init__(self, children: list[Any], agent: str = "agent") -> None:
+    def __init__(self, children: list[Any], agent: str = "agent", last_s: float = LAST_S) -> None:
         self.children = {child.name: child for child in children}
         self.restarts = 0
         self._agent = agent
-        self._last_s = LAST_S
+        self._last_s = last_s
         self._events: queue.SimpleQueue[tuple[Any, int | None]] = queue.SimpleQueue()
         self._is_stopping = False
 

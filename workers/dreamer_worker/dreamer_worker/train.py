@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,44 @@ from mosaic_sdk.cli import WorkerStopped
 
 from dreamer_worker import agent_process, logger, replay
 from dreamer_worker.actor import stack
+from dreamer_worker.agent.spaces import BOOKKEEPING
 from dreamer_worker.checkpoint import Counters, Epochs, read_arrays, read_json, write_arrays, write_json
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.fastlane import Screen
 from dreamer_worker.parallel import agent_for, make_env_of, make_logger_of, make_replay_of
 from dreamer_worker.telemetry import Telemetry
 from dreamer_worker.timers import Clock, Rate, Timers, usage
+
+
+class Table:
+    """Envs that are played together, one step in each at a time: `train` draws its actions, `eval` takes the best."""
+
+    def __init__(self, agent: Any, envs: list[Any], mode: str, show: Callable[[int, dict[str, Any]], None]) -> None:
+        self.agent, self.envs, self.mode = agent, envs, mode
+        self._show = show
+        self._carry = agent.init_policy(len(envs))
+        self._seen: list[dict[str, Any]] = []
+
+    def play(self, timers: Timers) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What was seen and what was done about it, one row per env; then the envs move on."""
+        if not self._seen:
+            self._seen = [self._shown(index, env.reset()) for index, env in enumerate(self.envs)]
+        obs = stack(self._seen)
+        with timers.section("policy"):
+            self._carry, actions, outs = self.agent.policy(self._carry, obs, self.mode)
+        with timers.section("env"):
+            self._seen = [self._moved(index, actions) for index in range(len(self.envs))]
+        return obs, {**actions, **outs}
+
+    def _moved(self, index: int, actions: dict[str, Any]) -> dict[str, Any]:
+        env = self.envs[index]
+        if self._seen[index]["is_last"]:
+            return self._shown(index, env.reset())
+        return self._shown(index, env.step({key: value[index] for key, value in actions.items()}))
+
+    def _shown(self, index: int, obs: dict[str, Any]) -> dict[str, Any]:
+        self._show(index, obs)
+        return obs
 
 
 class Training:
@@ -34,15 +66,17 @@ class Training:
         self.tell = tell
         self.counters = Counters(Path(config.logdir) / "counters.bin")
         self.epochs = Epochs(config.checkpoint_dir)
-        self.envs = [make_env_of(config, index) for index in range(config.envs)]
-        self.screens = [Screen(index, env.render) for index, env in enumerate(self.envs)]
+        self.envs = [make_env_of(config, index) for index in range(config.envs + config.eval_envs)]
+        self.screens = [Screen(index, env.render) for index, env in enumerate(self.envs[: config.envs])]
         self.agent = agent_for(self.envs[0], config)
+        self.table = Table(self.agent, self.envs[: config.envs], "train", self._show)
+        self.eval_table = Table(self.agent, self.envs[config.envs :], "eval", lambda index, obs: None)
         self.replay = make_replay_of(config)
         self.vault = replay.Vault(self.epochs)
         self.logger = make_logger_of(config)
         self.timers, self.acted, self.learned = Timers(), Rate(), Rate()
         self._name = secrets.token_hex(8)
-        self._turns = 0
+        self._turns = self._told = 0
         self._episodes = [0] * config.envs
         self._lengths = [0] * config.envs
         self._metrics: dict[str, Any] = {}
@@ -51,12 +85,10 @@ class Training:
 
     def run(self) -> None:
         self.restore()
-        carry = self.agent.init_policy(len(self.envs))
         learning = self.agent.init_train(self.config.batch_size)
-        seen = [self._show(index, env.reset()) for index, env in enumerate(self.envs)]
         with stop_wish() as stop:
             while self.counters["env_steps"] < self.config.steps and not stop.is_set():
-                carry, seen = self.play(carry, seen)
+                self.play()
                 learning = self.learn(learning)
                 self.look_at_clocks()
         self.save()
@@ -68,19 +100,19 @@ class Training:
         for part in (*self.screens, *self.envs):
             part.close()
 
-    def play(self, carry: Any, seen: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
+    def play(self) -> None:
         """One step in each env."""
-        obs = stack(seen)
-        with self.timers.section("policy"):
-            carry, actions, outs = self.agent.policy(carry, obs, "train")
-        self._keep({**obs, **actions, **outs}, obs)
-        with self.timers.section("env"):
-            chosen = [{key: value[index] for key, value in actions.items()} for index in range(len(seen))]
-            seen = [
-                self._show(index, env.reset() if old["is_last"] else env.step(action))
-                for index, (env, old, action) in enumerate(zip(self.envs, seen, chosen, strict=True))
-            ]
-        return carry, seen
+        obs, more = self.table.play(self.timers)
+        with self.replay.limiter.open_to_inserts():  # here it only keeps the account, for nobody could wake us
+            self._insert(self.replay.insert, obs, more)
+        count = len(self.table.envs)
+        self.acted.add(count)
+        self._log(obs, self.counters.raise_to("env_steps", self.counters["env_steps"] + count), is_eval=False)
+        if self.eval_table.envs:
+            obs, more = self.eval_table.play(self.timers)
+            self._insert(self.replay.insert_eval, obs, more)
+            self._log(obs, self.counters["env_steps"], is_eval=True)
+        self._turns += 1
 
     def learn(self, carry: Any) -> Any:
         """As many updates as the ratio owes by now."""
@@ -113,15 +145,17 @@ class Training:
         self.logger.write()
 
     def report(self) -> None:
+        """What the model believes of training and of evaluation sequences."""
         length = min(self.config.report_length + 1, self.config.sequence_length)
-        batch = self.replay.report(self.config.batch_size, length)
-        if batch is None:
-            return
-        _, found = self.agent.report(self.agent.init_report(self.config.batch_size), batch)
-        self.logger.metrics("report", {key: float(value) for key, value in found.items() if np.ndim(value) == 0})
-        for name, clip in found.items():
-            if np.ndim(clip) == 4:
-                self.logger.clip(f"report_{name.replace('/', '_')}", np.asarray(clip))
+        for prefix, name in (("report", "train"), ("eval", "eval")):
+            batch = self.replay.report(self.config.batch_size, length, name)
+            if batch is None:
+                continue
+            _, found = self.agent.report(self.agent.init_report(self.config.batch_size), batch)
+            self.logger.metrics(prefix, {key: float(value) for key, value in found.items() if np.ndim(value) == 0})
+            for key, clip in found.items():
+                if np.ndim(clip) == 4:
+                    self.logger.clip(f"{prefix}_{key.replace('/', '_')}", np.asarray(clip))
 
     def save(self) -> None:
         epoch = self.epochs.next_number()
@@ -143,37 +177,33 @@ class Training:
         self.vault.restore(self.replay, epoch)
         self.logger.load(read_json(folder / logger.PART))
 
-    def _keep(self, rows: dict[str, Any], obs: dict[str, Any]) -> None:
+    def _insert(self, insert: Callable[..., int], obs: dict[str, Any], more: dict[str, Any]) -> None:
+        stored = {key: value for key, value in {**obs, **more}.items() if not key.startswith("log/")}
         count = len(obs["is_first"])
-        stored = {key: value for key, value in rows.items() if not key.startswith("log/")}
-        streams = [f"{self._name}:{index}" for index in range(count)]
-        # Past the limiter: here it only keeps the account, for nobody could wake us.
-        with self.replay.limiter.open_to_inserts():
-            self.replay.insert(stored, streams, np.full(count, self._turns))
-        steps = self.counters.raise_to("env_steps", self.counters["env_steps"] + count)
-        self._turns += 1
-        self.acted.add(count)
-        told = {
-            key: obs[key]
-            for key in obs
-            if key.startswith("log/") or key in ("reward", "is_first", "is_last", "is_terminal")
-        }
-        self.logger.steps(self._name, self._turns, steps, {**told, "env": np.arange(count), "is_eval": False})
+        insert(stored, [f"{self._name}:{index}" for index in range(count)], np.full(count, self._turns))
 
-    def _show(self, index: int, obs: dict[str, Any]) -> dict[str, Any]:
+    def _log(self, obs: dict[str, Any], steps: int, is_eval: bool) -> None:
+        self._told += 1
+        told = {key: value for key, value in obs.items() if key.startswith("log/") or key in BOOKKEEPING}
+        first = self.config.envs if is_eval else 0
+        envs = first + np.arange(len(obs["is_first"]))
+        self.logger.steps(self._name, self._told, steps, {**told, "env": envs, "is_eval": is_eval})
+
+    def _show(self, index: int, obs: dict[str, Any]) -> None:
         self.screens[index].note(obs)
         if obs["is_first"]:
             self._lengths[index] = 0
         elif self.config.emit_steps:
-            ends = {
-                "terminated": bool(obs["is_terminal"]),
-                "truncated": bool(obs["is_last"] and not obs["is_terminal"]),
-            }
-            place = {"env_index": index, "episode_index": self._episodes[index]}
-            self.tell.step(self._lengths[index], float(obs["reward"]), **place, **ends)
+            self.tell.step(
+                self._lengths[index],
+                float(obs["reward"]),
+                env_index=index,
+                episode_index=self._episodes[index],
+                terminated=bool(obs["is_terminal"]),
+                truncated=bool(obs["is_last"] and not obs["is_terminal"]),
+            )
             self._lengths[index] += 1
         self._episodes[index] += bool(obs["is_last"])
-        return obs
 
 
 def run_train(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:

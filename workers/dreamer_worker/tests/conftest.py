@@ -28,7 +28,9 @@ def secret():
 
 
 class Run:
-    """A real run of the worker, as MOSAIC would start it, with a random agent."""
+    """A real run of the worker, as MOSAIC would start it; with a random agent unless told otherwise."""
+
+    limit_s = LIMIT_S
 
     def __init__(self, folder, config):
         self.folder = folder
@@ -46,7 +48,7 @@ class Run:
         return self
 
     def wait(self):
-        return self.process.wait(LIMIT_S)
+        return self.process.wait(self.limit_s)
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)
@@ -70,7 +72,7 @@ class Run:
 
     def until(self, is_so):
         """Wait for a fact; fail when the run is over before, or after minutes."""
-        limit = time.monotonic() + LIMIT_S
+        limit = time.monotonic() + self.limit_s
         while not is_so():
             assert self.process.poll() is None, f"the run ended with {self.process.returncode}: {self.words}"
             assert time.monotonic() < limit, f"it did not come to pass: {self.words}"

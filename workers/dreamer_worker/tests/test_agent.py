@@ -128,6 +128,28 @@ def test_an_update_moves_every_weight_and_returns_what_replay_keeps(agent):
     assert np.asarray(outs["priority"]).min() > 0
 
 
+def test_learning_sees_a_sequence_as_acting_saw_it():
+    """Which action led to which observation, where episodes begin, and where a replayed sequence starts."""
+    agent = agent_with(rssm={"free_nats": 0.0, "unimix": 0.0}, optimizer={"warmup": 10})  # whose first rate is zero
+    sure = agent.save()
+    sure["params/dyn/posterior_out/kernel"] *= 1e4  # so that no die is cast: acting and learning have different ones
+    agent.load(sure)
+    carry, rows = agent.init_policy(BATCH), []
+    for step in range(8):
+        obs = observations(BATCH, seed=step) | {"is_first": np.arange(BATCH) == step - 3}
+        obs |= {key: np.zeros(BATCH, bool) for key in ("is_last", "is_terminal")}
+        carry, actions, outs = agent.policy(carry, obs)
+        rows.append({**obs, **actions, **outs})
+    data = {key: np.stack([row[key] for row in rows], 1) for key in rows[0]}
+
+    _, outs, _ = agent.train(agent.init_train(BATCH), {key: value[:, 2:] for key, value in data.items()})
+
+    np.testing.assert_array_equal(outs["dyn/stoch"], data["dyn/stoch"][:, 3:])
+    np.testing.assert_allclose(
+        outs["dyn/deter"], data["dyn/deter"][:, 3:], atol=2e-3
+    )  # they are kept in half precision
+
+
 def test_a_later_chunk_starts_from_the_carry_instead_of_the_stored_latents(agent):
     fresh, data, carry = agent.save(), batch_for(agent), agent.init_train(BATCH)
     state = agent._state(jnp.asarray(data["dyn/deter"][:, 0]), jnp.asarray(data["dyn/stoch"][:, 0]))
@@ -222,6 +244,38 @@ def test_keys_meant_for_the_log_are_not_looked_at(agent):
 def test_an_agent_with_nothing_to_look_at_is_refused():
     with pytest.raises(ValueError, match="No observation is left"):
         agent_with(encode="nothing")
+
+
+def test_each_loss_moves_only_what_it_is_for(agent):
+    rng, noisy = np.random.default_rng(0), agent.save()
+    noisy |= {key: x + 0.1 * rng.standard_normal(x.shape).astype(x.dtype) for key, x in noisy.items() if "out/" in key}
+    agent.load(noisy)  # heads that start at zero would let no gradient through
+    batch, _ = agent._batch(agent.init_train(BATCH), dict(agent.stage(batch_for(agent))))
+    learner = agent.learner
+
+    def losses(params):
+        _, result = objective(agent.model, params, learner.slow, learner.scale, batch, jax.random.key(3))
+        return {key: value for key, value in result.metrics.items() if key.startswith("loss/")}
+
+    slopes = jax.jit(jax.jacrev(losses))(learner.params)
+
+    moved = {
+        loss.removeprefix("loss/"): {name for name, part in parts.items() if any(map(np.any, jax.tree.leaves(part)))}
+        for loss, parts in slopes.items()
+    }
+    world = {"enc", "dyn"}
+    assert moved == {
+        **dict.fromkeys(("image", "speed", "kind"), world | {"dec"}),
+        "reward": world | {"rew"},
+        "continue": world | {"con"},
+        **dict.fromkeys(("dynamics", "representation"), world),
+        "policy": {"pol"},
+        "value": {"val"},
+        "replay_value": world | {"val"},
+    }
+    dyn = {loss: slopes[f"loss/{loss}"]["dyn"] for loss in ("dynamics", "representation")}
+    assert np.any(dyn["dynamics"]["prior_out"]["kernel"])
+    assert not np.any(dyn["representation"]["prior_out"]["kernel"])
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The agent's parts, each against the plainest way to say what it computes."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from dreamer_worker.agent.distributions import Categorical, Normal, TwoHot, bins
 from dreamer_worker.agent.heads import Actor
 from dreamer_worker.agent.layers import Init, count
 from dreamer_worker.agent.model import Model
+from dreamer_worker.agent.objective import _behaviour_losses, _replay_value_loss
 from dreamer_worker.agent.optimizer import Moments
 from dreamer_worker.agent.returns import ReturnScale, lambda_returns
 from dreamer_worker.agent.rssm import State
@@ -260,6 +262,84 @@ def test_the_fast_dream_equals_the_plain_one(rng):
     fast = jax.jit(lambda p: imagination.imagine_fast(SMALL, actor, p, start, noise, 2))(params)
 
     close(fast, plain)
+
+
+def test_the_divergence_is_free_up_to_a_nat_and_pulls_each_side_by_its_own_loss(rng):
+    size = Rssm(stoch=3, classes=4, free_nats=1.0)
+    near, far, prior = (jnp.asarray(rng.standard_normal(12) * scale, jnp.float32) for scale in (0.1, 5.0, 0.1))
+
+    for posterior, is_free in ((near, True), (far, False)):
+        dynamics, representation = rssm.kl_losses(size, posterior, prior)
+        slopes = [jax.grad(lambda q, p, i=i: rssm.kl_losses(size, q, p)[i], (0, 1))(posterior, prior) for i in (0, 1)]
+
+        assert float(dynamics) == float(representation)
+        assert (float(dynamics) == 1.0) == is_free
+        moves = [[bool(np.any(side)) for side in slope] for slope in slopes]
+        assert moves == ([[False, False]] * 2 if is_free else [[False, True], [True, False]])
+
+
+def small_model(rng, **learning):
+    """A model whose weights are all far from zero, another critic, and some states."""
+    spaces = {"speed": Space("float32", (3,)), "reward": Space("float32"), **FLAGS}
+    config = AgentConfig.preset("debug", learning=learning, nets={"bins": 41}, compute={"dtype": "float32"})
+    model = Model(spaces, {"turn": Space("int32", (), 0, 3), "push": Space("float32", (2,), -1, 1)}, config)
+    params, other = (
+        jax.tree.map(lambda x: x + 0.3 * rng.standard_normal(x.shape).astype(np.float32), model.init(jax.random.key(0)))
+        for _ in range(2)
+    )
+    stoch = np.eye(4, dtype=np.float32)[rng.integers(0, 4, (5, 6, 2))].reshape(5, 6, 8)
+    return model, params, other["val"], State(jnp.asarray(np.tanh(rng.standard_normal((5, 6, 8))), jnp.float32), stoch)
+
+
+@pytest.mark.parametrize("discount", [1.0, 1 - 1 / 333])
+def test_the_losses_of_policy_and_value_are_those_of_the_dream_written_out(rng, discount):
+    model, p, slow, state = small_model(rng, imagined_steps=4, entropy=0.1, continue_carries_discount=discount == 1)
+    key, before = jax.random.key(7), ReturnScale(jnp.asarray(-30.0), jnp.asarray(40.0), jnp.asarray(9))
+
+    losses, first, after, _ = jax.jit(partial(_behaviour_losses, model))(p, slow, before, state, key)
+
+    flat = State(*(x.reshape(30, -1) for x in state))
+    dream = model.imagine(p, flat, key, 4)
+    value, feature = model.value(p["val"], dream.feature), dream.feature
+    reward, v = np.asarray(model.reward(p["rew"], feature).pred()), np.asarray(value.pred())
+    c = 1 / (1 + np.exp(-np.asarray(model.carries_on(p["con"], feature))))
+    returns, later = np.zeros((4, 30)), v[4]
+    for t in (3, 2, 1, 0):
+        returns[t] = later = reward[t + 1] + discount * c[t + 1] * (0.05 * v[t + 1] + 0.95 * later)
+    low, high = 0.99 * -30 + 0.01 * np.percentile(returns, 5), 0.99 * 40 + 0.01 * np.percentile(returns, 95)
+    advantage = (returns - v[:4]) / max(1, high - low)
+    weight = (np.cumprod(discount * c, 0) / discount)[:4]
+    policy = model.actor(p["pol"], feature[:4])
+    log_prob, entropy = (
+        sum(np.asarray(f(k)) for k in policy)
+        for f in (lambda k: policy[k].log_prob(dream.actions[k]), lambda k: policy[k].entropy())
+    )
+    online, kept = TwoHot(value.logits[:4], value.bins), model.value(slow, feature[:4]).pred()
+    np.testing.assert_allclose(losses["policy"], -weight * (log_prob * advantage + 0.1 * entropy), rtol=1e-3, atol=1e-5)
+    wanted = weight * np.asarray(online.loss(jnp.asarray(returns, jnp.float32)) + online.loss(kept))
+    np.testing.assert_allclose(losses["value"], wanted, rtol=1e-3)
+    np.testing.assert_allclose(first, returns[0].reshape(5, 6), rtol=1e-3)
+    np.testing.assert_allclose([after.low, after.high], [low, high], rtol=1e-4)
+
+
+def test_the_value_of_replayed_states_begins_with_what_was_seen_and_ends_in_the_dream(rng):
+    model, p, slow, state = small_model(rng)
+    obs = {"reward": rng.standard_normal((5, 6)), "is_terminal": rng.random((5, 6)) < 0.2}
+    obs["is_last"] = obs["is_terminal"] | (rng.random((5, 6)) < 0.2)
+    boot = rng.standard_normal((5, 6))
+
+    found = jax.jit(partial(_replay_value_loss, model))(
+        p, slow, jax.tree.map(jnp.asarray, obs), state, jnp.asarray(boot)
+    )
+
+    returns, later = np.zeros((4, 6)), boot[4]
+    for t in (3, 2, 1, 0):
+        lam = 0.95 * ~obs["is_last"][t + 1]
+        later = (1 - lam) * boot[t + 1] + lam * later
+        returns[t] = later = obs["reward"][t + 1] + (1 - 1 / 333) * ~obs["is_terminal"][t + 1] * later
+    value = model.value(p["val"], state.feature[:4])
+    wanted = np.asarray(value.loss(jnp.asarray(returns)) + value.loss(model.value(slow, state.feature[:4]).pred()))
+    np.testing.assert_allclose(found, wanted * ~obs["is_last"][:4], rtol=1e-3, atol=1e-6)
 
 
 def test_a_config_survives_being_a_plain_dict():

@@ -2,16 +2,30 @@
 
 import json
 import pickle
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import pytest
+from dreamer_worker.agent_process import Saver, save_last
 from dreamer_worker.buffer import Buffer
-from dreamer_worker.checkpoint import CheckpointError, Counters, Epochs, read_arrays, write_arrays, write_json
+from dreamer_worker.checkpoint import (
+    CheckpointError,
+    Claim,
+    Counters,
+    Epochs,
+    read_arrays,
+    write_arrays,
+    write_json,
+)
 from dreamer_worker.config import DreamerConfig
+from dreamer_worker.life import Life
 from dreamer_worker.limiter import SamplesPerInsert
 from dreamer_worker.parallel import resume
+from dreamer_worker.random_agent import RandomAgent
 from dreamer_worker.replay import Replay, ReplayService, Vault
-from dreamer_worker.rpc import Server
+from dreamer_worker.rpc import Client, Server
 
 SPACES = {"number": ("<i8", ()), "is_first": ("|b1", ())}
 
@@ -239,6 +253,72 @@ def test_a_checkpoint_that_does_not_come_leaves_the_ratio_in_force(epochs, secre
     service.server.close()
 
 
+class Owing:
+    """An actor with steps under way that no replay has taken yet."""
+
+    def __init__(self, meanwhile):
+        self.turn = threading.Lock()
+        self._meanwhile = meanwhile
+
+    def drain(self, timeout_s):
+        replay = self._meanwhile()
+        return replay.limiter.insert(timeout_s=timeout_s)
+
+
+class Still:
+    """A learner between two updates, or a logger's part."""
+
+    turn = threading.Lock()
+
+
+def owing_service(address, secret, epochs):
+    """A replay that lets nobody in for now."""
+    replay = Replay(lambda spaces: Buffer(spaces, 4, 10_000, block_rows=10), SamplesPerInsert(0.5, 5, 10))
+    play(replay, 0, 15)
+    service = ReplayService(replay, Server(address, secret, patience_s=30), epochs)
+    service.server.start()
+    return service
+
+
+def test_a_replay_that_is_killed_in_the_middle_of_a_checkpoint_is_told_again(tmp_path, epochs, secret):
+    services = [owing_service("0", secret, epochs)]
+
+    def kill_first():
+        if len(services) == 1:
+            services[0].server.close()
+            services.append(owing_service(services[0].server.address, secret, epochs))
+        return services[-1].replay
+
+    logger = Server("0", secret).start()
+    for name in ("snapshot", "write", "saved"):
+        logger.bind(name, lambda *told: None)
+    addresses = {"replay_addr": services[0].server.address, "logger_addr": logger.address}
+    config = DreamerConfig(run_id="T", logdir=str(tmp_path), secret=secret, **addresses)
+    agent = RandomAgent({}, {})
+    saver = Saver(agent, Owing(kill_first), Still(), config, Counters(tmp_path / "counters.bin"))
+
+    epoch = saver.save(limit_s=60)
+
+    assert Epochs(config.checkpoint_dir).newest() == epoch == 1
+    assert not services[-1].replay.limiter.insert(timeout_s=0)  # the ratio is in force again
+    saver.close()
+    for server in (logger, services[-1].server):
+        server.close()
+
+
+def test_an_agent_that_was_killed_in_the_middle_of_a_checkpoint_leaves_the_ratio_in_force(epochs, secret):
+    service = owing_service("0", secret, epochs)
+    client = Client(service.server.address, secret)
+    client.ask("prepare", timeout_s=30)
+    assert service.replay.limiter.insert(timeout_s=0)
+
+    client.ask("begin", 1, timeout_s=30)  # the next one
+
+    assert not service.replay.limiter.insert(timeout_s=0)
+    client.close()
+    service.server.close()
+
+
 def test_counters_survive_their_writer_and_never_go_back(tmp_path):
     counters = Counters(tmp_path / "counters.bin")
     counters.raise_to("env_steps", 10)
@@ -257,3 +337,71 @@ def test_json_is_written_whole(tmp_path):
 
     assert json.loads((tmp_path / "x.json").read_text()) == {"a": 2}
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_has_one_writer_until_that_is_dead(tmp_path):
+    script = "import sys, signal; from dreamer_worker.checkpoint import Claim; c = Claim(sys.argv[1]).take()"
+    command = [sys.executable, "-c", f"{script}; print('mine', flush=True); signal.pause()", str(tmp_path)]
+    owner = subprocess.Popen(command, stdout=subprocess.PIPE)
+    try:
+        owner.stdout.readline()
+        with pytest.raises(CheckpointError, match="Another run saves into"):
+            Claim(tmp_path).take(limit_s=0)
+    finally:
+        owner.kill()
+        owner.wait()
+        owner.stdout.close()
+
+    Claim(tmp_path).take(limit_s=0).release()
+
+
+def test_every_launch_has_a_number_of_its_own(tmp_path, epochs):
+    config = DreamerConfig(run_id="T", logdir=str(tmp_path))
+    counters = Counters(tmp_path / "counters.bin")
+
+    for launch in (1, 2):
+        counters.raise_to("env_steps", 50)
+        resume(config)
+        assert (counters["launches"], counters["env_steps"]) == (launch, 0)
+
+
+def test_a_replay_leaves_when_another_launch_asks_and_answers_nothing(secret, epochs):
+    left = threading.Event()
+    service = ReplayService(make_replay(), Server("0", secret), epochs, on_outdated=left.set)
+    client = Client(service.server.start().address, secret)
+
+    for _ in range(2):  # an agent that was killed asks again
+        client.ask("begin", 7, timeout_s=30)
+    unanswered = client.call("begin", 8)
+
+    assert left.wait(30)
+    assert not unanswered.done()
+    client.close()
+    service.server.close()
+
+
+class Failing:
+    """A saver whose first attempts fail: the replay was killed just then."""
+
+    def __init__(self, failures):
+        self.failures, self.limits = failures, []
+
+    def save(self, limit_s):
+        self.limits.append(limit_s)
+        return None if len(self.limits) <= self.failures else 1
+
+
+class Resting:
+    def rests(self, timeout_s):
+        return True
+
+
+@pytest.mark.parametrize(("is_stopped", "tries"), [(False, [120, 120]), (True, [5])], ids=["done", "stopped"])
+def test_the_last_checkpoint_is_tried_again_unless_somebody_hurries(is_stopped, tries):
+    life, saver = Life(), Failing(failures=1)
+    if is_stopped:
+        life.stop()
+
+    save_last(saver, Resting(), life)
+
+    assert saver.limits == tries

@@ -4,12 +4,14 @@ import importlib.util
 
 import numpy as np
 import pytest
-from dreamer_worker.envs import make_env, split_task
+from dreamer_worker.envs import make_env, split_task, stretch
+from dreamer_worker.envs.gymnasium import Gymnasium
 
 TASKS = {
     "dummy_grid": "numpy",
     "dummy_image": "numpy",
     "dummy_cont": "numpy",
+    "dummy_memory": "numpy",
     "gym_CartPole-v1": "gymnasium",
     "Pendulum-v1": "gymnasium",
     "crafter_reward": "crafter",
@@ -73,13 +75,84 @@ def test_a_gymnasium_time_limit_is_no_death_either():
     assert not obs["is_terminal"]
 
 
-def test_continuous_actions_are_stretched_to_the_env():
+@pytest.mark.parametrize(("given", "torque"), [(1.0, 2.0), (-0.5, -1.0), (0.0, 0.0), (-3.0, -2.0)])
+def test_continuous_actions_are_stretched_to_the_env_and_clipped(given, torque):
     pytest.importorskip("gymnasium")
-    env = make_env("Pendulum-v1")
+    env = make_env("Pendulum-v1", seed=0)
+    env.reset()
 
-    assert env._stretch(np.asarray([1.0]))[0] == 2.0
-    assert env._stretch(np.asarray([-3.0]))[0] == -2.0
+    env.step({"action": np.asarray([given], np.float32)})
+
+    assert env._env.unwrapped.last_u == pytest.approx(torque)
     env.close()
+
+
+def test_every_actuator_has_bounds_of_its_own():
+    pytest.importorskip("dm_control")
+    env = make_env("dmc_quadruped_walk", seed=0)  # some of them -1 .. 1.1, some -0.8 .. 0.8
+    env.reset()
+    spec = env._env.action_spec()
+    assert (spec.minimum != -spec.maximum).any()
+
+    for given, wanted in ((1, spec.maximum), (-7, spec.minimum), (0, (spec.minimum + spec.maximum) / 2)):
+        env.step({"action": np.full(spec.shape, given, np.float32)})
+        np.testing.assert_allclose(env._env.physics.control(), wanted)
+    env.close()
+
+
+def test_an_action_without_bounds_is_clipped_and_not_stretched():
+    found = stretch([0.5, 0.5, 4.0], np.asarray([-np.inf, 0.0, -np.inf]), np.asarray([np.inf, 4.0, 3.0]))
+
+    assert found.tolist() == [0.5, 3.0, 1.0]
+
+
+def test_choices_that_do_not_begin_at_zero_are_moved_there_and_back():
+    gymnasium = pytest.importorskip("gymnasium")
+
+    class Echo(gymnasium.Env):
+        """Shows the choice that was made."""
+
+        observation_space = gymnasium.spaces.Discrete(3, start=5)
+        action_space = gymnasium.spaces.Discrete(3, start=5)
+
+        def reset(self, seed=None, options=None):
+            return 5, {}
+
+        def step(self, action):
+            return action, 0.0, False, False, {}
+
+    env = Gymnasium(Echo())
+
+    assert env.reset()["vector"] == 0
+    assert [env.step({"action": choice})["vector"] for choice in range(3)] == [0, 1, 2]
+
+
+def test_observations_that_cannot_be_read_are_refused_and_texts_left_out():
+    gymnasium = pytest.importorskip("gymnasium")
+    spaces = gymnasium.spaces
+    env = gymnasium.Env()
+    env.action_space = spaces.Discrete(2)
+    env.observation_space = spaces.Dict({"words": spaces.Text(9), "speed": spaces.Box(0, 1, (2,))})
+    assert set(Gymnasium(env).obs_space) == {"speed"}
+
+    env.observation_space = spaces.Dict({"inner": spaces.Dict({"speed": spaces.Box(0, 1, (2,))})})
+    with pytest.raises(ValueError, match="cannot be read"):
+        Gymnasium(env)
+
+
+@pytest.mark.parametrize("length", [1, 4])
+def test_the_memory_task_shows_its_side_once_and_rewards_who_remembers_it(length):
+    env = make_env("dummy_memory", seed=3, length=length)
+    for right in (True, False):
+        obs = [env.reset()]
+        side = int(obs[0]["side"].argmax())
+        while not obs[-1]["is_last"]:
+            obs.append(env.step({"action": side if right else 1 - side}))
+
+        assert [one["side"].sum() for one in obs] == [1] + [0] * (length + 1)
+        assert [one["asked"].item() for one in obs] == [0] * length + [1, 0]
+        assert [one["reward"] for one in obs] == [0] * (length + 1) + [float(right)]
+        assert obs[-1]["is_terminal"]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,12 @@
 
 import json
 import threading
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from dreamer_worker.checkpoint import Counters, Epochs
-from dreamer_worker.logger import Episodes, Logger, LoggerService
+from dreamer_worker.logger import Episodes, Logger, LoggerService, thin_out
 from dreamer_worker.outputs import Jsonl, Mosaic, TensorBoard
 from dreamer_worker.rpc import Client, Server
 from dreamer_worker.telemetry import Telemetry
@@ -111,12 +112,34 @@ def test_numbers_are_averaged_under_the_prefix_of_their_process(make_logger, pap
     assert paper.written[0][1]["replay/loss"] == 9.0
 
 
-def test_an_env_that_is_silent_is_forgotten():
-    episodes = Episodes(timeout_s=-1.0)  # whatever was heard is too long ago
+def test_an_env_that_is_silent_while_others_play_is_forgotten():
+    episodes = Episodes(timeout_s=0.0)  # whatever was heard before the newest is too long ago
     episodes.step(0, 1.0, True, False, {})
+    episodes.step(1, 1.0, True, False, {})
 
     assert episodes.forget_silent() == 1
-    assert len(episodes) == 0
+    assert len(episodes) == 1
+
+
+def test_nobody_is_forgotten_while_all_stand_still():
+    episodes = Episodes(timeout_s=60.0)
+    for env in (0, 1):
+        episodes.step(env, 1.0, True, False, {})
+    for episode in episodes._playing.values():
+        episode.heard -= 3600  # an hour of compiling
+
+    assert episodes.forget_silent() == 0
+    assert episodes.step(0, 1.0, False, True, {}).score == 2.0
+
+
+def test_an_episode_whose_beginning_was_not_heard_is_not_told(make_logger, paper):
+    logger = make_logger()  # one that has just come back
+
+    logger.steps("a", 7, 7, step(5.0))
+    logger.steps("a", 8, 8, step(5.0, last=True))
+    play(logger, [1.0], number=8)
+
+    assert [episode["score"] for _, _, episode in paper.episodes] == [1.0]
 
 
 def test_evaluation_episodes_are_counted_apart_and_what_envs_log_is_summed(make_logger, paper):
@@ -192,3 +215,13 @@ def test_clips_are_films(make_logger, tmp_path):
 
     (path,) = (tmp_path / "videos").iterdir()
     assert Image.open(path).n_frames == 5
+
+
+def test_of_too_many_clips_some_from_the_whole_run_are_kept(tmp_path):
+    for step in range(0, 5000, 10):
+        (tmp_path / f"report-{step:010d}.gif").touch()
+        thin_out(sorted(tmp_path.iterdir()), most=20)
+
+    steps = [int(path.stem[-10:]) for path in sorted(tmp_path.iterdir())]
+    assert (len(steps), steps[0], steps[-1]) == (20, 0, 4990)
+    assert max(b - a for a, b in pairwise(steps)) <= 4 * 5000 / 20

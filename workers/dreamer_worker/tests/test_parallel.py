@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dreamer_worker.checkpoint import Epochs, read_arrays
+from dreamer_worker.cli import names_of
 from dreamer_worker.config import LAB, DreamerConfig, make_schema
-from dreamer_worker.parallel import prepare
+from dreamer_worker.parallel import prepare, variables_of
 from dreamer_worker.rpc import free_address
 from mosaic_sdk.config import ConfigError
 
@@ -97,6 +98,19 @@ def test_a_role_alone_needs_addresses(run_of):
     assert "needs actor_addr" in run.words
 
 
+@pytest.mark.parametrize(
+    ("index", "names"), [("2", ["env2"]), ("0-1", ["env0", "env1"]), ("1-1", ["env1"]), ("0-4", None), ("-1", None)]
+)
+def test_a_role_may_be_several_envs(index, names):
+    config = DreamerConfig(run_id="T", envs=3, eval_envs=1)
+
+    if names:
+        assert names_of("env", index, config) == names
+    else:
+        with pytest.raises(ConfigError, match="this run has envs 0 to 3"):
+            names_of("env", index, config)
+
+
 @pytest.mark.slow
 def test_one_process_goes_on_with_what_many_have_learned_and_back(run_of):
     run = run_of(steps=200).start()
@@ -169,6 +183,17 @@ def test_addresses_are_free_and_on_this_machine_unless_given(tmp_path):
     assert config.actor_addr.startswith("127.0.0.1:")
     assert config.actor_addr != config.replay_addr
     assert len(config.secret) == 32
+
+
+def test_what_the_agent_compiles_is_kept_with_the_run_unless_the_user_says_where(tmp_path, monkeypatch):
+    config = DreamerConfig(run_id="T", logdir=str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+
+    assert variables_of("agent", config)["JAX_COMPILATION_CACHE_DIR"] == str(tmp_path / "compiled")
+    assert "JAX_COMPILATION_CACHE_DIR" not in variables_of("replay", config)
+
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "/elsewhere")
+    assert "JAX_COMPILATION_CACHE_DIR" not in variables_of("agent", config)
 
 
 def test_a_suite_gives_what_was_not_said(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from dreamer_worker.buffer import Buffer
-from dreamer_worker.selector import Mixture, Prioritised, Uniform, make_selector
+from dreamer_worker.selector import Mixture, Prioritised, Recent, Uniform, make_selector
 
 SPACES = {
     "number": ("int64", ()),
@@ -212,6 +212,45 @@ def test_priority_forgets_a_block_that_went():
     selector.drop_block(5)
 
     assert set(selector.draw(100, np.random.default_rng(0))) == {5}
+
+
+def test_recency_draws_in_inverse_proportion_to_age():
+    selector = Recent(100, 10)
+    for row in range(15):
+        selector.add(np.asarray([row]))
+
+    drawn = np.bincount(selector.draw(40_000, np.random.default_rng(0)), minlength=15)[::-1] / 40_000
+
+    expected = np.log2(1 + 1 / np.arange(1, 16)) / 4  # log-uniform: from age to age + 1, of 16
+    assert np.allclose(drawn, expected, atol=0.01)
+
+
+def test_recency_forgets_what_went_and_knows_a_row_that_came_again():
+    selector = Recent(30, 10)
+    selector.add(np.arange(30))
+    for block in (0, 1):
+        selector.drop_block(block)
+    selector.add(np.asarray([3]))
+
+    drawn = np.bincount(selector.draw(10_000, np.random.default_rng(0)), minlength=30)
+
+    assert set(np.flatnonzero(drawn)) == {3, *range(20, 30)}
+    assert drawn.argmax() == 3
+
+
+def test_recent_sequences_are_the_likely_ones_after_a_restore_too():
+    buffer = make_buffer(shares={"recency": 1.0})
+    play(buffer, 120)  # more than it holds
+    snapshot = buffer.snapshot()
+    blocks = {entry["ordinal"]: buffer.block(entry["ordinal"], entry["rows"]) for entry in snapshot["blocks"]}
+    restored = make_buffer(shares={"recency": 1.0})
+    restored.restore(snapshot, blocks)
+
+    for one in (buffer, restored):
+        batch = one.sample(2000)
+        assert (np.diff(batch["number"], axis=1) == 1).all()
+        assert batch["number"].min() >= 50
+        assert (batch["number"][:, 0] >= 90).mean() > 0.75  # of uniform draws it is less than half
 
 
 def test_a_mixture_draws_from_each_by_its_share():

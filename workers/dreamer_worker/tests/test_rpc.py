@@ -12,8 +12,7 @@ import time
 import numpy as np
 import portal
 import pytest
-from dreamer_worker import rpc
-from dreamer_worker.rpc import Client, Disconnected, RpcError, Server, free_address, greeting_of
+from dreamer_worker.rpc import Client, Disconnected, RpcError, Server, framing, free_address, greeting_of
 
 
 @pytest.fixture
@@ -280,7 +279,7 @@ def test_closing_while_an_answer_comes_gives_the_caller_one_answer(server, clien
     client = client_of(server.start().address)
     errors = []
     monkeypatch.setattr(threading, "excepthook", errors.append)
-    unpack = rpc.packlib.unpack
+    unpack = framing.packlib.unpack
 
     def close_meanwhile(data):
         value = unpack(data)
@@ -288,7 +287,7 @@ def test_closing_while_an_answer_comes_gives_the_caller_one_answer(server, clien
             client.close()
         return value
 
-    monkeypatch.setattr(rpc.packlib, "unpack", close_meanwhile)
+    monkeypatch.setattr(framing.packlib, "unpack", close_meanwhile)
     future = client.call("echo", 7)
 
     assert isinstance(future.exception(30), Disconnected)
@@ -311,3 +310,36 @@ def test_nothing_runs_while_nobody_calls(server, client_of):
     assert used < 0.05 * waiting_s  # Portal uses about 0.16 for a server alone
     gate.set()
     waiting.result(30)
+
+
+def test_a_server_waits_for_its_address_while_the_one_before_leaves(secret):
+    before = Server("0", secret)
+    threading.Timer(0.3, before.close).start()
+
+    after = Server(before.address, secret, patience_s=60)
+
+    assert after.address == before.address
+    after.close()
+
+
+def test_an_address_that_is_taken_is_an_error(secret):
+    before = Server("0", secret)
+
+    with pytest.raises(OSError, match="in use"):
+        Server(before.address, secret)
+    before.close()
+
+
+def test_a_server_that_is_closed_finishes_what_it_was_asked(server, client_of):
+    done, gate = [], threading.Event()
+    server.bind("work", lambda number: done.append((gate.wait(30), number)))
+    client = client_of(server.start().address)
+    for number in range(3):
+        client.call("work", number)
+    client.ask("echo", 1)  # by now all three have come
+
+    server.close()
+    gate.set()
+    server.finish(30)
+
+    assert [number for _, number in done] == [0, 1, 2]

@@ -99,7 +99,7 @@ def _behaviour_losses(
     values = still(value.pred())
     discount = 1.0 if learning.continue_carries_discount else 1 - 1 / learning.horizon
     returns = lambda_returns(reward, discount * goes_on, values, learning.lam)
-    weight = still(jnp.cumprod(discount * goes_on, 0))[:-1]
+    weight = still(jnp.cumprod(discount * goes_on, 0) / discount)[:-1]
     scale = scale.updated(returns, learning)
     advantage = (returns - values[:-1]) / scale.divisor(learning)
     policy = model.actor(p["pol"], feature)

@@ -68,6 +68,14 @@ def observe(sensors: Obs, reward: float = 0.0, first: bool = False, last: bool =
     }
 
 
+def stretch(action: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The agent's -1 .. 1 as the env's low .. high, clipped; without finite bounds it stays -1 .. 1."""
+    bounded = np.isfinite(low) & np.isfinite(high)
+    low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+    clipped = np.clip(np.reshape(action, low.shape), -1, 1)
+    return np.asarray(low + (clipped + 1) / 2 * (high - low))
+
+
 def resize(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """An image in another size, smoothly."""
     if image.shape[:2] == tuple(size):

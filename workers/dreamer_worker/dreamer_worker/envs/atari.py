@@ -40,10 +40,14 @@ class Atari:
         self._ale = ale_py.ALEInterface()
         self._ale.setInt("random_seed", int(seed or 0) % (1 << 31))
         self._ale.setFloat("repeat_action_probability", sticky)
-        self._ale.loadROM(roms.get_rom_path(_rom(name, roms.get_all_rom_ids())))
+        path = roms.get_rom_path(name) if name in roms.get_all_rom_ids() else None
+        if path is None:
+            known = ", ".join(roms.get_all_rom_ids()[:6])
+            raise ValueError(f"There is no Atari game {name!r}. Games are named like ms_pacman: {known} …")
+        self._ale.loadROM(path)
         self._actions = self._ale.getLegalActionSet() if all_actions else self._ale.getMinimalActionSet()
         self._rng = np.random.default_rng(seed)
-        self._size, self._gray = tuple(size), gray
+        self._size, self._gray = (size[0], size[1]), gray
         self._frames = 0
         self.obs_space: Spaces = {"image": Space("uint8", (*self._size, 1 if gray else 3))}
         self.act_space: Spaces = {"action": Space("int32", (), 0, len(self._actions))}
@@ -58,14 +62,14 @@ class Atari:
         return observe({"image": self._see(self._screen())}, first=True)
 
     def step(self, action: Action) -> Obs:
-        reward, before, now = 0.0, None, None
+        reward, screens = 0.0, []
         for _ in range(REPEAT):
             reward += self._ale.act(self._actions[int(action["action"])])
             self._frames += 1
-            before, now = now, self._screen()
+            screens.append(self._screen())
             if self._ale.game_over():
                 break
-        pooled = now if before is None else np.maximum(before, now)
+        pooled = np.maximum(*screens[-2:]) if len(screens) > 1 else screens[0]
         over = self._ale.game_over()
         late = self._frames >= MAX_FRAMES
         return observe({"image": self._see(pooled)}, reward, last=over or late, terminal=over)
@@ -81,9 +85,3 @@ class Atari:
 
     def _see(self, screen: np.ndarray) -> np.ndarray:
         return resize(screen, self._size)
-
-
-def _rom(name: str, known: list[str]) -> str:
-    if name not in known:
-        raise ValueError(f"There is no Atari game {name!r}. Games are named like ms_pacman: {', '.join(known[:6])} …")
-    return name

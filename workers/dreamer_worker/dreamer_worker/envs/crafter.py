@@ -36,7 +36,7 @@ class Crafter:
         return observe({"image": image}, reward, last=done, terminal=info["discount"] == 0) | told
 
     def render(self) -> np.ndarray | None:
-        return self._env.render((256, 256))
+        return np.asarray(self._env.render((256, 256)))
 
     def close(self) -> None:
         pass

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dreamer_worker.agent.spaces import Space, Spaces
-from dreamer_worker.envs import Action, Obs, observe
+from dreamer_worker.envs import Action, Obs, observe, stretch
 
 
 def make(
@@ -49,8 +49,7 @@ class DmControl:
         return observe(self._read(self._env.reset().observation), first=True)
 
     def step(self, action: Action) -> Obs:
-        low, high = self._spec.minimum, self._spec.maximum
-        control = low + (np.clip(action["action"], -1, 1) + 1) / 2 * (high - low)
+        control = stretch(action["action"], self._spec.minimum, self._spec.maximum)
         reward = 0.0
         for _ in range(self._repeat):
             time = self._env.step(control)

@@ -3,6 +3,7 @@
 dummy_grid     walk to the goal in a 4 × 4 grid: reward 1 there, episodes of at most 20 steps
 dummy_image    64 × 64 pixels of a moving dot, 5 actions
 dummy_cont     a vector, two continuous actions
+dummy_memory   a side is shown, then nothing, then it is asked for: reward 1 for the right answer, 0.5 by chance
 dummy_crash    raises at its third step
 """
 
@@ -17,7 +18,7 @@ from dreamer_worker.envs import Action, Obs, observe
 
 
 def make(name: str, seed: int | None = None, suite: str = "", length: int = 20, **options: Any) -> Any:
-    kinds = {"grid": Walk, "image": Dot, "cont": Drift, "crash": Crash}
+    kinds = {"grid": Walk, "image": Dot, "cont": Drift, "memory": Memory, "crash": Crash}
     if name not in kinds:
         raise ValueError(
             f"There is no task dummy_{name}. Choose one of: {', '.join('dummy_' + kind for kind in kinds)}."
@@ -114,6 +115,39 @@ class Drift:
 
     def close(self) -> None:
         pass
+
+
+class Memory:
+    """The side is seen in the first observation only; `length` steps later it is asked for, and the answer ends it."""
+
+    def __init__(self, seed: int | None, length: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._length = length
+        self._side = 0
+        self._steps = 0
+        self.obs_space: Spaces = {"side": Space("float32", (2,)), "asked": Space("float32", (1,))}
+        self.act_space: Spaces = {"action": Space("int32", (), 0, 2)}
+
+    def reset(self) -> Obs:
+        self._side = int(self._rng.integers(2))
+        self._steps = 0
+        return observe(self._see(), first=True)
+
+    def step(self, action: Action) -> Obs:
+        self._steps += 1
+        over = self._steps > self._length
+        right = over and int(action["action"]) == self._side
+        return observe(self._see(), float(right), last=over, terminal=over)
+
+    def render(self) -> np.ndarray | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+    def _see(self) -> Obs:
+        side = np.eye(2, dtype=np.float32)[self._side] * (self._steps == 0)
+        return {"side": side, "asked": np.full(1, self._steps == self._length, np.float32)}
 
 
 class Crash(Walk):

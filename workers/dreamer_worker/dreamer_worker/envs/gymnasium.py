@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dreamer_worker.agent.spaces import Space, Spaces
-from dreamer_worker.envs import Action, Obs, observe, resize
+from dreamer_worker.envs import Action, Obs, observe, resize, stretch
 
 
 def make(
@@ -25,7 +25,7 @@ class Gymnasium:
     def __init__(self, env: Any, seed: int | None = None, size: tuple[int, int] = (64, 64)) -> None:
         self._env = env
         self._seed = seed
-        self._size = tuple(size)
+        self._size = (size[0], size[1])
         self._sensors = _sensors(env.observation_space)
         self.obs_space: Spaces = {key: _space_of(space, self._size) for key, space in self._sensors.items()}
         self.act_space: Spaces = {"action": _action_space(env.action_space)}
@@ -40,41 +40,46 @@ class Gymnasium:
         return observe(self._read(sensed), reward, last=bool(terminated or truncated), terminal=bool(terminated))
 
     def render(self) -> np.ndarray | None:
-        return self._env.render()
+        frame = self._env.render()
+        return None if frame is None else np.asarray(frame)
 
     def close(self) -> None:
         self._env.close()
 
     def _read(self, sensed: Any) -> Obs:
         values = sensed if isinstance(sensed, dict) else {"image" if _is_image(self._only) else "vector": sensed}
-        return {key: self._convert(values[key], space) for key, space in self.obs_space.items()}
+        return {key: self._convert(values[key], key) for key in self.obs_space}
 
     @property
     def _only(self) -> Any:
         return next(iter(self._sensors.values()))
 
-    def _convert(self, value: Any, space: Space) -> np.ndarray:
-        array = np.asarray(value)
+    def _convert(self, value: Any, key: str) -> np.ndarray:
+        array, space = np.asarray(value), self.obs_space[key]
         if space.is_image:
             return resize(array[..., None] if array.ndim == 2 else array, self._size)
+        if space.discrete:
+            array = array - self._sensors[key].start  # choices may begin anywhere; the agent's begin at 0
         return array.astype(space.dtype).reshape(space.shape)
 
     def _stretch(self, action: Any) -> Any:
         space = self._env.action_space
         if self.act_space["action"].discrete:
             return int(action) + int(space.start)
-        low, high = space.low, space.high
-        return (low + (np.clip(action, -1, 1).reshape(space.shape) + 1) / 2 * (high - low)).astype(space.dtype)
+        return stretch(action, space.low, space.high).astype(space.dtype)
 
 
 def _sensors(space: Any) -> dict[str, Any]:
     from gymnasium import spaces
 
     if isinstance(space, spaces.Dict):
-        # A text (a mission in words) is no sensor that the agent could read; it has no shape.
-        is_text = {key: isinstance(part, spaces.Text) or part.shape is None for key, part in space.spaces.items()}
-        return {key: part for key, part in space.spaces.items() if not is_text[key]}
+        # A text (a mission in words) is no sensor that the agent could read.
+        return {key: part for key, part in space.spaces.items() if not _is_text(part)}
     return {"image" if _is_image(space) else "vector": space}
+
+
+def _is_text(space: Any) -> bool:
+    return space.dtype is not None and space.dtype.kind == "U"
 
 
 def _is_image(space: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ def make(
     import gymnasium
     from minigrid.wrappers import RGBImgPartialObsWrapper
 
-    env = gymnasium.make(name, render_mode="rgb_array")
-    return Gymnasium(RGBImgPartialObsWrapper(env), seed, size) if pixels else Grid(env, seed)
+    env: Any = gymnasium.make(name, render_mode="rgb_array")
+    see: Callable[[Any], Any] = RGBImgPartialObsWrapper
+    return Gymnasium(see(env), seed, size) if pixels else Grid(env, seed)
 
 
 class Grid(Gymnasium):

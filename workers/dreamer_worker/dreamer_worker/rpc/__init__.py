@@ -1,0 +1,29 @@
+"""Calls between the processes, in Portal's format.
+
+framing.py   bytes and what they mean; the only importer of portal
+server.py    answers calls at an address
+client.py    calls, and reconnects by itself
+address.py   host:port          traffic.py   how much went over a connection
+
+A plain `portal.Client` or `portal.Server` with the same handshake understands it. The sockets are ours, because
+Portal's poll (a blocked process takes a seventh of a core), bind every interface and end the process at a bad packet.
+"""
+
+from dreamer_worker.rpc.address import free_address, split_address
+from dreamer_worker.rpc.client import Client
+from dreamer_worker.rpc.framing import Disconnected, Garbage, RpcError, greeting_of, make_secret
+from dreamer_worker.rpc.server import LEAVING_S, Reply, Server
+
+__all__ = [
+    "LEAVING_S",
+    "Client",
+    "Disconnected",
+    "Garbage",
+    "Reply",
+    "RpcError",
+    "Server",
+    "free_address",
+    "greeting_of",
+    "make_secret",
+    "split_address",
+]
