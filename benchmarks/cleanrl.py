@@ -1,42 +1,52 @@
-"""CleanRL under MOSAIC beside the bare script, in interleaved pairs: CPU per step, unwatched and watched; time to the
-first step.
+"""CleanRL under MOSAIC beside the bare script: CPU per step, unwatched and watched, and time to the first step.
 
 python benchmarks/cleanrl.py [--python ENV/bin/python] [--pairs 20] [--only ppo_upstream] [--skip-start]
 
-CPU is that of the worker's whole tree (user and system). What it takes to start is taken out: each measurement is a
-long run less a short one of the same kind. The environment is the installed worker's, or that of --python.
+All sides of a case train at once, but only one at a time is let run: it goes on from one line of its script that tells
+the step to a later one, and the CPU of its whole tree between the two (user and system, all threads) is divided by the
+steps. So starting and compiling are left out, and each side meets the same machine. The environment is the installed
+worker's, or that of --python. The bare sac runs on the worker's own gym: with gym 0.23 it does not run beside today's
+Stable-Baselines3.
 """
 
 import argparse
+import contextlib
 import os
 import random
-import resource
+import re
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mosaic_sdk.fastlane import FastLaneReader
 from mosaic_sdk.lab.trial import Trial
-from rig import lab, p50, table, verdict
+from rig import cpu_s, lab, p50, table, verdict
 
 from mosaic.client import TrainerClient
 from mosaic.model.rundir import StateRoot
+from mosaic.proxy.procfs import descendants
 
-# name: the bare module, the environment, a short and a long run, hyperparameters
+# name: the bare module, the environment, steps before the first window and in each, hyperparameters
 CASES: dict[str, tuple[str, str, int, int, dict[str, Any]]] = {
-    "ppo_upstream": ("cleanrl.ppo", "CartPole-v1", 512, 20_480, {}),
-    "dqn": ("cleanrl.dqn", "CartPole-v1", 400, 12_000, {"learning_starts": 300}),
-    "sac_continuous_action": ("cleanrl.sac_continuous_action", "Pendulum-v1", 300, 2_000, {"learning_starts": 200}),
+    "ppo_upstream": ("cleanrl.ppo", "CartPole-v1", 2_000, 4_096, {}),
+    "dqn": ("cleanrl.dqn", "CartPole-v1", 1_000, 2_000, {"learning_starts": 300}),
+    "sac_continuous_action": ("cleanrl.sac_continuous_action", "Pendulum-v1", 400, 200, {"learning_starts": 200}),
 }
-BOUND, AIM, WATCHED, START = 0.97, 0.99, 0.85, 1.15
+ON_SHIM = {"sac_continuous_action"}
+SHIM = Path(__file__).parents[1] / "workers" / "cleanrl_worker" / "cleanrl_worker" / "gym_shim"
+BOUND, WATCHED, START = 0.97, 0.85, 1.15
+FOR_EVER = 100_000_000
 _HZ = 30
+_POLL_S = 0.002
+_TAIL_BYTES = 8192
 
 
 def main() -> None:
@@ -49,8 +59,9 @@ def main() -> None:
     python = args.python or str(StateRoot.from_environment().envs / "cleanrl" / "bin" / "python")
     os.environ["OMP_NUM_THREADS"] = "1"
     names = [args.only] if args.only else list(CASES)
-    rows = [row for name in names for row in cpu_rows(name, python, args.pairs)]
-    table(f"CleanRL: bare CPU per step ÷ CPU per step under MOSAIC, {args.pairs} interleaved pairs", [HEAD, *rows])
+    for name in names:
+        title = f"CleanRL: bare CPU per step ÷ CPU per step under MOSAIC, {args.pairs} interleaved pairs"
+        table(title, [HEAD, *cpu_rows(name, python, args.pairs)])
     if not args.skip_start:
         start_table(python, max(3, args.pairs // 4))
 
@@ -59,20 +70,18 @@ HEAD = ("", "bare µs/step", "under MOSAIC", "ratio", "95 % bound", "target", ""
 
 
 def cpu_rows(name: str, python: str, pairs: int) -> list[tuple[str, ...]]:
-    watched = name == "ppo_upstream"
-    bare, quiet, seen = [], [], []
-    for _ in range(pairs):
-        sides: list[tuple[list[float], Callable[[int], float]]] = [
-            (bare, lambda steps: bare_cpu_s(name, python, steps)),
-            (quiet, lambda steps: worker_cpu_s(name, python, steps)),
-        ]
-        if watched:
-            sides.append((seen, lambda steps: worker_cpu_s(name, python, steps, is_watched=True)))
-        random.shuffle(sides)  # neither side is always the one that finds the caches cold
-        for found, measure in sides:
-            found.append(per_step_us(name, measure))
+    _, _, first, window, _ = CASES[name]
+    kinds = (Bare, Worker, Watched) if name == "ppo_upstream" else (Bare, Worker)
+    with contextlib.ExitStack() as stack:
+        sides = [stack.enter_context(kind(name, python)) for kind in kinds]
+        for side in sides:
+            side.go_to(first)
+        for _ in range(pairs):
+            for side in random.sample(sides, len(sides)):  # none always runs after the same other
+                side.measure(window)
+    bare, quiet, *seen = (side.us_per_step for side in sides)
     rows = [row(name, bare, quiet, BOUND)]
-    return rows + ([row(f"{name}, watched at {_HZ} Hz", bare, seen, WATCHED)] if watched else [])
+    return rows + [row(f"{name}, watched at {_HZ} Hz", bare, watched, WATCHED) for watched in seen]
 
 
 def row(title: str, bare: list[float], under: list[float], target: float) -> tuple[str, ...]:
@@ -89,11 +98,6 @@ def row(title: str, bare: list[float], under: list[float], target: float) -> tup
     )
 
 
-def per_step_us(name: str, measure: Callable[[int], float]) -> float:
-    _, _, short, long, _ = CASES[name]
-    return (measure(long) - measure(short)) / (long - short) * 1e6
-
-
 def lower_bound(ratios: list[float], rounds: int = 2000) -> float:
     """The lower end of a 95 % interval of the median, by resampling."""
     dice = random.Random(1)
@@ -101,29 +105,107 @@ def lower_bound(ratios: list[float], rounds: int = 2000) -> float:
     return medians[int(rounds * 0.025)]
 
 
-def bare_cpu_s(name: str, python: str, steps: int) -> float:
-    module, env_id, _, _, params = CASES[name]
-    flags = {"total_timesteps": steps, "env_id": env_id, "cuda": False, "seed": 1, **params}
-    argv = [word for key, value in flags.items() for word in ("--" + key.replace("_", "-"), str(value))]
-    with tempfile.TemporaryDirectory() as folder, children_cpu() as cpu:
-        subprocess.run(
-            [python, "-W", "ignore", "-m", module, *argv],
-            cwd=folder,
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-    return cpu[0]
+class Side:
+    """A training that stands still unless it is measured."""
+
+    def __init__(self, name: str, python: str) -> None:
+        self.us_per_step: list[float] = []
+        self._case, self._python = name, python
+
+    def go_to(self, step: int) -> tuple[int, float]:
+        """Run to the first line that tells of that step or a later one; returns that step and its CPU by then."""
+        self._signal(signal.SIGCONT)
+        while (now := self._step()) < step:
+            assert self._lives(), self._last_words()
+            time.sleep(_POLL_S)
+        cpu = sum(map(cpu_s, self._pids()))
+        self._signal(signal.SIGSTOP)
+        return now, cpu
+
+    def measure(self, steps: int) -> None:
+        """From a line that tells the step, so that it is exact, to another."""
+        start, before = self.go_to(self._step() + 1)
+        end, after = self.go_to(start + steps)
+        self.us_per_step.append((after - before) / (end - start) * 1e6)
+
+    def _step(self) -> int:
+        with open(self._output, "rb") as file:
+            file.seek(max(0, os.path.getsize(self._output) - _TAIL_BYTES))
+            found = re.findall(rb"global_step=(\d+),", file.read())
+        return int(found[-1]) if found else 0
+
+    def _signal(self, number: int) -> None:
+        for pid in self._pids():
+            os.kill(pid, number)
+
+    def _pids(self) -> list[int]:
+        return [self._root, *descendants(self._root)]
 
 
-def worker_cpu_s(name: str, python: str, steps: int, is_watched: bool = False) -> float:
-    """The worker as the daemon starts it, frames on; `is_watched`: with somebody who looks at them."""
-    with Trial("cleanrl_worker.cli", worker_config(name, steps), python) as trial, children_cpu() as cpu:
-        trial.start()
-        with watching(trial.run_id) if is_watched else nobody():
-            code = trial.wait(3600)
-        assert code == 0, trial.last_words
-    return cpu[0]
+class Bare(Side):
+    def __enter__(self) -> "Bare":
+        module, env_id, _, _, params = CASES[self._case]
+        flags = {"total_timesteps": FOR_EVER, "env_id": env_id, "cuda": False, "seed": 1, **params}
+        argv = [word for key, value in flags.items() for word in ("--" + key.replace("_", "-"), str(value))]
+        path = {"PYTHONPATH": str(SHIM)} if self._case in ON_SHIM else {}
+        self._folder = tempfile.TemporaryDirectory()
+        self._output = os.path.join(self._folder.name, "output")
+        with open(self._output, "wb") as output:
+            self._child = subprocess.Popen(
+                [self._python, "-u", "-W", "ignore", "-m", module, *argv],
+                cwd=self._folder.name,
+                env=os.environ | path,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self._root = self._child.pid
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._child.kill()
+        self._child.wait()
+        self._folder.cleanup()
+
+    def _lives(self) -> bool:
+        return self._child.poll() is None
+
+    def _last_words(self) -> str:
+        return Path(self._output).read_text()[-2000:]
+
+
+class Worker(Side):
+    """The worker as the daemon starts it, with frames that nobody looks at."""
+
+    def __enter__(self) -> "Worker":
+        self._trial = Trial("cleanrl_worker.cli", worker_config(self._case, FOR_EVER), self._python)
+        self._trial.__enter__()
+        self._trial.start()
+        self._output = self._trial.stdout_file
+        self._root = self._trial.pid
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._trial.__exit__(*error)
+
+    def _lives(self) -> bool:
+        return self._trial.code is None
+
+    def _last_words(self) -> str:
+        return self._trial.last_words
+
+
+class Watched(Worker):
+    """… and with somebody who does."""
+
+    def __enter__(self) -> "Watched":
+        super().__enter__()
+        self._viewer = watching(self._trial.run_id)
+        self._viewer.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._viewer.__exit__(None, None, None)
+        super().__exit__(*error)
 
 
 def worker_config(name: str, steps: int) -> dict[str, Any]:
@@ -135,21 +217,6 @@ def worker_config(name: str, steps: int) -> dict[str, Any]:
         "seed": 1,
         "extras": {"algo_params": params},
     }
-
-
-@contextmanager
-def children_cpu() -> Iterator[list[float]]:
-    """CPU seconds of all children that end inside."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = [0.0]
-    yield used
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used[0] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-@contextmanager
-def nobody() -> Iterator[None]:
-    yield
 
 
 @contextmanager

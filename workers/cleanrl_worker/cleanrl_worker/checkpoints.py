@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mosaic_sdk.config import ConfigError
 
 from cleanrl_worker.plain import from_plain, to_plain
 
@@ -31,7 +32,7 @@ UPSTREAM_SUFFIX = ".cleanrl_model"
 Weights = dict[str, torch.Tensor]
 
 
-class CheckpointError(Exception):
+class CheckpointError(ConfigError):
     """A checkpoint that cannot be used; the text says which and what differs."""
 
 

@@ -11,6 +11,7 @@ from mosaic_sdk.cli import DONE, conduct, refuse, standard_parser
 from mosaic_sdk.config import ConfigError
 
 from cleanrl_worker.config import INTERACTIVE, POLICY_EVAL, TRAIN, CleanRLWorkerConfig
+from cleanrl_worker.phase import emitter
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,13 +21,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = CleanRLWorkerConfig.load(args.config)
         plan = make_plan(config)
     except ConfigError as error:
-        return refuse(error)
+        return refuse(error, emitter())
     emit.stdout().run_id = config.run_id
     if args.dry_run:
         return tell_plan(plan)
     if args.interactive or config.mode == INTERACTIVE:
         return _serve(config)
-    return conduct(lambda: work(config, args.config))
+    return conduct(lambda: work(config, args.config), emitter())
 
 
 def make_plan(config: CleanRLWorkerConfig) -> dict[str, Any]:
@@ -41,6 +42,8 @@ def make_plan(config: CleanRLWorkerConfig) -> dict[str, Any]:
         plan["evaluation"] = _check_evaluation(config)
     if config.mode != TRAIN:
         return plan  # the rest is in the checkpoint, which only torch can read
+    if config.upstream_path and algorithm.is_ours:
+        raise ConfigError(f"extras.upstream_path: {algorithm.name} is MOSAIC's own; the checkout's is ppo_upstream.")
     script = upstream.find_script(algorithm, config.upstream_path)
     values = arguments.resolve(config, script)
     if config.curriculum_schedule:
@@ -61,6 +64,9 @@ def tell_plan(plan: dict[str, Any]) -> int:
 
 def work(config: CleanRLWorkerConfig, config_file: str) -> dict[str, Any]:
     if config.mode == POLICY_EVAL:
+        from cleanrl_worker.launcher import silence_imports
+
+        silence_imports()
         from cleanrl_worker.evaluate import evaluate
 
         return dict(evaluate(config))

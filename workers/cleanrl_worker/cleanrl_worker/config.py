@@ -10,8 +10,8 @@ TRAIN, POLICY_EVAL, RESUME, INTERACTIVE = "train", "policy_eval", "resume_traini
 MODES = (TRAIN, POLICY_EVAL, RESUME, INTERACTIVE)
 VIDEO_MODES = ("single", "grid", "off")
 
-# Keys of the file that are ours; what else it holds is kept in `raw` only.
 _FIELDS = ("run_id", "algo", "env_id", "total_timesteps", "seed", "extras", "worker_id")
+_TAKEN = (*_FIELDS, "env", "version")
 _FLAGS = ("cuda", "use_cuda", "track_wandb", "capture_video", "stop_on_nan", "test_mode")
 _TEXTS = ("tensorboard_dir", "policy_path", "checkpoint_path", "upstream_path")
 
@@ -33,6 +33,7 @@ class CleanRLWorkerConfig:
     def from_dict(cls, data: Mapping[str, Any]) -> "CleanRLWorkerConfig":
         """From a flat file's keys, or from a whole trainer config with them at metadata.worker.config."""
         keys = _flat(data)
+        _refuse_unknown(keys)
         config = cls(
             run_id=_text(keys, "run_id", ""),
             algo=_text(keys, "algo", "ppo"),
@@ -186,6 +187,16 @@ def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
         if value:
             keys.setdefault(name, value)
     return keys
+
+
+def _refuse_unknown(keys: Mapping[str, Any]) -> None:
+    """A key in the wrong place must not be passed over: `mode` beside `extras` would train where it should evaluate."""
+    for name in keys:
+        if name not in _TAKEN:
+            raise ConfigError(
+                f"{name}: there is no such key on the top level. Write it as extras.{name}, or as "
+                f"extras.algo_params.{name} if it is a hyperparameter."
+            )
 
 
 def _text(keys: Mapping[str, Any], name: str, default: str) -> str:

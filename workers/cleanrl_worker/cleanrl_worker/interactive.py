@@ -212,20 +212,13 @@ def _reply(session: Session, line: str, channel: TextIO) -> bool:
     """Whether to go on."""
     try:
         answers = session.answer(line)
-    except Exception as error:
-        if not _is_sentence(error):
-            raise
+    except ConfigError as error:
         _say(channel, {"type": "error", "message": str(error)})
         print(error, file=sys.stderr)
         raise SystemExit(USAGE) from None
     for message in answers:
         _say(channel, message)
     return answers[-1]["type"] != "stopped"
-
-
-def _is_sentence(error: Exception) -> bool:
-    # By its name: the module of the second needs torch, which a session without a policy does not import.
-    return isinstance(error, ConfigError) or type(error).__name__ == "CheckpointError"
 
 
 def make_stage(config: CleanRLWorkerConfig) -> Stage:

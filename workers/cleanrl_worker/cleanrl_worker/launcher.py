@@ -10,6 +10,7 @@ import signal
 import sys
 import traceback
 import types
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,6 +30,7 @@ from cleanrl_worker.telemetry import Diverged
 FAILED, REFUSED, STOPPED = 1, 2, 143
 # From the wish to stop to giving up on a safe point: the whole tree is killed after 10 s.
 PATIENCE_S = 4.0
+_LONG = 500  # characters of a library's error, in a sentence
 
 
 class Launcher:
@@ -57,8 +59,6 @@ class Launcher:
             if error.code not in (None, 0):
                 return self._end({"error": f"the script ended itself with exit code {error.code}"}, FAILED)
         except BaseException as error:
-            if type(error).__name__ == "CheckpointError":  # its module needs torch
-                return self._end(_told(error), REFUSED)
             _print_traceback()
             return self._end(_told(error), FAILED)
         return self._end({}, 0)
@@ -83,6 +83,7 @@ class Launcher:
         algorithm = registry.find(config.algo, config.upstream_path)
         script = upstream.find_script(algorithm, config.upstream_path)
         values = arguments.resolve(config, script)
+        silence_imports()
         choose_gym(algorithm, config.upstream_path)
         # Only now: all that can be refused without torch has been.
         from cleanrl_worker import seams
@@ -171,6 +172,19 @@ def choose_gym(algorithm: "registry.Algorithm", upstream_path: str = "") -> None
         sys.path.insert(0, str(Path(__file__).parent / "gym_shim"))
 
 
+def silence_imports() -> None:
+    """What the libraries print while they are imported would be the last words of many a failed run.
+
+    gym: three lines of advertisement. gymnasium: shimmy's plugin, which cannot load while gymnasium itself is being
+    loaded, with its whole traceback; nothing is missing afterwards.
+    """
+    warnings.filterwarnings("ignore", message=r"(?s).*plugin: shimmy\.registration.*circular import")
+    with suppress(ImportError):
+        from gym_notices import notices
+
+        notices.notices.clear()
+
+
 def leave_at_once(script: Mapping[str, Any]) -> None:
     """End without taking the interpreter down piece by piece: with torch in it that takes seconds, and we have ten."""
     for name in ("envs", "writer"):
@@ -184,8 +198,19 @@ def leave_at_once(script: Mapping[str, Any]) -> None:
 def _told(error: BaseException) -> dict[str, Any]:
     name = type(error).__name__
     text = str(error).strip()
-    is_ours = type(error).__module__.split(".")[0] in ("cleanrl_worker", "mosaic_sdk")
-    return {"error": text if is_ours and text else f"{name}: {text}" if text else name, "error_type": name}
+    if type(error).__module__.split(".")[0] in ("cleanrl_worker", "mosaic_sdk"):
+        return {"error": text or name, "error_type": name}
+    # A library may print whole tensors into its message; all of it is in the traceback.
+    words = f"{name}: {_shortened(text)}" if text else name
+    # What torch's distributions say of the outputs of a network whose weights are no numbers any more.
+    if isinstance(error, ValueError) and "invalid values" in text and "nan" in text:
+        words = f"the training has diverged: its network gives nan. Lower the learning rate. ({words})"
+    return {"error": words, "error_type": name}
+
+
+def _shortened(text: str) -> str:
+    first = text.partition("\n")[0]
+    return text if len(text) <= _LONG else f"{first[:_LONG].rstrip(' :')} …"
 
 
 def _print_traceback() -> None:

@@ -6,6 +6,9 @@
 
 The phase's config is written to config/phase-N-NAME.json, `phase_started` is told, and the worker takes over the
 process: what it says and how it ends are the phase's. A value is JSON where it can be read as such, else a text.
+
+The whole script is one run, so a worker that runs a phase says phase_completed, phase_failed or phase_cancelled, not
+run_…; the first phase also says run_started, the last one run_completed. A script may go on after a failed phase.
 """
 
 import json
@@ -13,17 +16,65 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mosaic_sdk import emit
+from mosaic_sdk import emit, names
 from mosaic_sdk.cli import USAGE
 from mosaic_sdk.config import ConfigError, load_config
 from mosaic_sdk.names import WorkerEnv
 
 TOP = ("algo", "env_id", "total_timesteps", "seed")
 STARTED = "phase_started"
+VARIABLE = "CLEANRL_PHASE"  # tells the worker which phase it runs: "1/2 train"
+_OF_A_PHASE = {
+    names.RUN_COMPLETED: "phase_completed",
+    names.RUN_FAILED: "phase_failed",
+    names.RUN_CANCELLED: "phase_cancelled",
+}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True)
+class Phase:
+    phase: int
+    phases: int
+    name: str
+
+    @classmethod
+    def parse(cls, words: Sequence[str]) -> "Phase":
+        """`["1/2", "train"]`; ConfigError for anything else."""
+        found = re.fullmatch(r"([0-9]+)/([0-9]+)", words[0]) if len(words) >= 2 else None
+        if not found or not _NAME.fullmatch(words[1]) or not 1 <= int(found[1]) <= int(found[2]):
+            raise ConfigError(
+                "Say which phase it is and its name: python -m cleanrl_worker.phase 1/2 train key=value …"
+            )
+        return cls(int(found[1]), int(found[2]), words[1])
+
+    def __str__(self) -> str:
+        return f"{self.phase}/{self.phases} {self.name}"
+
+
+class PhaseEmitter(emit.Emitter):
+    """Takes what a worker says of its run and says it of the phase."""
+
+    def __init__(self, phase: Phase) -> None:
+        super().__init__()
+        self._phase = phase
+
+    def lifecycle(self, event: str, payload: Mapping[str, Any] | None = None) -> bool:
+        if event == names.RUN_STARTED:
+            return True  # told by the first phase, before the worker took over
+        said = super().lifecycle(_OF_A_PHASE.get(event, event), {**asdict(self._phase), **(payload or {})})
+        is_end = event == names.RUN_COMPLETED and self._phase.phase == self._phase.phases
+        return super().lifecycle(event, payload) if is_end else said
+
+
+def emitter() -> emit.Emitter:
+    """For the worker's own start and end: as a phase in a custom script, else as the run."""
+    words = os.environ.get(VARIABLE, "").split()
+    return PhaseEmitter(Phase.parse(words)) if words else emit.stdout()
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,13 +83,16 @@ def main(argv: Sequence[str]) -> int:
         if argv[:1] == ["--get"] and len(argv) == 3:
             print(find(base, argv[1], argv[2]))
             return 0
-        number, count, name = _which(argv)
+        phase = Phase.parse(argv)
         config = with_settings(base, argv[2:])
-        path = _write(number, name, config)
+        path = _write(phase, config)
     except ConfigError as error:
         print(error, file=sys.stderr)
         return USAGE
-    emit.lifecycle(STARTED, {"phase": number, "phases": count, "name": name, "config": str(path)})
+    if phase.phase == 1:
+        emit.run_started()
+    emit.lifecycle(STARTED, {**asdict(phase), "config": str(path)})
+    os.environ[VARIABLE] = str(phase)
     return os.execv(sys.executable, [sys.executable, "-m", "cleanrl_worker.cli", "--config", str(path)])
 
 
@@ -82,15 +136,8 @@ def _value(text: str) -> Any:
         return text
 
 
-def _which(argv: Sequence[str]) -> tuple[int, int, str]:
-    found = re.fullmatch(r"([0-9]+)/([0-9]+)", argv[0]) if len(argv) >= 2 else None
-    if not found or not _NAME.fullmatch(argv[1]) or not 1 <= int(found[1]) <= int(found[2]):
-        raise ConfigError("Say which phase it is and its name: python -m cleanrl_worker.phase 1/2 train key=value …")
-    return int(found[1]), int(found[2]), argv[1]
-
-
-def _write(number: int, name: str, config: Mapping[str, Any]) -> Path:
-    path = Path(_variable(WorkerEnv.CUSTOM_SCRIPTS_DIR)) / f"phase-{number}-{name}.json"
+def _write(phase: Phase, config: Mapping[str, Any]) -> Path:
+    path = Path(_variable(WorkerEnv.CUSTOM_SCRIPTS_DIR)) / f"phase-{phase.phase}-{phase.name}.json"
     try:
         path.write_text(json.dumps(config, indent=2), encoding="utf-8")
     except OSError as error:

@@ -1,8 +1,11 @@
 """Every algorithm by its name: which script it is, what it can be trained on, and why some cannot be run here."""
 
 import difflib
+import importlib.metadata
 import importlib.util
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 from mosaic_sdk.config import ConfigError
 
@@ -10,11 +13,13 @@ DISCRETE, CONTINUOUS = "discrete", "continuous"
 VECTOR, IMAGE, ATARI, PROCGEN, ENVPOOL = "vector", "image", "atari", "procgen", "envpool"
 # Which gym a script imports: Gymnasium itself, gym 0.23's API (ours, over Gymnasium), or the real gym 0.23.
 GYMNASIUM, SHIM, OLD_GYM = "gymnasium", "shim", "old"
+# What must be importable beside the script for environments of that kind.
+_NEEDS = {ATARI: "ale_py", PROCGEN: "procgen", ENVPOOL: "envpool"}
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One name of the registry. `reason`: why it cannot be run; empty: it can."""
+    """One name of the registry."""
 
     name: str
     module: str
@@ -23,16 +28,25 @@ class Algorithm:
     takes: str = VECTOR
     variant: str = ""
     env_id: str = "CartPole-v1"  # one that it is known to run on
-    reason: str = ""
+    problem: str = ""  # why it runs nowhere here, whatever is installed
+
+    @cached_property
+    def reason(self) -> str:
+        """Why it cannot be run in this environment, as its files tell; empty: it can."""
+        return self.problem or _lack(self)
 
     @property
     def is_available(self) -> bool:
         return not self.reason
 
+    @property
+    def is_ours(self) -> bool:
+        """Its script comes with the worker, not with CleanRL."""
+        return self.module.startswith("cleanrl_worker.")
+
 
 _BREAKOUT = "BreakoutNoFrameskip-v4"
 _OURS = "cleanrl_worker.algorithms"
-_LATER = "CleanRL 1.2.0, the newest on the package index, does not have it; point upstream_path at a checkout that does"
 _XLA = "its envpool-XLA interface needs a jax that no longer installs here"
 
 _TABLE = (
@@ -75,26 +89,26 @@ _TABLE = (
         variant="jax",
         env_id="Pendulum-v1",
     ),
-    Algorithm("ppo_atari_envpool_xla_jax", "cleanrl.ppo_atari_envpool_xla_jax", OLD_GYM, takes=ENVPOOL, reason=_XLA),
+    Algorithm("ppo_atari_envpool_xla_jax", "cleanrl.ppo_atari_envpool_xla_jax", OLD_GYM, takes=ENVPOOL, problem=_XLA),
     Algorithm(
-        "ppo_atari_envpool_xla_jax_scan", "cleanrl.ppo_atari_envpool_xla_jax_scan", OLD_GYM, takes=ENVPOOL, reason=_XLA
+        "ppo_atari_envpool_xla_jax_scan", "cleanrl.ppo_atari_envpool_xla_jax_scan", OLD_GYM, takes=ENVPOOL, problem=_XLA
     ),
     Algorithm(
         "ppo_pettingzoo_ma_atari",
         "cleanrl.ppo_pettingzoo_ma_atari",
         OLD_GYM,
         takes=ATARI,
-        reason="it needs multi-agent-ale-py, which has no wheel for this Python",
+        problem="it needs multi-agent-ale-py, which has no wheel for this Python",
     ),
     Algorithm(
         "ppo_continuous_action_isaacgym",
         "cleanrl.ppo_continuous_action_isaacgym.ppo_continuous_action_isaacgym",
         OLD_GYM,
         CONTINUOUS,
-        reason="it needs NVIDIA's isaacgym, which is not on the package index",
+        problem="it needs NVIDIA's isaacgym, which is not on the package index",
     ),
     *(
-        Algorithm(name, f"cleanrl.{name}", reason=_LATER)
+        Algorithm(name, f"cleanrl.{name}")  # of CleanRL after 1.2.0, the newest on the package index
         for name in (
             "pqn",
             "pqn_atari_envpool",
@@ -123,6 +137,31 @@ def find(name: str, upstream_path: str = "") -> Algorithm:
             f"--variant {found.variant}, and run it with: mosaic run cleanrl@{found.variant}"
         )
     return found
+
+
+def script_path(module: str) -> Path | None:
+    """Where a module's file lies in this environment; nothing of it is imported."""
+    package, _, rest = module.partition(".")
+    spec = importlib.util.find_spec(package)
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    paths = (Path(place, *rest.split(".")).with_suffix(".py") for place in places)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _lack(algorithm: Algorithm) -> str:
+    if script_path(algorithm.module) is None:
+        return f"{_installed()} does not have it; point upstream_path at a checkout that does"
+    needed = _NEEDS.get(algorithm.takes, "")
+    if needed and importlib.util.find_spec(needed) is None:
+        return f"it needs {needed}, which is not installed beside it"
+    return ""
+
+
+def _installed() -> str:
+    try:
+        return f"CleanRL {importlib.metadata.version('cleanrl')}, which is installed,"
+    except importlib.metadata.PackageNotFoundError:
+        return "CleanRL, which is not installed here,"
 
 
 def _nearest(name: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic_sdk import emit
-from mosaic_sdk.cli import WorkerStopped
+from mosaic_sdk.cli import WorkerStopped, WorkFailed
 from mosaic_sdk.config import ConfigError
 from mosaic_sdk.heartbeat import Heartbeat
 from mosaic_sdk.names import WorkerEnv
@@ -31,7 +31,7 @@ _GRACE_S = 9.0
 _REFUSED = 2
 
 
-class TrainingFailed(Exception):
+class TrainingFailed(WorkFailed):
     """The training ended before it was done; the text is the library's last word."""
 
 
@@ -60,7 +60,8 @@ class CleanRLWorkerRuntime:
         try:
             with heart:
                 code = self._watch(link)
-            told = link.read_report()
+            # A process that was killed has reported nothing; how far it came is in the link all the same.
+            told = {"steps": link.step, **link.read_report()}
             if code == 0:
                 self._emitter.heartbeat(link.step)
         finally:
@@ -97,7 +98,7 @@ class CleanRLWorkerRuntime:
             raise (ConfigError if code == _REFUSED else TrainingFailed)(told["error"])
         if told.get("stopped"):
             raise WorkerStopped
-        raise TrainingFailed(f"{self.config.algo}: its process {_ended(code)} at step {told.get('steps', 'unknown')}.")
+        raise TrainingFailed(f"{self.config.algo}: its process {_ended(code)} at step {told['steps']}.")
 
 
 def environment(config: CleanRLWorkerConfig, run_dir: Path) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The worker's parameters as JSON Schema, generated: hyperparameters come from each script's own argument parser.
 
-`extras.algo_params` has every hyperparameter of any script; what each script has, with its own defaults, is under
-`x-mosaic-algorithms`, for forms: {"dqn": {"learning_rate": {"type": "number", "default": 0.00025, …}, …}}.
+`extras.algo_params` has every hyperparameter of any script; what each script has, with its own defaults, is in it under
+`x-mosaic-algorithms`, for the check at submit and for forms: {"dqn": {"learning_rate": {"default": 0.00025, …}, …}}.
 """
 
 import warnings
@@ -14,7 +14,10 @@ from mosaic_sdk.schema import schema_of
 from cleanrl_worker.arguments import OWN, range_of
 from cleanrl_worker.config import MODES, VIDEO_MODES
 from cleanrl_worker.registry import ALGORITHMS
+from cleanrl_worker.scripts import CustomScript, shipped
 from cleanrl_worker.upstream import Flag, find_script
+
+CHECKOUT = "extras.upstream_path"  # the user's own checkout may have names and hyperparameters that nobody here knows
 
 LAB: dict[str, dict[str, Any]] = {
     "short": {
@@ -39,7 +42,7 @@ def _extra(default: Any, words: str, **more: Any) -> Any:
 class _Keys:
     """The keys that do not come from a script."""
 
-    algo: str = field(default="ppo", metadata={"choices": list(ALGORITHMS), "help": "the algorithm"})
+    algo: str = field(default="ppo", metadata={"help": "the algorithm"})
     env_id: str = field(default="CartPole-v1", metadata={"help": "the environment"})
     total_timesteps: int = field(default=500_000, metadata={"minimum": 1, "help": "steps in all"})
     seed: int | None = field(default=None, metadata={"minimum": 0, "help": "the same seed gives the same training"})
@@ -68,14 +71,37 @@ def make_schema() -> dict[str, Any]:
     extras = schema["properties"]["extras"]["properties"]
     extras.update(_evaluation())
     extras["curriculum_schedule"] = _schedule_schema()
-    flags = {name: hyperparameters(name) for name in ALGORITHMS}
-    extras["algo_params"] = {"type": "object", "properties": _merged(flags), "additionalProperties": False}
-    schema["x-mosaic-algorithms"] = flags
-    schema["x-mosaic-unavailable"] = {
-        "algo": {name: found.reason for name, found in ALGORITHMS.items() if found.reason}
-    }
+    extras["algo_params"] = _hyperparameter_schema()
+    schema["properties"]["algo"].update(_algorithm_schema())
     schema["x-mosaic-variants"] = {"algo": {name: found.variant for name, found in ALGORITHMS.items() if found.variant}}
+    schema["x-mosaic-scripts"] = {script.name: _script_schema(script) for script in shipped()}
     return schema
+
+
+def _script_schema(script: CustomScript) -> dict[str, Any]:
+    facts = {name: value for name, value in vars(script).items() if value}
+    return {**facts, "path": str(script.path)}
+
+
+def _algorithm_schema() -> dict[str, Any]:
+    """The names, as this environment's wheel has them: asked at install, and again when a package changes."""
+    reasons = {name: found.reason for name, found in ALGORITHMS.items()}
+    return {
+        "enum": [name for name, reason in reasons.items() if not reason],
+        "x-mosaic-unavailable": {name: reason for name, reason in reasons.items() if reason},
+        "x-mosaic-open-with": CHECKOUT,
+    }
+
+
+def _hyperparameter_schema() -> dict[str, Any]:
+    flags = {name: hyperparameters(name) for name in ALGORITHMS}
+    return {
+        "type": "object",
+        "properties": _merged(flags),
+        "additionalProperties": False,
+        "x-mosaic-algorithms": flags,
+        "x-mosaic-open-with": CHECKOUT,
+    }
 
 
 def hyperparameters(algo: str) -> dict[str, Any]:

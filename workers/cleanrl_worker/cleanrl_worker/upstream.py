@@ -12,7 +12,6 @@ Every script has the same build, and that is what we rely on:
 import argparse
 import ast
 import dataclasses
-import importlib.util
 import itertools
 import types
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from typing import Any, TypeGuard
 
 from mosaic_sdk.config import ConfigError
 
-from cleanrl_worker.registry import Algorithm
+from cleanrl_worker.registry import Algorithm, script_path
 
 _PARSERS_IMPORTS = ("argparse", "os", "distutils.util", "dataclasses", "typing")
 _LOOP_VARIABLES = ("update", "global_step", "phase", "iteration")
@@ -107,15 +106,11 @@ class Script:
 
 def find_script(algorithm: Algorithm, upstream_path: str = "") -> Script:
     """The installed script, or that of a checkout the user points at."""
-    if upstream_path and not algorithm.module.startswith("cleanrl_worker."):
+    if upstream_path and not algorithm.is_ours:
         return Script(_in_checkout(Path(upstream_path), algorithm))
-    package, _, rest = algorithm.module.partition(".")
-    spec = importlib.util.find_spec(package)
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    for place in places:
-        path = Path(place, *rest.split(".")).with_suffix(".py")
-        if path.is_file():
-            return Script(path)
+    path = script_path(algorithm.module)
+    if path:
+        return Script(path)
     raise ConfigError(f"algo: {algorithm.name} is {algorithm.module}, which is not installed in this environment.")
 
 

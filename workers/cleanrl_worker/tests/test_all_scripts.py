@@ -1,21 +1,29 @@
-"""Every script that can be run in this environment: trained, saved, and resumed from halfway."""
+"""Every script that can be run in this environment: trained, saved, resumed from halfway, and evaluated."""
 
 import importlib.util
 import os
 
+import numpy as np
 import pytest
 from cleanrl_worker.checkpoints import load_checkpoint
-from cleanrl_worker.registry import ALGORITHMS
+from cleanrl_worker.registry import ALGORITHMS, VECTOR
 from cleanrl_worker.short import short_config
 
 VARIANT = "jax" if importlib.util.find_spec("jax") else ""
 HERE = [found for found in ALGORITHMS.values() if found.is_available and found.variant == VARIANT]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+def weights(value):
+    """All arrays in a tree of weights, torch's or JAX's, in one order."""
+    if isinstance(value, dict):
+        return [part for key in sorted(value) for part in weights(value[key])]
+    return [np.asarray(value)]
 
 
 @pytest.mark.parametrize("algorithm", HERE, ids=lambda found: found.name)
-def test_it_trains_saves_and_goes_on(launch, algorithm):
+def test_it_trains_saves_goes_on_and_is_evaluated(launch, algorithm):
     config = short_config(algorithm)
 
     whole = launch(config)
@@ -30,6 +38,18 @@ def test_it_trains_saves_and_goes_on(launch, algorithm):
     assert (one.global_step, one.loop, one.algo) == (other.global_step, other.loop, algorithm.name)
     assert one.modules
     assert set(one.modules) == set(other.modules)
+    # Of classic control and MuJoCo everything is kept; pictures begin a new episode, and say so.
+    is_exact = resumed.events("checkpoint_loaded")[0]["payload"]["not_carried_on"] == []
+    assert is_exact == (algorithm.takes == VECTOR)
+    if is_exact:
+        pairs = zip(weights(one.modules), weights(other.modules), strict=True)
+        assert all(np.array_equal(here, there) for here, there in pairs)
+
+    asked = {"mode": "policy_eval", "eval_episodes": 2, "eval_max_episode_steps": 20}
+    evaluated = launch({"seed": 5, "extras": {**asked, "policy_path": whole.ground.run}})
+    assert evaluated.code == 0, evaluated.last_words
+    episodes = [line for line in evaluated.measurements() if line["event_type"] == "episode"]
+    assert [line["episode_seed"] for line in episodes] == [5, 6]
 
 
 @pytest.mark.skipif(VARIANT == "jax", reason="a script of the default environment")

@@ -17,6 +17,15 @@ FLAT = {
 }
 
 
+def test_a_key_in_the_wrong_place_is_refused_with_its_place():
+    with pytest.raises(
+        ConfigError, match=r"mode: there is no such key on the top level\. Write it as extras\.mode, or"
+    ):
+        CleanRLWorkerConfig.from_dict({**FLAT, "mode": "policy_eval"})
+
+    assert CleanRLWorkerConfig.from_dict({**FLAT, "version": 1, "env": "X-v0", "worker_id": "w"}).worker_id == "w"
+
+
 def test_flat_and_nested_files_say_the_same(tmp_path):
     nested = {"run_name": "x", "metadata": {"run_id": "01A", "worker": {"worker_id": "w", "config": {**FLAT}}}}
     (tmp_path / "nested.json").write_text(json.dumps(nested))

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 from cleanrl_worker.checkpoints import load_checkpoint
@@ -113,6 +114,10 @@ def test_a_dry_run_tells_the_arguments_and_what_differs(launch):
         ({"algo": "dqn", "extras": {"algo_params": {"gamma": 2.0}}}, "gamma: it must be at most 1"),
         ({"extras": {"mode": "resume_training", "policy_path": "/no/such.pt"}}, "there is no checkpoint /no/such.pt"),
         ({"algo": "dqn", "extras": {"curriculum_schedule": [{"env_id": "X"}]}}, "curriculum training uses ppo"),
+        (
+            {"algo": "ppo", "total_timesteps": 512, "extras": {"upstream_path": "/tmp"}},
+            "ppo is MOSAIC's own; the checkout's is ppo_upstream",
+        ),
     ],
 )
 def test_what_can_be_refused_without_torch_is_refused_at_once(launch, config, words):
@@ -121,3 +126,41 @@ def test_what_can_be_refused_without_torch_is_refused_at_once(launch, config, wo
     assert trial.code == 2
     assert words in trial.events("run_failed")[0]["payload"]["error"]
     assert words in trial.last_words
+
+
+def test_what_is_refused_later_is_told_as_one_sentence_too(launch):
+    trial = launch({"algo": "dqn", "env_id": "CartPol-v1"})
+
+    assert trial.code == 2
+    assert Path(trial.stderr_file).read_text() == f"{trial.events('run_failed')[0]['payload']['error']}\n"
+    assert trial.last_words.startswith("env_id: there is no environment 'CartPol-v1'. Did you mean CartPole-v1")
+
+
+DIVERGES = """
+import argparse, gym, gymnasium
+
+def parse_args():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--env-id", type=str, default="CartPole-v1")
+    parser.add_argument("--total-timesteps", type=int, default=100)
+    return parser.parse_args()
+
+if __name__ == "__main__":
+    args = parse_args()
+    for global_step in range(args.total_timesteps):
+        raise ValueError("Expected parameter logits, but found invalid values:\\\\n" + "[nan, nan]\\\\n" * 100)
+"""
+
+
+def test_a_network_that_gives_nan_is_told_as_what_it_is_and_in_one_line(launch, tmp_path):
+    (tmp_path / "mine.py").write_text(DIVERGES)
+
+    trial = launch({"algo": "mine", "total_timesteps": 100, "extras": {"upstream_path": str(tmp_path)}})
+
+    words = "the training has diverged: its network gives nan. Lower the learning rate. (ValueError: Expected parameter"
+    assert trial.code == 1
+    assert trial.events("run_failed")[0]["payload"]["error"].startswith(words)
+    assert Path(trial.stderr_file).read_text().splitlines()[-1].startswith(words)
+    # What the libraries say while they are imported is not kept for last words.
+    assert "unmaintained" not in Path(trial.stderr_file).read_text()
+    assert "shimmy" not in Path(trial.stderr_file).read_text()

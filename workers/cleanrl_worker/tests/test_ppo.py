@@ -119,7 +119,7 @@ def test_it_goes_on_bit_for_bit(launch):
 def test_what_it_cannot_take_is_refused_before_training(launch, env_id, words):
     trial = launch({**SHORT, "env_id": env_id})
 
-    assert trial.code == 1
+    assert trial.code == 2
     assert words in trial.events("run_failed")[0]["payload"]["error"]
 
 

@@ -2,6 +2,8 @@
 
 import importlib.util
 import math
+import sys
+from dataclasses import replace
 
 import pytest
 from cleanrl_worker.arguments import command_line, differences, range_of, resolve
@@ -65,6 +67,24 @@ def test_an_unknown_name_gets_the_nearest_ones():
 def test_a_name_that_cannot_be_run_here_says_why(name):
     with pytest.raises(ConfigError, match=f"{name} cannot be run: .{{20}}"):
         find(name)
+
+
+def test_whether_a_name_can_be_run_is_seen_from_what_is_installed(tmp_path, monkeypatch):
+    """A wheel with two scripts, and no procgen beside it."""
+    (tmp_path / "cleanrl").mkdir()
+    for name in ("__init__", "pqn", "ppo_procgen"):
+        (tmp_path / "cleanrl" / f"{name}.py").write_text("")
+    (tmp_path / "cleanrl-9.dist-info").mkdir()
+    (tmp_path / "cleanrl-9.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: cleanrl\nVersion: 9\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "cleanrl", raising=False)
+    reasons = {name: replace(ALGORITHMS[name]).reason for name in ("pqn", "ppo_procgen", "dqn")}
+
+    assert reasons == {
+        "pqn": "",
+        "ppo_procgen": "it needs procgen, which is not installed beside it",
+        "dqn": "CleanRL 9, which is installed, does not have it; point upstream_path at a checkout that does",
+    }
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax") is not None, reason="this is the environment of the variant")

@@ -10,12 +10,12 @@ from cleanrl_worker.registry import ALGORITHMS
 
 def test_every_algorithm_has_its_own_hyperparameters_with_its_own_defaults():
     schema = get_worker_schema()
-    own = schema["x-mosaic-algorithms"]
+    own = schema["properties"]["extras"]["properties"]["algo_params"]["x-mosaic-algorithms"]
 
     assert own["dqn"]["buffer_size"]["default"] == 10_000
     assert own["dqn_atari"]["buffer_size"]["default"] == 1_000_000
     assert own["sac_continuous_action"]["policy_lr"]["exclusiveMinimum"] == 0
-    assert set(schema["properties"]["algo"]["enum"]) == set(ALGORITHMS)
+    assert own["ppo_upstream"]["clip_coef"]["type"] == "number"
     assert "env_id" not in own["dqn"]
 
 
@@ -29,11 +29,26 @@ def test_a_hyperparameter_of_several_scripts_stands_once_and_tells_their_default
     assert places["additionalProperties"] is False
 
 
-def test_jax_scripts_choose_their_variant_and_the_missing_say_why():
-    schema = get_worker_schema()
+def test_jax_scripts_choose_their_variant():
+    assert get_worker_schema()["x-mosaic-variants"]["algo"]["dqn_jax"] == "jax"
 
-    assert schema["x-mosaic-variants"]["algo"]["dqn_jax"] == "jax"
-    assert "upstream_path" in schema["x-mosaic-unavailable"]["algo"]["pqn"]
+
+def test_every_name_is_a_choice_or_unavailable_with_its_reason():
+    algo = get_worker_schema()["properties"]["algo"]
+
+    assert set(algo["enum"]) | set(algo["x-mosaic-unavailable"]) == set(ALGORITHMS)
+    assert set(algo["enum"]).isdisjoint(algo["x-mosaic-unavailable"])
+    assert {"pqn", "rainbow_atari", "ppo_atari_envpool_xla_jax"} <= set(algo["x-mosaic-unavailable"])
+    assert "upstream_path" in algo["x-mosaic-unavailable"]["pqn"]
+
+
+def test_a_checkout_of_the_users_opens_names_and_hyperparameters():
+    properties = get_worker_schema()["properties"]
+    extras = properties["extras"]["properties"]
+
+    assert "upstream_path" in extras
+    assert properties["algo"]["x-mosaic-open-with"] == "extras.upstream_path"
+    assert extras["algo_params"]["x-mosaic-open-with"] == "extras.upstream_path"
 
 
 def test_it_is_made_without_importing_what_the_scripts_need():

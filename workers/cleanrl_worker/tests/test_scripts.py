@@ -117,9 +117,10 @@ def test_a_phase_is_told_and_the_worker_takes_its_place(run, tmp_path):
     done = run(argv, seed=3)
 
     told = events(done)
-    assert [event["event"] for event in told] == ["phase_started", "run_failed"]
-    assert (told[0]["payload"]["phase"], told[0]["payload"]["phases"], told[0]["payload"]["name"]) == (1, 2, "train")
-    assert "there is no algorithm 'no_such'" in told[1]["payload"]["error"]
+    assert [event["event"] for event in told] == ["run_started", "phase_started", "phase_failed"]
+    for event in told[1:]:
+        assert {**event["payload"], "phase": 1, "phases": 2, "name": "train"} == event["payload"]
+    assert "there is no algorithm 'no_such'" in told[2]["payload"]["error"]
     assert done.returncode == 2
     config = json.loads((tmp_path / "config/phase-1-train.json").read_text())
     assert (config["run_id"], config["seed"], config["algo"]) == ("S1", 3, "no_such")
@@ -151,6 +152,19 @@ def test_outside_of_mosaic_a_phase_says_what_is_missing(monkeypatch):
     assert "MOSAIC_CONFIG_FILE is not set" in done.stderr
 
 
+def test_the_first_phase_starts_the_run_and_the_last_one_completes_it(run):
+    steps = {"algo": "dqn", "total_timesteps": 40, "extras": {"algo_params": {"learning_starts": 100}}}
+    argv = [sys.executable, "-m", "cleanrl_worker.phase"]
+
+    told = [[event["event"] for event in events(run([*argv, which, "x"], **steps))] for which in ("1/2", "2/2")]
+
+    kinds = [[event for event in each if event.startswith(("run", "phase"))] for each in told]
+    assert kinds == [
+        ["run_started", "phase_started", "phase_completed"],
+        ["phase_started", "phase_completed", "run_completed"],
+    ]
+
+
 def test_a_script_ends_when_a_phase_fails(run, tmp_path):
     script = tmp_path / "mine.sh"
     script.write_text(
@@ -171,7 +185,8 @@ def test_the_quick_babyai_test_trains_goes_on_and_evaluates(run, tmp_path):
 
     assert done.returncode == 0, done.stderr[-2000:]
     told = [event["event"] for event in events(done) if event["event"] != "heartbeat"]
-    assert told.count("phase_started") == told.count("run_completed") == 3
+    assert told.count("phase_started") == told.count("phase_completed") == 3
+    assert (told[0], told[-1], told.count("run_completed")) == ("run_started", "run_completed", 1)
     assert "checkpoint_loaded" in told
     summary = json.loads((tmp_path / "eval_summary.json").read_text())
     assert (summary["checkpoint_step"], summary["episodes"]) == (2048, 2)

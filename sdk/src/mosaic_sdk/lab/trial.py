@@ -106,6 +106,11 @@ class Trial:
             pass
 
     @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
+
+    @property
     def code(self) -> Optional[int]:
         return self._child.poll() if self._child else None
 

@@ -6,7 +6,7 @@
 # @phases: 2
 # @total_timesteps: 50000
 
-mosaic run --script "$(python -m cleanrl_worker.scripts path babyai_quick_test)" --env-of cleanrl
+mosaic run --script babyai_quick_test --env-of cleanrl --set total_timesteps=20000
 """
 
 import re

@@ -6,7 +6,7 @@
 
 A stage ends when any of its conditions holds; without one, at steps>=100000. The last stage lasts as long as the
 training. All counts are the stage's own. `episode_return` is the mean of its last 100 episodes, and says nothing before
-there are 10 of them: one lucky episode must not end a stage.
+there are so many: of environments side by side, those that succeed at once are the first to tell.
 """
 
 import difflib
@@ -22,8 +22,7 @@ Document = Sequence[Mapping[str, Any]]
 
 METRICS = ("steps", "episodes", "episode_return")
 DEFAULT_CONDITION = "steps>=100000"
-RETURN_WINDOW = 100
-RETURN_EPISODES = 10
+RETURN_EPISODES = 100
 
 BABYAI_GOTO_CURRICULUM: Document = (
     {"env_id": "BabyAI-GoToRedBallNoDists-v0", "steps": 200_000},
@@ -49,6 +48,7 @@ SCHEDULE_SCHEMA: Mapping[str, Any] = {
     "default": None,
     "description": f"stages of a curriculum, or one of {', '.join(PRESETS)}",
     "pattern": f"^({'|'.join(PRESETS)})$",
+    "examples": list(PRESETS),
     "minItems": 1,
     "maxItems": 1000,
     "items": {
@@ -58,7 +58,11 @@ SCHEDULE_SCHEMA: Mapping[str, Any] = {
             "steps": {"type": "integer", "minimum": 1},
             "episodes": {"type": "integer", "minimum": 1},
             "episode_return": {"type": "number"},
-            "condition": {"type": "string", "pattern": rf"^{_CLAUSE}(\|{_CLAUSE})*$"},
+            "condition": {
+                "type": "string",
+                "pattern": rf"^{_CLAUSE}(\|{_CLAUSE})*$",
+                "examples": ["steps>=100000", "episodes>=500|episode_return>=0.9"],
+            },
         },
         "required": ["env_id"],
         "additionalProperties": False,
@@ -76,7 +80,7 @@ class Progress:
 
     def value(self, metric: str) -> float:
         if metric == "episode_return":
-            latest = list(self.returns)[-RETURN_WINDOW:]
+            latest = list(self.returns)[-RETURN_EPISODES:]
             return sum(latest) / len(latest) if len(latest) >= RETURN_EPISODES else -math.inf
         return self.steps if metric == "steps" else self.episodes
 

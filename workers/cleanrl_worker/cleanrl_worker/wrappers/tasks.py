@@ -21,7 +21,7 @@ from mosaic_sdk.config import ConfigError
 
 from cleanrl_worker.wrappers.observations import for_agent
 from cleanrl_worker.wrappers.recording import record
-from cleanrl_worker.wrappers.schedule import Progress, Stage, read_schedule
+from cleanrl_worker.wrappers.schedule import RETURN_EPISODES, Progress, Stage, read_schedule
 from cleanrl_worker.wrappers.syllabus_rl import (
     DiscreteTaskSpace,
     GymnasiumSyncWrapper,
@@ -101,7 +101,7 @@ class StagedCurriculum(SequentialCurriculum):  # type: ignore[misc]
         return lambda: stage.condition.holds(self.progress())
 
     def _told(self) -> dict[str, Any]:
-        returns = list(self.episode_returns)
+        returns = list(self.episode_returns)[-RETURN_EPISODES:]  # those that its condition looks at
         mean = sum(returns) / len(returns) if returns else None
         return {"steps": self.n_steps, "episodes": self.n_episodes, "mean_return": mean}
 
