@@ -50,3 +50,32 @@ def test_the_older_scripts_see_the_api_they_know():
     )
 
     assert told.stdout.splitlines()[-1:] == ["fine 0.23.1"], told.stderr
+
+
+STATISTICS = """
+import gym, gymnasium
+
+def play(Recorder):
+    env = Recorder(gymnasium.make("CartPole-v1"))
+    env.reset(seed=5)
+    env.action_space.seed(5)
+    told = []
+    for _ in range(200):
+        _, _, terminated, truncated, info = env.step(env.action_space.sample())
+        if terminated or truncated:
+            told.append({name: (value.dtype, value.shape) for name, value in info["episode"].items()})
+            told.append((info["episode"]["r"].tolist(), info["episode"]["l"].tolist()))
+            env.reset()
+    return told, list(env.return_queue), list(env.length_queue), env.episode_count
+
+ours, theirs = play(gym.wrappers.RecordEpisodeStatistics), play(gymnasium.wrappers.RecordEpisodeStatistics)
+assert ours == theirs and ours[-1] > 3, (ours, theirs)
+"""
+
+
+def test_episodes_are_counted_as_gymnasium_counts_them():
+    done = subprocess.run(
+        [sys.executable, "-c", STATISTICS], env={"PYTHONPATH": str(SHIM)}, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr

@@ -1,8 +1,9 @@
 """gym 0.23 as CleanRL's older scripts call it, over Gymnasium 0.29: so frames, wrappers and newer envs work there too.
 
 This folder's parent is put first on the path of those scripts, and only of those: Procgen and envpool need real gym.
-Single envs and wrappers are Gymnasium's own; what differs between the two APIs is turned around in one place, the
-vector env, because every one of these scripts steps its envs through `gym.vector.SyncVectorEnv`:
+Single envs and wrappers are Gymnasium's (one of them made quicker, in wrappers.py); what differs between the two APIs
+is turned around in one place, the vector env, because every one of these scripts steps its envs through
+`gym.vector.SyncVectorEnv`:
 
     env.seed(seed)        is remembered, and given to the env's first reset(seed=…)
     obs = envs.reset()
@@ -25,10 +26,9 @@ from gymnasium import (
     register,
     spaces,
     spec,
-    wrappers,
 )
 
-from gym import vector
+from gym import vector, wrappers
 
 __version__ = "0.23.1"
 __all__ = [
