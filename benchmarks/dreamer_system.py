@@ -1,7 +1,7 @@
 """Whether the learner is kept busy: a whole run, `--script parallel`, watched from outside.
 
     python benchmarks/dreamer_system.py                                      Crafter, 16 envs, 12m, ratio 256, 4 minutes
-    python benchmarks/dreamer_system.py --env atari_pong --size 50m
+    python benchmarks/dreamer_system.py --env atari100k_boxing --minutes 6 --metrics boxing.jsonl     and keep its lines
     python benchmarks/dreamer_system.py --env dummy_image --size debug --envs 2 --batch 4 --length 8 --ratio 8 \\
         --replay-gb 0.05 --minutes 1 --settle-s 5 --no-alone                 a try on a small machine
 
@@ -186,6 +186,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=4.0, help="of the settled run")
     parser.add_argument("--settle-s", type=float, default=30.0, help="after the first updates")
     parser.add_argument("--start-s", type=float, default=240.0, help="at most, until the first updates; compiling")
+    parser.add_argument("--metrics", metavar="FILE", help="where the run's metrics.jsonl is kept")
     parser.add_argument("--no-alone", action="store_true", help="do not measure the update alone first")
     parser.add_argument("--random-agent", action="store_true", help="the processes without JAX")
     args = parser.parse_args()
@@ -196,8 +197,11 @@ def main() -> None:
         config = config_of(args, folder)
         has_alone = not (args.no_alone or args.random_agent)
         alone_ms = measure_alone(config, variables, args.start_s) if has_alone else None
+        path = Path(folder) / "metrics.jsonl"
         with running(config, variables) as run:
-            lines = watch(Path(folder) / "metrics.jsonl", run, args)
+            lines = watch(path, run, args)
+        if args.metrics:
+            shutil.copy(path, args.metrics)
         print_table(lines, alone_ms, args)
 
 

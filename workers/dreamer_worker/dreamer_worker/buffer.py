@@ -103,14 +103,24 @@ class Buffer:
             self._note_starts([streams[index] for index in keep])
             return len(keep)
 
-    def sample(self, count: int, length: int | None = None, online: bool = False) -> Rows | None:
-        """`count` sequences, with `stepid` to update them by; None while there is none. `online`: new ones first."""
+    def sample(
+        self,
+        count: int,
+        length: int | None = None,
+        online: bool = False,
+        first: Mapping[str, int] | None = None,
+    ) -> Rows | None:
+        """`count` sequences, with `stepid` to update them by; None while there is none.
+
+        `online`: new ones first. `first`: keys of which only so many steps, from the first, are wanted.
+        """
         with self._lock:
             if not self._start_count:
                 return None
             starts = self._draw(count, online)
             slots, ids = self._trace(starts, length or self.length)
-            batch = {key: store.take(slots, axis=0) for key, store in self._store.items()}
+            cut = {key: slots[:, :steps] for key, steps in (first or {}).items()}
+            batch = {key: store.take(cut.get(key, slots), axis=0) for key, store in self._store.items()}
         batch["stepid"] = ids
         return _mark_edges(batch)
 

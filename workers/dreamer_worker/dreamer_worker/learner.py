@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as Late
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,11 @@ PREFETCH = 2
 
 
 class Learner:
-    """Learns in a loop. While `turn` is held by another, nothing is learned."""
+    """Learns in a loop. While `turn` is held by another, nothing is learned.
+
+    Its thread does nothing but start updates, which for a large model is nearly as long as the device takes for one:
+    the next batch is on its way to the device by then, and another thread gives back what was found.
+    """
 
     def __init__(self, agent: Any, config: DreamerConfig, counters: Counters) -> None:
         self.agent = agent
@@ -35,13 +39,12 @@ class Learner:
         self.tell: Callable[[], dict[str, float]] = dict  # what else of this process is to be logged
         self.logger = Client(config.logger_addr, config.secret, max_inflight=8)
         self._stop = threading.Event()
-        self._batches = Batches(config, self._stop)
-        self._updates = Client(config.replay_addr, config.secret, max_inflight=4)
+        self._batches = Batches(agent, config, self._stop)
+        self._findings = Findings(Client(config.replay_addr, config.secret, max_inflight=4), self.timers)
         self._reports = Client(config.replay_addr, config.secret, max_inflight=1)
         self._log_clock = Clock(config.log_every_s)
         self._report_clock = Clock(config.report_every_s)
         self._save_clock = Clock(config.save_every_s)
-        self._found: dict[str, Any] | None = None
         self._metrics: dict[str, Any] = {}
 
     def run(self) -> None:
@@ -71,28 +74,19 @@ class Learner:
 
     def close(self) -> None:
         self.stop()
-        for client in (self._batches.client, self._updates, self._reports, self.logger):
-            client.close()
+        for part in (self._batches.client, self._findings, self._reports, self.logger):
+            part.close()
 
-    def _learn(self, carry: Any, batch: dict[str, Any]) -> Any:
+    def _learn(self, carry: Any, batch: Batch) -> Any:
         with self.timers.section("train"):
-            carry, outs, self._metrics = self.agent.train(carry, batch)
+            carry, outs, self._metrics = self.agent.train(carry, batch.data)
         self.counters.raise_to("updates", self.counters["updates"] + 1)
         self.rate.add(self.config.batch_size * self.config.batch_length)
-        # One update late: this one's results are still being computed.
-        found, self._found = self._found, {**outs, "start": batch["stepid"][:, 0]}
-        if found is not None:
-            with self.timers.section("give_back"):
-                self._give_back(found)
+        with self.timers.section("stage"):
+            self._batches.look_ahead()
+        with self.timers.section("give_back"):
+            self._findings.give_back({**outs, "start": batch.starts})
         return carry
-
-    def _give_back(self, found: dict[str, Any]) -> None:
-        found = {key: np.asarray(value) for key, value in found.items()}
-        ids, starts, priority = found.pop("stepid"), found.pop("start"), found.pop("priority", None)
-        try:
-            self._updates.call("update", ids, found, starts, priority)
-        except Disconnected:
-            pass  # closing
 
     def _look_at_clocks(self) -> None:
         try:
@@ -133,21 +127,38 @@ class Learner:
                 self.logger.call("clip", f"{prefix}_{name.replace('/', '_')}", np.asarray(clip))
 
 
-class Batches:
-    """Batches from replay, a few of them on their way while one is learned from."""
+class Batch(NamedTuple):
+    data: Any  # on its way to the device
+    starts: np.ndarray  # the first step of each sequence
 
-    def __init__(self, config: DreamerConfig, stop: threading.Event) -> None:
+
+class Batches:
+    """Batches from replay: a few are asked for, and one is on its way to the device, while another is learned from."""
+
+    def __init__(self, agent: Any, config: DreamerConfig, stop: threading.Event) -> None:
         self.client = Client(config.replay_addr, config.secret, max_inflight=PREFETCH)
+        self._agent = agent
         self._size = config.batch_size
         self._coming: deque[Any] = deque()
+        self._ahead: Batch | None = None
         self._stop = stop
 
-    def next(self, timeout_s: float) -> dict[str, Any] | None:
+    def next(self, timeout_s: float) -> Batch | None:
         """The next batch; None when the limiter holds it back for longer than that."""
+        batch, self._ahead = self._ahead, None
+        return batch or self._take(timeout_s)
+
+    def look_ahead(self) -> None:
+        """The batch after this one goes to the device, if it is here."""
+        if self._ahead is None and self._coming and self._coming[0].done():
+            self._ahead = self._take(0)
+
+    def _take(self, timeout_s: float) -> Batch | None:
         try:
-            while len(self._coming) < PREFETCH:
-                self._coming.append(self.client.call("sample", self._size))
-            batch: dict[str, Any] = self._coming[0].result(timeout_s)
+            self._ask()
+            sampled: dict[str, Any] = self._coming[0].result(timeout_s)
+            self._coming.popleft()
+            self._ask()
         except Late:
             return None
         except Disconnected:
@@ -159,8 +170,66 @@ class Batches:
             self._coming.popleft()
             self._stop.wait(timeout_s)
             return None
-        self._coming.popleft()
-        return batch
+        return Batch(self._agent.stage(sampled), sampled["stepid"][:, 0])
+
+    def _ask(self) -> None:
+        while len(self._coming) < PREFETCH:
+            self._coming.append(self.client.call("sample", self._size, self._agent.needs_first))
+
+
+class Findings:
+    """What updates found, back to replay, by a thread of their own: fetching waits for the device.
+
+    One at a time. So the learner is never further ahead of the device than the update that it just started, and a
+    policy call, which the device takes up after all that was started before, does not wait for more than that.
+    """
+
+    def __init__(self, client: Client, timers: Timers) -> None:
+        self._client = client
+        self._timers = timers
+        self._changed = threading.Condition()
+        self._given: dict[str, Any] | None = None  # until it is sent
+        self._error: Exception | None = None
+        self._is_closed = False
+        threading.Thread(target=self._run, name="findings", daemon=True).start()
+
+    def give_back(self, found: dict[str, Any]) -> None:
+        """Returns when what was given before is on its way."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._given is None or self._is_closed)
+            if self._error:
+                raise self._error
+            self._given = found
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        self._client.close()
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while (found := self._next()) is not None:
+            try:
+                self._send(found)
+            except Disconnected:
+                pass  # closing
+            except Exception as error:  # a thread's edge: the device failed, and the learner is told
+                self._error = error
+            with self._changed:
+                self._given = None
+                self._changed.notify_all()
+
+    def _next(self) -> dict[str, Any] | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._given is not None or self._is_closed)
+            return None if self._is_closed else self._given
+
+    def _send(self, found: dict[str, Any]) -> None:
+        with self._timers.section("fetch"):
+            fetched = {key: np.asarray(value) for key, value in found.items()}
+        ids, starts, priority = (fetched.pop(key, None) for key in ("stepid", "start", "priority"))
+        self._client.call("update", ids, fetched, starts, priority)
 
 
 def _scalars(metrics: dict[str, Any]) -> dict[str, float]:

@@ -18,6 +18,7 @@ class RandomAgent:
     def __init__(self, obs_space: Spaces, act_space: Spaces, seed: int = 0) -> None:
         self.obs_space, self.act_space = obs_space, act_space
         self.ext_space: Spaces = {"dyn/deter": Space("float16", (LATENT,))}
+        self.needs_first: dict[str, int] = {}
         self.updates = 0
         self._rng = np.random.default_rng(seed)
 
@@ -35,6 +36,9 @@ class RandomAgent:
 
     def init_train(self, batch: int) -> Any:
         return {}
+
+    def stage(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        return data
 
     def train(self, carry: Any, data: Mapping[str, Any]) -> tuple[Any, dict[str, Any], dict[str, Any]]:
         self.updates += 1

@@ -55,9 +55,10 @@ class Replay:
     def insert_eval(self, rows: Rows, streams: list[str], seqs: np.ndarray) -> int:
         return self._buffer("eval", rows).insert(rows, streams, seqs)
 
-    def sample(self, count: int) -> Rows:
+    def sample(self, count: int, first: Mapping[str, int] | None = None) -> Rows:
+        """Sequences for an update. `first`: keys of which only so many steps are needed."""
         self.limiter.sample(count)
-        batch = self.buffers["train"].sample(count, online=True)
+        batch = self.buffers["train"].sample(count, online=True, first=first)
         assert batch is not None, "the limiter let a sample through to an empty buffer"
         return batch
 
@@ -165,7 +166,8 @@ class ReplayService:
         self._opened: contextlib.ExitStack = contextlib.ExitStack()
         for name in ("insert", "insert_eval", "update"):
             server.bind(name, self.timers.timed(name, _while_open(getattr(replay, name))))
-        server.bind("sample", self.timers.timed("sample", _while_open(lambda count: replay.sample(int(count)))))
+        sample = _while_open(lambda count, first: replay.sample(int(count), first))
+        server.bind("sample", self.timers.timed("sample", sample))
         server.bind("sample_report", lambda count, length: replay.report(int(count), int(length)))
         server.bind("sample_eval", lambda count, length: replay.report(int(count), int(length), "eval"))
         server.bind_deferred("begin", self.begin)

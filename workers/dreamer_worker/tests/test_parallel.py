@@ -34,7 +34,7 @@ def test_a_run_plays_its_steps_learns_at_its_ratio_and_ends(run_of):
     assert counters["episodes"] > 0
     assert counters["eval_episodes"] > 0
     assert list((run.folder / "tensorboard").iterdir())
-    assert Epochs(run.folder / "checkpoints").newest()
+    assert Epochs(run.folder / "checkpoints").newest(), run.words
     told = run.lines
     assert (told[0]["event"], told[-1]["event"]) == ("run_started", "run_completed")
     assert told[-1]["payload"]["restarts"] == 0
@@ -48,7 +48,7 @@ def test_the_agent_may_live_in_the_launcher(run_of):
 
     assert "agent" not in run.children()
     assert run.wait() == 0, run.words
-    assert Epochs(run.folder / "checkpoints").newest()
+    assert Epochs(run.folder / "checkpoints").newest(), run.words
 
 
 @pytest.mark.slow

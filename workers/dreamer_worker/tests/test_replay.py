@@ -47,6 +47,17 @@ def test_a_sequence_is_an_unbroken_run_of_one_env():
     assert batch["is_first"][:, 0].all()
 
 
+def test_of_a_key_only_the_first_steps_may_be_asked_for():
+    buffer = make_buffer()
+    play(buffer, 40)
+
+    batch = buffer.sample(50, first={"latent": 2, "env": 1})
+
+    assert batch["latent"].shape == (50, 2, 4)
+    assert batch["env"].shape == (50, 1)
+    assert batch["number"].shape == batch["stepid"].shape == (50, 5)
+
+
 @pytest.mark.parametrize("length", [2, 9, 10, 11, 12, 21, 35])
 def test_sequences_may_be_shorter_and_longer_than_blocks(length):
     buffer = make_buffer(length=length)

@@ -74,6 +74,11 @@ class Agent:
             "dyn/stoch": Space("uint8", (size.stoch,), 0, size.classes),
         }
 
+    @property
+    def needs_first(self) -> dict[str, int]:
+        """Keys of which an update uses only the first steps of a sequence, and how many: replay need not send more."""
+        return dict.fromkeys(self.ext_space, self.config.learning.replay_context)
+
     # Acting
 
     def init_policy(self, batch: int) -> Carry:

@@ -89,7 +89,7 @@ class Compute:
     dtype: str = "bfloat16"
     path: str = "fast"  # or "plain": the same numbers from straightforward code
     observe_unroll: int = -1  # steps of the observed scan per loop turn; -1: 16, and 1 on a CPU, where compiling counts
-    imagine_unroll: int = 1
+    imagine_unroll: int = -1  # the same of the dream; -1: 5, and 1 on a CPU
     phase_convolutions: int = -1  # how many encoder stages are computed by phase; -1: all, and none on a CPU
     policy_sync_every: int = 10  # updates between two refreshes of the actor's weights
 
@@ -101,10 +101,11 @@ class Compute:
 
     def on(self, device: str) -> Compute:
         """With what was left open decided for `cpu`, `gpu` or `tpu`."""
-        unroll, phases = (1, 0) if device == "cpu" else (16, 99)
+        observe, imagine, phases = (1, 1, 0) if device == "cpu" else (16, 5, 99)
         return replace(
             self,
-            observe_unroll=unroll if self.observe_unroll < 0 else self.observe_unroll,
+            observe_unroll=observe if self.observe_unroll < 0 else self.observe_unroll,
+            imagine_unroll=imagine if self.imagine_unroll < 0 else self.imagine_unroll,
             phase_convolutions=phases if self.phase_convolutions < 0 else self.phase_convolutions,
         )
 
