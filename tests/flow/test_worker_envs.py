@@ -264,7 +264,9 @@ def get_worker_schema():
     rate = {"type": "number", "exclusiveMinimum": 0, "description": "how fast"}
     params = {"type": "object", "properties": {"rate": rate}, "additionalProperties": False}
     extras = {"type": "object", "properties": {"algo_params": params}}
-    return {"properties": {"steps": {"type": "integer", "default": 7}, "extras": extras}, "additionalProperties": False}
+    examples = {"x-mosaic-examples": ["steps=9 rate=2"]}
+    properties = {"steps": {"type": "integer", "default": 7}, "extras": extras}
+    return {"properties": properties, "additionalProperties": False, **examples}
 """
 )
 
@@ -280,6 +282,7 @@ def test_one_schema_drives_help_the_place_of_a_key_and_the_check_at_submit(mosai
 
     assert re.search(r"rate +number > 0 +\(extras.algo_params\) how fast", helped)
     assert re.search(r"steps +integer +7", helped)
+    assert "  mosaic run tiny steps=9 rate=2\n" in helped
     config = json.loads(lab.root.worker_file(run["run_id"]).read_text())
     assert (config["steps"], config["extras"]) == (3, {"algo_params": {"rate": 0.5}})
     assert "metadata.worker.config.extras.algo_params.rate: it must be more than 0, not -1" in refused

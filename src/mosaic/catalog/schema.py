@@ -138,8 +138,8 @@ def parameters(schema: Schema) -> Iterator[tuple[tuple[str, ...], str, Schema]]:
     """Every key a user may set, with its place, those of the top level first."""
     for place in PLACES:
         for name, part in _properties(_inside(schema, place)).items():
-            # Without a word about it, it is a key that MOSAIC fills in.
-            if part and "properties" not in part:
+            # Without a word about it, it is a key that MOSAIC fills in, or a place of other keys.
+            if part and ("properties" not in part or "description" in part):
                 yield place, name, part
 
 

@@ -149,7 +149,9 @@ def ending(run: "Run") -> str:
     state = paint(str(run.state), STATE_STYLE[run.state])
     reason = f": {run.reason.strip()}" if run.reason and run.state is not RunState.TERMINATED else ""
     s = run.summary
-    told = f"{s.steps} steps, {s.episodes} episodes, {s.metrics} metrics in {format_duration(run.duration_s)}"
+    # Many workers tell how far they are without telling every step.
+    steps = max(s.steps, s.last_step)
+    told = f"{steps} steps, {s.episodes} episodes, {s.metrics} metrics in {format_duration(run.duration_s)}"
     last = f", last return {number(s.last_return)}" if s.last_return is not None else ""
     hint = f"\nIts log: mosaic logs {run.run_id}" if run.state is RunState.FAULTED else ""
     return f"{state}{reason}\n{told}{last}\n{run.run_dir}{hint}"

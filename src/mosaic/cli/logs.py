@@ -49,14 +49,16 @@ def show_logs(args: argparse.Namespace) -> int:
 
 def tail_pieces(client: "TrainerClient", run_id: str, lines: int) -> "list[LogPiece]":
     """Pieces that hold the last `lines` lines of each stream, and perhaps some more."""
-    tail_bytes, before = FIRST_TAIL_BYTES, -1
+    tail_bytes, before = FIRST_TAIL_BYTES, None
     while True:
         pieces = list(client.stream_logs(run_id, tail_bytes=tail_bytes))
-        # Telemetry lines lie between log lines, so a tail in bytes may hold few of them: look further back.
-        counts = [count_lines(p for p in pieces if p.stream == stream) for stream in ("stdout", "stderr")]
-        if min(counts) >= lines or (sum(counts) == before and tail_bytes > 64 * FIRST_TAIL_BYTES):
+        by_stream = [[p for p in pieces if p.stream == stream] for stream in ("stdout", "stderr")]
+        # Telemetry lines lie between log lines, so a tail in bytes may hold few of them: look further back, until that
+        # shows nothing earlier. (How many there are says nothing: a live run prints meanwhile.)
+        first = [own[0].offset if own else None for own in by_stream]
+        if min(map(count_lines, by_stream)) >= lines or (first == before and tail_bytes > 64 * FIRST_TAIL_BYTES):
             return pieces
-        tail_bytes, before = tail_bytes * 8, sum(counts)
+        tail_bytes, before = tail_bytes * 8, first
 
 
 def count_lines(pieces: "Iterable[LogPiece]") -> int:

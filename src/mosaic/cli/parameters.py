@@ -14,6 +14,7 @@ from mosaic.model.rundir import StateRoot
 
 # In a schema: {"quick": {"path": "/…/quick.sh", "description": "…", "phases": 2, "total_timesteps": 50000}}
 SCRIPTS_KEY = "x-mosaic-scripts"
+EXAMPLES_KEY = "x-mosaic-examples"  # ["env=CartPole-v1 steps=1000", …]: settings as one types them
 PATIENT_S = 60.0  # for a worker that gave no answer in the usual time
 SCRIPT_FACTS = ("phases", "total_timesteps", "description")
 
@@ -85,7 +86,14 @@ def _body(worker: Worker, told: Descriptor) -> str:
         )
     rows = [_quiet(row) for row in help_rows(told.schema)]
     settings = render_table(("KEY", "VALUE", "DEFAULT", "WHAT IT DOES"), rows)
-    return "\n\n".join(part for part in (about, settings, _scripts(worker, told.schema)) if part)
+    return "\n\n".join(
+        part for part in (about, _examples(worker, told.schema), settings, _scripts(worker, told.schema)) if part
+    )
+
+
+def _examples(worker: Worker, schema: dict[str, Any]) -> str:
+    lines = [f"  mosaic run {worker.spelled} {settings}" for settings in schema.get(EXAMPLES_KEY, [])]
+    return "\n".join(["for example:", *lines]) if lines else ""
 
 
 def _scripts(worker: Worker, schema: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SHORT_ID = 13  # the ten letters of the time and three of chance
 NEWEST = 20
+MOST_VALUES = 40
 
 
 def add_verbs(verbs: "Verbs") -> None:
@@ -159,8 +160,9 @@ def _progress(run: "Run") -> str:
 
 def _counts(run: "Run") -> str:
     s = run.summary
-    rejects = f", {s.rejects} rejected lines" if s.rejects else ""
-    return f"{s.events} ({s.steps} steps, {s.episodes} episodes, {s.metrics} metrics{rejects})"
+    kinds = {"steps": s.steps, "episodes": s.episodes, "metrics": s.metrics, "rejected lines": s.rejects}
+    told = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
+    return f"{s.events} ({told})" if told else str(s.events)
 
 
 def _gpus(run: "Run") -> str:
@@ -179,9 +181,13 @@ def _history(run: "Run") -> str:
 
 
 def _metrics(run: "Run") -> str:
-    values = sorted(run.summary.last_values.items())
-    width = max((len(name) for name, _ in values), default=0)
-    lines = [f"{name:<{width}}  {number(value)}" for name, value in values]
+    # The shorter its path, the nearer to what one asks first: episode/score before actor/rpc/replay/sent_rate.
+    values = sorted(run.summary.last_values.items(), key=lambda item: (item[0].count("/"), item[0]))
+    shown, left = values[:MOST_VALUES], len(values[MOST_VALUES:])
+    width = max((len(name) for name, _ in shown), default=0)
+    lines = [f"{name:<{width}}  {number(value)}" for name, value in shown]
+    if left:
+        lines.append(paint(f"… and {left} more: mosaic show {run.run_id} --json", "dim"))
     return "\n".join([paint("last values", "bold"), *lines]) if lines else ""
 
 

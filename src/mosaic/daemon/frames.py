@@ -138,7 +138,8 @@ class Watcher:
 
 
 def _no_steps(run_id: str, wait_s: float) -> str:
-    return f"Run {run_id} showed nothing for {wait_s:g} s: its env takes no steps. See: mosaic show {run_id}"
+    why = "its env takes no steps, or draws no pictures"
+    return f"Run {run_id} showed nothing for {wait_s:g} s: {why}. See: mosaic show {run_id}, mosaic logs {run_id}"
 
 
 def _within(wish: float, default: float, most: float) -> float:

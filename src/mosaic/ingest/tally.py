@@ -14,6 +14,8 @@ RECENT = 60
 RATE_WINDOW_S = 10.0
 RATE_SPACING_S = 0.25
 LONGEST_MESSAGE = 500
+AGENT = 6  # where an episode's row has its agent
+EVALUATION = "eval"  # the agent's name in a training run's evaluation episodes
 
 
 class Tally:
@@ -39,9 +41,11 @@ class Tally:
         return replace(it, recent_returns=list(it.recent_returns), last_values=dict(it.last_values))
 
     def _fold_episodes(self, rows: list[Row]) -> None:
-        if rows:
+        # What a training run plays to test itself is another curve than the one it learns by.
+        played = [number(row[3]) for row in rows[-RECENT:] if row[AGENT] != EVALUATION]
+        if played:
             it = self.summary
-            it.recent_returns = [*it.recent_returns, *(number(row[3]) for row in rows[-RECENT:])][-RECENT:]
+            it.recent_returns = [*it.recent_returns, *played][-RECENT:]
             it.last_return = it.recent_returns[-1]
 
     def _fold_metrics(self, rows: list[Row], names: NameSets) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mosaic.cli.export import write_csv, write_jsonl
 from mosaic.cli.follow import ending, exit_code, line, picture
 from mosaic.cli.keyboard import names_of
-from mosaic.cli.logs import last_lines, render
+from mosaic.cli.logs import last_lines, render, tail_pieces
 from mosaic.cli.paint import bar, number, paint, printable, size, sparkline
 from mosaic.cli.runs import describe, note, runs_table
 from mosaic.cli.table import render_table
@@ -185,6 +185,45 @@ def test_a_tail_of_lines_is_cut_at_a_line():
     kept = last_lines(pieces, 2)
 
     assert b"".join(piece.text for piece in kept) == b"two\nthree\n"
+
+
+class Talking:
+    """A live run: between two looks at its log there is another line."""
+
+    def __init__(self, lines):
+        self.asked = []
+        self._lines = lines
+
+    def stream_logs(self, run_id, tail_bytes=0):
+        self.asked.append(tail_bytes)
+        return [LogPiece("stderr", 0, 8, b"x\n" * (self._lines + len(self.asked)))]
+
+
+def test_a_log_that_grows_meanwhile_is_not_looked_through_for_ever():
+    client = Talking(lines=3)
+
+    pieces = tail_pieces(client, "run", 20)
+
+    assert len(client.asked) < 6
+    assert len(pieces) == 1
+
+
+def test_the_values_one_asks_for_first_are_shown_first_and_not_hundreds(make_run):
+    plumbing = {f"actor/rpc/replay/count{n}": float(n) for n in range(60)}
+    run = make_run(summary={"last_values": {**plumbing, "episode/score": 7.5, "train/loss/total": 0.25}})
+
+    told = describe(run).split("last values")[1].splitlines()[1:]
+
+    assert [line.split()[0] for line in told[:2]] == ["episode/score", "train/loss/total"]
+    assert len(told) == 41
+    assert told[-1] == f"… and 22 more: mosaic show {run.run_id} --json"
+
+
+def test_a_run_that_tells_no_single_steps_still_ends_with_its_number_of_steps(make_run):
+    run = make_run("TERMINATED", summary={"last_step": 3000, "episodes": 25, "metrics": 30, "events": 58})
+
+    assert ending(run).splitlines()[1].startswith("3000 steps, 25 episodes, 30 metrics")
+    assert "58 (25 episodes, 30 metrics)" in describe(run)
 
 
 def test_a_rejected_line_is_shown_with_its_reason():

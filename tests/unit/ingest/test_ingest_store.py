@@ -230,6 +230,15 @@ def test_more_name_sets_than_are_remembered_are_stored_all_the_same(path, store,
     assert sqlite3.connect(path).execute("SELECT count(*) FROM name_sets").fetchone() == (3,)
 
 
+def test_evaluation_episodes_are_counted_but_are_not_the_returns_it_learns_by(store, spool):
+    store.commit(spool.batch(episode(1, 3.0), episode(1, 500.0, agent_id="eval"), episode(2, 5.0)))
+    store.commit(spool.batch(episode(2, 400.0, agent_id="eval")))
+
+    got = store.summary()
+
+    assert (got.episodes, got.last_return, got.recent_returns) == (4, 5.0, [3.0, 5.0])
+
+
 def test_the_summary_counts_what_is_stored(store, spool):
     second = 1_000_000_000
     store.commit(spool.batch(*(step(i, 1.0, ts_ns=second * i // 100) for i in range(100))))

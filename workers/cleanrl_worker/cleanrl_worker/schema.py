@@ -66,6 +66,14 @@ class _Keys:
     fastlane_grid_limit: int = _extra(4, "how many are shown in mode grid", minimum=1)
 
 
+EXAMPLES = [
+    "algo=ppo env_id=CartPole-v1 total_timesteps=100000 seed=1",
+    "algo=dqn env_id=CartPole-v1 total_timesteps=100000 learning_rate=1e-3",
+    "algo=ppo_atari env_id=BreakoutNoFrameskip-v4 total_timesteps=10000000",
+    "mode=policy_eval policy_path=/path/of/the/run eval_episodes=20 seed=1000",
+]
+
+
 def make_schema() -> dict[str, Any]:
     schema = schema_of(_Keys, title="CleanRL", lab=LAB)
     extras = schema["properties"]["extras"]["properties"]
@@ -73,6 +81,7 @@ def make_schema() -> dict[str, Any]:
     extras["curriculum_schedule"] = _schedule_schema()
     extras["algo_params"] = _hyperparameter_schema()
     schema["properties"]["algo"].update(_algorithm_schema())
+    schema["x-mosaic-examples"] = EXAMPLES
     schema["x-mosaic-variants"] = {"algo": {name: found.variant for name, found in ALGORITHMS.items() if found.variant}}
     schema["x-mosaic-scripts"] = {script.name: _script_schema(script) for script in shipped()}
     return schema

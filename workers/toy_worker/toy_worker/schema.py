@@ -42,6 +42,7 @@ def make_schema() -> Dict[str, Any]:
     for key, least in SMALLEST.items():
         properties[key]["minimum"] = least
     properties["total_timesteps"] = dict(properties["steps"], description="the same as steps")
+    schema["x-mosaic-examples"] = ["steps=500 rate=50", "steps=1000000 rate=50 paint=true", "steps=100 crash_at=50"]
     # Keys of every worker's config that mean nothing here.
     properties.update({key: {} for key in IGNORED if key != "extras"})
     return schema
