@@ -17,7 +17,8 @@ class Heartbeat:
                 heart.advance()
 
     1. Each line carries the progress counter: what `progress()` returns, else what `advance` counted.
-    2. Nothing is emitted after the `with` block, and nothing by forked children.
+    2. `total`, where the config leaves it open, is how far it goes: runs are then shown with a percentage.
+    3. Nothing is emitted after the `with` block, and nothing by forked children.
     """
 
     def __init__(
@@ -25,10 +26,12 @@ class Heartbeat:
         interval_s: float = 30.0,
         progress: Optional[Callable[[], int]] = None,
         emitter: Optional[emit.Emitter] = None,
+        total: Optional[int] = None,
     ) -> None:
         self.interval_s = interval_s
         self.count = 0
         self._progress = progress
+        self._payload = {} if total is None else {"total": total}
         self._emitter = emitter or emit.stdout()
         self._stop = threading.Event()
         self._thread: Optional[threading.Thread] = None
@@ -58,7 +61,7 @@ class Heartbeat:
     def _run(self) -> None:
         # The first beat at once: a worker that hangs in its first seconds is then known to have had a heart.
         while True:
-            self._emitter.heartbeat(self.progress)
+            self._emitter.heartbeat(self.progress, **self._payload)
             if self._stop.wait(self.interval_s):
                 return
 

@@ -61,6 +61,7 @@ class Tally:
         for row in rows:
             if row[2] == "heartbeat":
                 it.last_step = max(it.last_step, progress_of(row[3]) or -1)
+                it.total_steps = _count(object_of(row[3]).get("total")) or it.total_steps
             elif row[2] == "run_failed":
                 it.failed_message = _message_of(row[3])
 
@@ -90,10 +91,13 @@ class Tally:
 def progress_of(payload: bytes) -> "int | None":
     """The progress counter of a heartbeat, when it has one."""
     fields = object_of(payload)
-    for key in ("progress", "step", "global_step"):
-        value = fields.get(key)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**63:
-            return int(value)
+    counts = (_count(fields.get(key)) for key in ("progress", "step", "global_step"))
+    return next((count for count in counts if count is not None), None)
+
+
+def _count(value: object) -> "int | None":
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**63:
+        return int(value)
     return None
 
 

@@ -101,6 +101,7 @@ class RunSummary:
     metrics: int = 0
     rejects: int = 0
     last_step: int = -1  # highest step number seen in a step, metric or heartbeat
+    total_steps: int = 0  # as heartbeats tell it; 0: they do not
     last_return: float | None = None
     recent_returns: list[float] = field(default_factory=list)  # newest last, at most 60
     steps_per_s: float = 0.0

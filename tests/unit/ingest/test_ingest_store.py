@@ -1,15 +1,20 @@
 import math
 import random
 import sqlite3
+from pathlib import Path
 
 import pytest
 from ingest_batches import LINE, RUN, Spool, episode, lifecycle, metric, step
 
+from mosaic.client.run import Run
 from mosaic.ingest import file, names
 from mosaic.ingest import store as store_module
 from mosaic.ingest.store import RunStore
 from mosaic.model.errors import BadBatch, SchemaTooNew, StoreFailed, WrongOffset
+from mosaic.model.run import RunRecord
+from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.convert import run_to_wire
 
 NAN, INF = math.nan, math.inf
 
@@ -228,6 +233,18 @@ def test_more_name_sets_than_are_remembered_are_stored_all_the_same(path, store,
 
     assert [event.metric.names[0] for event in everything(store)] == [f"name{i}" for i in range(6)]
     assert sqlite3.connect(path).execute("SELECT count(*) FROM name_sets").fetchone() == (3,)
+
+
+def test_how_far_a_run_goes_may_be_told_by_its_heartbeats(store, spool):
+    store.commit(spool.batch(lifecycle("heartbeat", b'{"progress": 30, "total": 120}')))
+    store.commit(spool.batch(lifecycle("heartbeat", b'{"progress": 60}')))
+
+    summary = store.summary()
+
+    assert summary.total_steps == 120
+    record = RunRecord("id", "n", "runs", "toy", RunState.EXECUTING)
+    told = Run.from_wire(run_to_wire(record, Path("/runs/id"), summary))
+    assert (told.total_steps, told.progress) == (120, 61 / 120)
 
 
 def test_evaluation_episodes_are_counted_but_are_not_the_returns_it_learns_by(store, spool):

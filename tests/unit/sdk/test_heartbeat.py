@@ -36,6 +36,13 @@ def listener():
     return Listener()
 
 
+def test_beats_tell_how_far_it_goes_where_that_is_known(listener):
+    with Heartbeat(3600, progress=lambda: 3, emitter=listener.emitter, total=10):
+        pass
+
+    assert b'"progress":3,"total":10' in listener.rest()
+
+
 def test_the_first_beat_comes_at_once(listener):
     with Heartbeat(3600, emitter=listener.emitter):
         assert listener.next() == 0
