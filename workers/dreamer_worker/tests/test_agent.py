@@ -246,6 +246,11 @@ def test_an_agent_with_nothing_to_look_at_is_refused():
         agent_with(encode="nothing")
 
 
+def test_an_observation_named_as_a_loss_is_refused():
+    with pytest.raises(ValueError, match="may not be called 'value'"):
+        make_agent({**OBS, "value": Space("float32")}, ACT, SMALL)
+
+
 def test_each_loss_moves_only_what_it_is_for(agent):
     rng, noisy = np.random.default_rng(0), agent.save()
     noisy |= {key: x + 0.1 * rng.standard_normal(x.shape).astype(x.dtype) for key, x in noisy.items() if "out/" in key}

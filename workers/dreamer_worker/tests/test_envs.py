@@ -127,19 +127,6 @@ def test_choices_that_do_not_begin_at_zero_are_moved_there_and_back():
     assert [env.step({"action": choice})["vector"] for choice in range(3)] == [0, 1, 2]
 
 
-def test_observations_that_cannot_be_read_are_refused_and_texts_left_out():
-    gymnasium = pytest.importorskip("gymnasium")
-    spaces = gymnasium.spaces
-    env = gymnasium.Env()
-    env.action_space = spaces.Discrete(2)
-    env.observation_space = spaces.Dict({"words": spaces.Text(9), "speed": spaces.Box(0, 1, (2,))})
-    assert set(Gymnasium(env).obs_space) == {"speed"}
-
-    env.observation_space = spaces.Dict({"inner": spaces.Dict({"speed": spaces.Box(0, 1, (2,))})})
-    with pytest.raises(ValueError, match="cannot be read"):
-        Gymnasium(env)
-
-
 @pytest.mark.parametrize("length", [1, 4])
 def test_the_memory_task_shows_its_side_once_and_rewards_who_remembers_it(length):
     env = make_env("dummy_memory", seed=3, length=length)
@@ -162,6 +149,9 @@ def test_the_memory_task_shows_its_side_once_and_rewards_who_remembers_it(length
         ("dmc_walker_walk", ("dmc", "walker_walk")),
         ("CartPole-v1", ("gym", "CartPole-v1")),
         ("my_env-v0", ("gym", "my_env-v0")),
+        ("gym_my_package:Env-v0", ("gym", "my_package:Env-v0")),
+        ("my_package:Env-v0", ("gym", "my_package:Env-v0")),
+        ("dummy_package:Env-v0", ("gym", "dummy_package:Env-v0")),
     ],
 )
 def test_tasks_are_named_by_suite(task, expected):

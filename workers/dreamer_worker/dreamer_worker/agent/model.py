@@ -17,6 +17,9 @@ from dreamer_worker.agent.layers import Array, Init, Params
 from dreamer_worker.agent.rssm import Seen, State
 from dreamer_worker.agent.spaces import BOOKKEEPING, Spaces
 
+# Of the objective, beside one for each observation, which has its name.
+LOSSES = {"continue", "dynamics", "representation", "policy", "value", "replay_value"}
+
 
 class Model:
     """Encoder, dynamics, decoder and heads. It holds no weights: they are passed in."""
@@ -89,4 +92,8 @@ def sensors_of(obs_space: Spaces, pattern: str) -> Spaces:
     kept = {key: obs_space[key] for key in sorted(names) if re.fullmatch(pattern, key)}
     if not kept:
         raise ValueError(f"No observation is left to look at: {sorted(names)} filtered by encode={pattern!r}.")
+    if taken := sorted(LOSSES & kept.keys()):
+        raise ValueError(
+            f"An observation may not be called {taken[0]!r}, as one of the agent's own losses is. Rename it."
+        )
     return kept

@@ -9,12 +9,14 @@ death, so `is_terminal` is false there (the reference says true).
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from dreamer_worker.agent.spaces import Space, Spaces
 from dreamer_worker.envs import Action, Obs, observe, resize
+from dreamer_worker.envs.library import BadEnv, library
 
 KINDS: dict[str, dict[str, Any]] = {
     "atari": {"size": (96, 96), "gray": True, "sticky": 0.25, "all_actions": True},
@@ -33,17 +35,17 @@ class Atari:
     def __init__(
         self, name: str, seed: int | None, size: tuple[int, int], gray: bool, sticky: float, all_actions: bool
     ) -> None:
-        import ale_py
-        from ale_py import roms
-
+        ale_py, roms = library("ale_py", "ale-py"), library("ale_py.roms", "ale-py")
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self._ale = ale_py.ALEInterface()
         self._ale.setInt("random_seed", int(seed or 0) % (1 << 31))
         self._ale.setFloat("repeat_action_probability", sticky)
         path = roms.get_rom_path(name) if name in roms.get_all_rom_ids() else None
         if path is None:
-            known = ", ".join(roms.get_all_rom_ids()[:6])
-            raise ValueError(f"There is no Atari game {name!r}. Games are named like ms_pacman: {known} …")
+            near = get_close_matches(name, roms.get_all_rom_ids(), n=3) or roms.get_all_rom_ids()[:6]
+            raise BadEnv(
+                f"env: there is no Atari game {name!r}. Games are named like ms_pacman; near to it: {', '.join(near)}."
+            )
         self._ale.loadROM(path)
         self._actions = self._ale.getLegalActionSet() if all_actions else self._ale.getMinimalActionSet()
         self._rng = np.random.default_rng(seed)
@@ -75,13 +77,13 @@ class Atari:
         return observe({"image": self._see(pooled)}, reward, last=over or late, terminal=over)
 
     def render(self) -> np.ndarray | None:
-        return self._ale.getScreenRGB()
+        return np.asarray(self._ale.getScreenRGB())
 
     def close(self) -> None:
         pass
 
     def _screen(self) -> np.ndarray:
-        return self._ale.getScreenGrayscale()[..., None] if self._gray else self._ale.getScreenRGB()
+        return np.asarray(self._ale.getScreenGrayscale()[..., None] if self._gray else self._ale.getScreenRGB())
 
     def _see(self, screen: np.ndarray) -> np.ndarray:
         return resize(screen, self._size)

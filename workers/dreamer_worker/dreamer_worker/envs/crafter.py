@@ -8,6 +8,9 @@ import numpy as np
 
 from dreamer_worker.agent.spaces import Space, Spaces
 from dreamer_worker.envs import Action, Obs, observe
+from dreamer_worker.envs.library import library, no_such_env
+
+TASKS = ("crafter_reward", "crafter_noreward")
 
 
 def make(name: str, seed: int | None = None, suite: str = "", size: tuple[int, int] = (64, 64)) -> Crafter:
@@ -18,10 +21,9 @@ class Crafter:
     """`reward` or `noreward`. Its time limit (10,000 steps) is no death: is_terminal stays false there."""
 
     def __init__(self, name: str, seed: int | None, size: tuple[int, int]) -> None:
-        import crafter
-
-        if name not in ("reward", "noreward"):
-            raise ValueError(f"There is no task crafter_{name}. Choose crafter_reward or crafter_noreward.")
+        crafter = library("crafter", "crafter")
+        if f"crafter_{name}" not in TASKS:
+            raise no_such_env(f"crafter_{name}", TASKS)
         self._env = crafter.Env(size=tuple(size), reward=name == "reward", seed=seed)
         self._names = crafter.constants.achievements
         self.obs_space: Spaces = {"image": Space("uint8", (*size, 3))}

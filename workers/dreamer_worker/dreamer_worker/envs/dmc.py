@@ -1,4 +1,7 @@
-"""DeepMind Control: `dmc_walker_walk`, with its joints (`proprio`), its camera image, or both."""
+"""DeepMind Control: `dmc_walker_walk`, with its joints (`proprio`), its camera image, or both.
+
+`draw` shows viewers frames of an env that learns from its joints alone.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ import numpy as np
 
 from dreamer_worker.agent.spaces import Space, Spaces
 from dreamer_worker.envs import Action, Obs, observe, stretch
+from dreamer_worker.envs.library import library, no_such_env
+
+LOOK = (240, 320)  # what viewers are shown
 
 
 def make(
@@ -19,22 +25,31 @@ def make(
     image: bool = False,
     size: tuple[int, int] = (64, 64),
     repeat: int = 1,
+    draw: bool = False,
 ) -> DmControl:
-    return DmControl(name, seed, proprio, image, size, repeat)
+    return DmControl(name, seed, proprio, image, size, repeat, draw)
 
 
 class DmControl:
     def __init__(
-        self, name: str, seed: int | None, proprio: bool, image: bool, size: tuple[int, int], repeat: int
+        self,
+        name: str,
+        seed: int | None,
+        proprio: bool,
+        image: bool,
+        size: tuple[int, int],
+        repeat: int,
+        draw: bool,
     ) -> None:
-        # Without a display; a GPU draws with egl where there is one.
-        os.environ.setdefault("MUJOCO_GL", "egl" if image else "disable")
-        from dm_control import suite
-
+        # Without a display egl draws. Where it cannot, mujoco does not even load: so only if it must draw.
+        os.environ.setdefault("MUJOCO_GL", "egl" if image or draw else "disable")
+        suite = library("dm_control.suite", "dm-control")
         domain, _, task = name.replace("ball_in_cup", "ballincup").partition("_")
         domain = domain.replace("ballincup", "ball_in_cup")
+        if (domain, task) not in suite.ALL_TASKS:
+            raise no_such_env(f"dmc_{name}", [f"dmc_{known}_{task}" for known, task in suite.ALL_TASKS])
         self._env = suite.load(domain, task, task_kwargs={"random": seed})
-        self._proprio, self._image, self._size, self._repeat = proprio, image, tuple(size), repeat
+        self._proprio, self._image, self._size, self._repeat = proprio, image, (size[0], size[1]), repeat
         self._camera = 2 if domain == "quadruped" else 0
         self._spec = self._env.action_spec()
         self.obs_space: Spaces = {}
@@ -61,7 +76,9 @@ class DmControl:
         )
 
     def render(self) -> np.ndarray | None:
-        return self._env.physics.render(*self._size, camera_id=self._camera) if self._image else None
+        if os.environ.get("MUJOCO_GL") == "disable":
+            raise RuntimeError("MuJoCo draws only if it is asked to, and needs EGL for it: env_options.draw=true")
+        return self._draw(LOOK)
 
     def close(self) -> None:
         self._env.close()
@@ -73,5 +90,8 @@ class DmControl:
                 key: np.asarray(value, np.float32).reshape(self.obs_space[key].shape) for key, value in sensed.items()
             }
         if self._image:
-            sensors["image"] = self.render()
+            sensors["image"] = self._draw(self._size)
         return sensors
+
+    def _draw(self, size: tuple[int, int]) -> np.ndarray:
+        return np.asarray(self._env.physics.render(*size, camera_id=self._camera))

@@ -15,14 +15,13 @@ import numpy as np
 
 from dreamer_worker.agent.spaces import Space, Spaces
 from dreamer_worker.envs import Action, Obs, observe
+from dreamer_worker.envs.library import no_such_env
 
 
 def make(name: str, seed: int | None = None, suite: str = "", length: int = 20, **options: Any) -> Any:
     kinds = {"grid": Walk, "image": Dot, "cont": Drift, "memory": Memory, "crash": Crash}
     if name not in kinds:
-        raise ValueError(
-            f"There is no task dummy_{name}. Choose one of: {', '.join('dummy_' + kind for kind in kinds)}."
-        )
+        raise no_such_env(f"dummy_{name}", [f"dummy_{kind}" for kind in kinds])
     return kinds[name](seed, length, **options)
 
 

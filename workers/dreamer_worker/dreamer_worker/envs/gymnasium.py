@@ -1,21 +1,34 @@
-"""Gymnasium 1.x: observations that are boxes, choices, or dicts of them; actions that are a box or a choice."""
+"""Gymnasium 1.x: any env whose observations and actions are arrays of a fixed size, nested as deep as they like."""
 
 from __future__ import annotations
 
+import inspect
+from importlib import import_module
 from typing import Any
 
+import gymnasium
 import numpy as np
+from gymnasium.envs.registration import load_env_creator
 
-from dreamer_worker.agent.spaces import Space, Spaces
-from dreamer_worker.envs import Action, Obs, observe, resize, stretch
+from dreamer_worker.envs import Action, Obs, observe
+from dreamer_worker.envs.controls import Controls
+from dreamer_worker.envs.library import BadEnv
+from dreamer_worker.envs.sensors import Sensors
 
 
 def make(
     name: str, seed: int | None = None, suite: str = "", size: tuple[int, int] = (64, 64), **options: Any
 ) -> Gymnasium:
-    import gymnasium
-
-    env = gymnasium.make(name, render_mode="rgb_array", **options)
+    """`name` is registered with Gymnasium, or `package:name` by the import of that package."""
+    package, _, registered = name.rpartition(":")
+    if package:
+        _import(package, name)
+    # Frames where the env can draw them; one that cannot is none the worse for it.
+    drawing = {"render_mode": "rgb_array"} if _draws(registered) else {}
+    try:
+        env = gymnasium.make(registered, **{**drawing, **options})
+    except gymnasium.error.Error as error:  # no such name or version, or a library that it needs
+        raise BadEnv(f"env: {error}") from error
     return Gymnasium(env, seed, size)
 
 
@@ -25,10 +38,10 @@ class Gymnasium:
     def __init__(self, env: Any, seed: int | None = None, size: tuple[int, int] = (64, 64)) -> None:
         self._env = env
         self._seed = seed
-        self._size = (size[0], size[1])
-        self._sensors = _sensors(env.observation_space)
-        self.obs_space: Spaces = {key: _space_of(space, self._size) for key, space in self._sensors.items()}
-        self.act_space: Spaces = {"action": _action_space(env.action_space)}
+        self._sensors = Sensors(env.observation_space, (size[0], size[1]))
+        self._controls = Controls(env.action_space)
+        self.obs_space = self._sensors.spaces
+        self.act_space = self._controls.spaces
 
     def reset(self) -> Obs:
         seed, self._seed = self._seed, None  # once: every later episode goes on with the same generator
@@ -36,10 +49,13 @@ class Gymnasium:
         return observe(self._read(sensed), first=True)
 
     def step(self, action: Action) -> Obs:
-        sensed, reward, terminated, truncated, _ = self._env.step(self._stretch(action["action"]))
-        return observe(self._read(sensed), reward, last=bool(terminated or truncated), terminal=bool(terminated))
+        sensed, reward, terminated, truncated, _ = self._env.step(self._controls(action))
+        ends = {"last": bool(terminated or truncated), "terminal": bool(terminated)}
+        return observe(self._read(sensed), _number(reward), **ends)
 
     def render(self) -> np.ndarray | None:
+        if getattr(self._env, "render_mode", None) != "rgb_array":
+            return None
         frame = self._env.render()
         return None if frame is None else np.asarray(frame)
 
@@ -47,64 +63,36 @@ class Gymnasium:
         self._env.close()
 
     def _read(self, sensed: Any) -> Obs:
-        values = sensed if isinstance(sensed, dict) else {"image" if _is_image(self._only) else "vector": sensed}
-        return {key: self._convert(values[key], key) for key in self.obs_space}
-
-    @property
-    def _only(self) -> Any:
-        return next(iter(self._sensors.values()))
-
-    def _convert(self, value: Any, key: str) -> np.ndarray:
-        array, space = np.asarray(value), self.obs_space[key]
-        if space.is_image:
-            return resize(array[..., None] if array.ndim == 2 else array, self._size)
-        if space.discrete:
-            array = array - self._sensors[key].start  # choices may begin anywhere; the agent's begin at 0
-        return array.astype(space.dtype).reshape(space.shape)
-
-    def _stretch(self, action: Any) -> Any:
-        space = self._env.action_space
-        if self.act_space["action"].discrete:
-            return int(action) + int(space.start)
-        return stretch(action, space.low, space.high).astype(space.dtype)
+        return self._sensors(sensed)
 
 
-def _sensors(space: Any) -> dict[str, Any]:
-    from gymnasium import spaces
-
-    if isinstance(space, spaces.Dict):
-        # A text (a mission in words) is no sensor that the agent could read.
-        return {key: part for key, part in space.spaces.items() if not _is_text(part)}
-    return {"image" if _is_image(space) else "vector": space}
-
-
-def _is_text(space: Any) -> bool:
-    return space.dtype is not None and space.dtype.kind == "U"
-
-
-def _is_image(space: Any) -> bool:
-    return getattr(space, "dtype", None) == np.uint8 and len(space.shape) in (2, 3)
+def _import(package: str, name: str) -> None:
+    try:
+        import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package.partition(".")[0] and error.name != package:
+            raise  # it is there; something that it needs is not
+        raise BadEnv(
+            f"env: {name} comes from a package {package!r}, which is not installed beside the worker. Install it into "
+            "the worker's environment, or put its folder on PYTHONPATH."
+        ) from error
 
 
-def _space_of(space: Any, size: tuple[int, int]) -> Space:
-    from gymnasium import spaces
+def _draws(registered: str) -> bool:
+    """Whether an env takes render_mode="rgb_array". Of one that does not exist, `gymnasium.make` will say so."""
+    spec = gymnasium.registry.get(registered)
+    if spec is None or spec.entry_point is None:
+        return True
+    creator = spec.entry_point if callable(spec.entry_point) else load_env_creator(spec.entry_point)
+    metadata = getattr(creator, "metadata", None)
+    if isinstance(metadata, dict) and "rgb_array" not in metadata.get("render_modes", ()):
+        return False
+    takes = inspect.signature(creator).parameters.values()
+    return any(one.name == "render_mode" or one.kind is one.VAR_KEYWORD for one in takes)
 
-    if _is_image(space):
-        return Space("uint8", (*size, space.shape[2] if len(space.shape) == 3 else 1))
-    if isinstance(space, spaces.Discrete):
-        return Space("int32", (), 0, int(space.n))
-    if isinstance(space, spaces.MultiBinary):
-        return Space("float32", space.shape)
-    if isinstance(space, spaces.Box | spaces.MultiDiscrete):
-        return Space("float32", space.shape)
-    raise ValueError(f"Observations that are {space} cannot be read. Wrap the env so that they are boxes.")
 
-
-def _action_space(space: Any) -> Space:
-    from gymnasium import spaces
-
-    if isinstance(space, spaces.Discrete):
-        return Space("int32", (), 0, int(space.n))
-    if isinstance(space, spaces.Box) and np.isfinite(space.low).all() and np.isfinite(space.high).all():
-        return Space("float32", (int(np.prod(space.shape)),), -1, 1)
-    raise ValueError(f"Actions that are {space} cannot be played. They must be a choice or a bounded box.")
+def _number(reward: Any) -> float:
+    found = np.asarray(reward, np.float32)
+    if found.size != 1 or not np.isfinite(found).all():
+        raise ValueError(f"The env's reward is {reward!r}, which is no number. Mend the env, or wrap it.")
+    return float(found.item())

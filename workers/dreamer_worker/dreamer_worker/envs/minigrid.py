@@ -10,16 +10,19 @@ import numpy as np
 from dreamer_worker.agent.spaces import Space
 from dreamer_worker.envs import Obs
 from dreamer_worker.envs.gymnasium import Gymnasium
+from dreamer_worker.envs.library import library, no_such_env
 
 
 def make(
     name: str, seed: int | None = None, suite: str = "", pixels: bool = True, size: tuple[int, int] = (64, 64)
 ) -> Gymnasium:
     import gymnasium
-    from minigrid.wrappers import RGBImgPartialObsWrapper
 
+    see: Callable[[Any], Any] = library("minigrid.wrappers", "minigrid").RGBImgPartialObsWrapper
+    if name not in gymnasium.registry:
+        grids = [known for known in gymnasium.registry if known.startswith(("MiniGrid-", "BabyAI-"))]
+        raise no_such_env(f"minigrid_{name}", [f"minigrid_{known}" for known in grids])
     env: Any = gymnasium.make(name, render_mode="rgb_array")
-    see: Callable[[Any], Any] = RGBImgPartialObsWrapper
     return Gymnasium(see(env), seed, size) if pixels else Grid(env, seed)
 
 

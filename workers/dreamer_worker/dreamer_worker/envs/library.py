@@ -1,0 +1,32 @@
+"""What an env needs and may not find here: its library, its name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+from mosaic_sdk.config import ConfigError
+
+
+class BadEnv(ConfigError, ValueError):
+    """An env that cannot be had; the text says what to do instead."""
+
+
+def library(module: str, package: str) -> Any:
+    """A suite's library, or BadEnv that names the package to install."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise BadEnv(
+            f"env: it needs {error.name}, which is not in this environment ({package} brings it). Install the worker "
+            f"with its lock file: mosaic worker install dreamer; or there: pip install {package}"
+        ) from None
+
+
+def no_such_env(asked: str, known: Iterable[str]) -> BadEnv:
+    names = sorted(known)
+    near = difflib.get_close_matches(asked, names, n=3)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(names[:8])} …"
+    return BadEnv(f"env: there is no {asked}. {hint}")
