@@ -19,7 +19,7 @@ import numpy as np
 from dreamer_worker.agent.spaces import BOOKKEEPING
 from dreamer_worker.checkpoint import Counters
 from dreamer_worker.config import DreamerConfig
-from dreamer_worker.rpc import Client, Disconnected, Reply, Server
+from dreamer_worker.rpc import Client, Disconnected, Reply, RpcError, Server
 from dreamer_worker.timers import Rate, Timers
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class Actor:
     def take(self, reply: Reply, env: Any, obs: dict[str, Any]) -> None:
         self._check(int(env), obs)
         with self._changed:
-            self._owners[int(env)] = reply.peer
+            self._own(int(env), reply.peer)
             self._waiting.append(Request(reply, int(env), obs, time.monotonic()))
             self._changed.notify_all()
 
@@ -83,6 +83,15 @@ class Actor:
                 raise ValueError(f"{key} of env {env} has shape {np.shape(obs[key])}, not {space.shape}")
         if missing := [key for key in BOOKKEEPING if np.shape(obs.get(key, [])) != ()]:
             raise ValueError(f"{missing[0]} of env {env} is missing or no single number")
+
+    def _own(self, env: int, peer: int) -> None:
+        """The newest connection of an env plays it. Two that play the same one would be mixed up in one sequence."""
+        owner = self._owners.get(env, 0)
+        if peer < owner:
+            raise ValueError(f"env {env} is played by another process now. Was its index given twice?")
+        if peer > owner:
+            self._owners[env] = peer
+            self._states.pop(env, None)
 
     def leave(self, peer: int) -> None:
         """A connection ended: its env's request and state are of no use any more."""
@@ -100,15 +109,18 @@ class Actor:
     def run(self) -> None:
         """Act until closed, or until the run has its steps."""
         self._server.start()
-        while (requests := self._gather()) is not None:
+        while self.counters["env_steps"] < self.config.steps:
+            requests = self._gather()
+            if requests is None:
+                return
             with self.turn:
                 if self._is_closed:
                     return
                 self._act(requests)
-            if self.counters["env_steps"] >= self.config.steps:
-                self.done.set()
-                self.on_done()
-                return
+            if self._forward.refusal:
+                raise RuntimeError(f"The replay refuses what was played: {self._forward.refusal}")
+        self.done.set()
+        self.on_done()
 
     def stop(self) -> None:
         """Take no further step; those that were taken still go to replay and logger."""
@@ -129,6 +141,7 @@ class Actor:
             "fps": self.rate.per_second(),
             "envs": len(self._states),
             **self.timers.stats(),
+            **{f"rpc/envs/{name}": value for name, value in self._server.stats().items()},
             **self._forward.stats(),
         }
 
@@ -195,6 +208,7 @@ class Forwarder:
         self._name = secrets.token_hex(8)  # of this life of the actor: its streams are other ones than those before
         self._numbers: dict[int, int] = {}
         self._sent = 0
+        self.refusal = ""  # what replay said of steps that it will not take: playing on would be of no use
         self._replay = Client(config.replay_addr, config.secret, max_inflight=8)
         self._replay_eval = Client(config.replay_addr, config.secret, max_inflight=8)
         self._logger = Client(config.logger_addr, config.secret, max_inflight=32)
@@ -205,9 +219,10 @@ class Forwarder:
         stored = {key: value for key, value in rows.items() if not key.startswith("log/")}
         client, method = (self._replay_eval, "insert_eval") if is_eval else (self._replay, "insert")
         try:
-            _told(client.call(method, stored, streams, seqs))
+            client.call(method, stored, streams, seqs).add_done_callback(self._heed)
             self._sent += 1
-            _told(self._logger.call("steps", self._name, self._sent, steps, _tellable(envs, rows, is_eval)))
+            told = self._logger.call("steps", self._name, self._sent, steps, _tellable(envs, rows, is_eval))
+            told.add_done_callback(_complain)
         except Disconnected:
             pass  # the agent is closing
 
@@ -222,6 +237,10 @@ class Forwarder:
         for client in (self._replay, self._replay_eval, self._logger):
             client.close()
 
+    def _heed(self, future: Any) -> None:
+        if isinstance(error := future.exception(), RpcError):
+            self.refusal = str(error)
+
     def _next(self, env: int) -> int:
         self._numbers[env] = self._numbers.get(env, -1) + 1
         return self._numbers[env]
@@ -234,14 +253,9 @@ def _tellable(envs: list[int], rows: dict[str, Any], is_eval: bool) -> dict[str,
     return {**told, **{key: rows[key] for key in keys}, "env": np.asarray(envs), "is_eval": bool(is_eval)}
 
 
-def _told(future: Any) -> None:
-    future.add_done_callback(_complain)
-
-
 def _complain(future: Any) -> None:
-    error = future.exception()
-    if error and not isinstance(error, Disconnected):
-        log.error("a step was refused: %s", error)
+    if isinstance(error := future.exception(), RpcError):
+        log.error("the logger refused a step: %s", error)
 
 
 def stack(trees: list[Any]) -> Any:

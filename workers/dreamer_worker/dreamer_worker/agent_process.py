@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as Late
+from concurrent.futures import wait
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -40,6 +41,7 @@ class Saver:
         self._counters = counters
         self._parts = [Client(address, config.secret) for address in (config.replay_addr, config.logger_addr)]
         self._lock = threading.Lock()
+        self._epoch = 0  # the last that was tried: a part that is late writes into no other than its own
 
     def begin(self) -> None:
         """Returns when there is a replay that is at the same epoch as this launch of the run."""
@@ -49,11 +51,14 @@ class Saver:
         """Save the whole run; the epoch's number, or None when it could not be done in time."""
         until = time.monotonic() + limit_s
         with self._lock:
+            self._epoch = max(self._epoch + 1, self.epochs.next_number())
             try:
-                return self._save(until)
+                self._save(self._epoch, until)
+                return self._epoch
             except (Late, RpcError, Disconnected, OSError) as error:
                 log.warning("no checkpoint this time: %s: %s", type(error).__name__, error)
                 self._release()
+                self.epochs.abandon(self._epoch)
                 return None
 
     def close(self) -> None:
@@ -67,8 +72,7 @@ class Saver:
         except Disconnected:
             pass  # closing
 
-    def _save(self, until: float) -> int:
-        epoch = self.epochs.next_number()
+    def _save(self, epoch: int, until: float) -> None:
         replay, logger = self._parts
         with ExitStack() as pause:
             for turn in (self._actor.turn, self._learner.turn):
@@ -80,12 +84,14 @@ class Saver:
                 part.ask("snapshot", epoch, timeout_s=_left(until))
             learned, counters = self._agent.save(), self._counters.to_dict()
         writing = [part.call("write", epoch) for part in (replay, logger)]
-        write_arrays(folder / PART, learned)
+        try:
+            write_arrays(folder / PART, learned)
+        finally:
+            wait(writing, _left(until))  # also when it failed: what is given up then must not be written to
         for written in writing:
-            written.result(_left(until))
+            written.result(0)
         self.epochs.commit(epoch, counters)
         logger.call("saved", epoch, str(folder))
-        return epoch
 
     def _await(self, comes_to_rest: Callable[[], bool], until: float) -> None:
         """The limiter lets in what is under way. Told again each time: a replay that was killed meanwhile forgot it."""
@@ -159,8 +165,11 @@ def save_last(saver: Saver, learner: Learner, life: Life) -> None:
     for _ in range(LAST_TRIES):
         while not life.is_over and not learner.rests(1.0):
             pass  # it compiles; only whether the run is stopped is looked for
-        if saver.save(LAST_SAVE_S if life.is_over else SAVE_S) is not None or life.is_over:
+        if saver.save(LAST_SAVE_S if life.is_over else SAVE_S) is not None:
             return
+        if life.is_over:
+            break
+    log.error("the run ends without a last checkpoint: what came after the one before is lost")
 
 
 class Crew:

@@ -3,12 +3,14 @@
     block      0      1      2      3      4        a block belongs to one stream (an env); its blocks are linked
     ordinal   10     11      7      8      9        counted for ever; block = ordinal % blocks, so the oldest goes first
     row id    ordinal * block_rows + offset         names a step for ever; what it named may be gone
+    step id   row id + life * 2^48                  what a learner is given; of another life of the buffer it is nothing
 
 A sequence is named by its first row and goes on through the links, over the ends of episodes.
 """
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -21,6 +23,7 @@ from dreamer_worker.selector import make_selector
 
 Rows = dict[str, np.ndarray]
 NONE = -1
+LIFE = 1 << 48
 
 
 @dataclass
@@ -38,7 +41,8 @@ class Buffer:
 
     1. It never takes more than `max_bytes` for steps; the oldest block makes room for the newest.
     2. A step that is inserted twice is there once; a gap in the numbers of a stream is never inside a sequence.
-    3. A sequence that was sampled may be updated later; what is gone by then is passed over.
+    3. A sequence that was sampled may be updated later; what is gone by then, or was sampled before the buffer was
+       restored, is passed over.
     """
 
     def __init__(
@@ -77,7 +81,9 @@ class Buffer:
         self._next = np.full(self.blocks, NONE, np.int64)
         self._starts = np.zeros(self.blocks, np.int64)
         self._streams: dict[str, Stream] = {}
-        self._online: deque[int] = deque()
+        # Who replays less than comes in never gets to the oldest: what may be gone by now is not kept in mind.
+        self._online: deque[int] = deque(maxlen=self.blocks * (block_rows // length + 1))
+        self._life = secrets.randbelow(1 << 15)
 
     def __len__(self) -> int:
         """How many sequences there are."""
@@ -90,7 +96,8 @@ class Buffer:
         return int(self._filled.sum())
 
     def insert(self, rows: Rows, streams: Sequence[str], seqs: Sequence[int] | np.ndarray) -> int:
-        """Add one step of each stream; returns how many were new."""
+        """Add one step of each stream; returns how many were new. What is of another kind is refused whole."""
+        self._check(rows, len(streams))
         with self._lock:
             places = [self._place(stream, int(seq)) for stream, seq in zip(streams, seqs, strict=True)]
             keep = [index for index, place in enumerate(places) if place != NONE]
@@ -147,6 +154,13 @@ class Buffer:
             "gaps": self.gaps,
             "streams": len(self._streams),
         }
+
+    def _check(self, rows: Rows, count: int) -> None:
+        """Before anything is placed: a place without its step would be replayed as if it were one."""
+        for key, (_, shape) in self.spaces.items():
+            if key not in rows or np.shape(rows[key]) != (count, *shape):
+                found = np.shape(rows[key]) if key in rows else "missing"
+                raise ValueError(f"{key} of {count} steps must have shape {(count, *shape)} and is {found}")
 
     def _place(self, name: str, seq: int) -> int:
         """The slot for the next step of a stream; NONE for one that is there already."""
@@ -215,19 +229,22 @@ class Buffer:
         return np.concatenate([np.asarray(fresh, np.int64), drawn])
 
     def _trace(self, starts: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Slots and row ids of the steps of sequences, along the links."""
+        """Slots and step ids of sequences, along the links."""
         chain = [self._ordinals[starts // self.block_rows]]
         for _ in range(self._span - 1):
             chain.append(self._next[chain[-1] % self.blocks])
         offsets = starts[:, None] % self.block_rows + np.arange(length)
         ordinals = np.stack(chain, 1)[np.arange(len(starts))[:, None], offsets // self.block_rows]
         offsets %= self.block_rows
-        return ordinals % self.blocks * self.block_rows + offsets, ordinals * self.block_rows + offsets
+        ids = ordinals * self.block_rows + offsets + self._life * LIFE
+        return ordinals % self.blocks * self.block_rows + offsets, ids
 
     def _find(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        ordinals, offsets = np.divmod(ids.astype(np.int64), self.block_rows)
+        # After a restore the same ordinals are given out again, to other steps.
+        lives, rows = np.divmod(ids.astype(np.int64), LIFE)
+        ordinals, offsets = np.divmod(rows, self.block_rows)
         blocks = ordinals % self.blocks
-        live = (self._ordinals[blocks] == ordinals) & (offsets < self._filled[blocks])
+        live = (lives == self._life) & (self._ordinals[blocks] == ordinals) & (offsets < self._filled[blocks])
         return blocks * self.block_rows + offsets, live
 
     def _is_live(self, ordinal: int) -> bool:
@@ -276,7 +293,7 @@ class Buffer:
             for entry in kept:
                 self._put(entry, blocks[entry["ordinal"]])
             self._streams = {name: Stream(**fields) for name, fields in snapshot["streams"].items()}
-            self._online = deque(snapshot["online"])
+            self._online.extend(snapshot["online"])
             self._find_starts([entry["ordinal"] for entry in kept])
 
     def _describe(self, ordinal: int) -> dict[str, int]:

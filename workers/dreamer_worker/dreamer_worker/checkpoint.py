@@ -24,9 +24,10 @@ import os
 import shutil
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -56,6 +57,11 @@ class Epochs:
             shutil.rmtree(path)
         path.mkdir(parents=True)
         return path
+
+    def abandon(self, epoch: int) -> None:
+        """What was begun and will not be committed only takes room."""
+        if not (self.path(epoch) / COMMIT).exists():
+            shutil.rmtree(self.path(epoch), ignore_errors=True)
 
     def commit(self, epoch: int, counters: Mapping[str, int]) -> None:
         """From now on the epoch counts, and all but the newest two do not."""
@@ -117,13 +123,14 @@ class Epochs:
 
 
 class Claim:
-    """Who may write a folder's epochs: one process at a time, by a lock that ends with it.
+    """Who may write a folder: one process at a time, by a lock that ends with it.
 
-    A run that was killed may still be saving its last epoch when it is launched again.
+    An agent claims the epochs: one that was killed may still be saving its last when the run is launched again.
+    A launcher claims the run's folder.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._path = Path(folder) / "agent.lock"
+    def __init__(self, folder: str | os.PathLike[str], name: str = "agent.lock") -> None:
+        self._path = Path(folder) / name
         self._file: Any = None
 
     def take(self, limit_s: float = CLAIM_S) -> Claim:
@@ -132,7 +139,7 @@ class Claim:
         until = time.monotonic() + limit_s
         while not self._is_mine():
             if time.monotonic() >= until:
-                raise CheckpointError(f"Another run saves into {self._path.parent}. Stop it, or choose another logdir.")
+                raise CheckpointError(f"Another run writes to {self._path.parent}. Stop it, or choose another logdir.")
             time.sleep(0.1)
         return self
 
@@ -159,8 +166,9 @@ class Counters:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         size = 8 * len(self.NAMES)
         with open(path, "a+b") as file:
-            if os.fstat(file.fileno()).st_size < size:
-                file.truncate(size)
+            # Written, not only made longer: on a full disk that is an error here, and not a SIGBUS at the first count.
+            file.write(bytes(max(0, size - os.fstat(file.fileno()).st_size)))
+            file.flush()
             self._words = memoryview(mmap.mmap(file.fileno(), size)).cast("q")
 
     def __getitem__(self, name: str) -> int:
@@ -183,13 +191,10 @@ class Counters:
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """An npz of plain arrays, written whole."""
-    temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(temp, "wb") as file:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-            for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                    np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
-        _finish(file, temp, path)
+    with written_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -202,10 +207,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(temp, "wb") as file:
+    with written_whole(path) as file:
         file.write(json.dumps(document).encode())
-        _finish(file, temp, path)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -222,10 +225,19 @@ def _array(data: bytes) -> np.ndarray:
     return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
 
 
-def _finish(file: Any, temp: Path, path: Path) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-    os.replace(temp, path)
+@contextmanager
+def written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file that is there as a whole or not at all, and leaves nothing on a disk that is full."""
+    temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temp, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temp, path)
+    except BaseException:
+        temp.unlink(missing_ok=True)
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)  # the rename itself must survive a power loss

@@ -7,6 +7,8 @@ processes and starts one again that dies.
 
 from __future__ import annotations
 
+import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -18,10 +20,19 @@ from mosaic_sdk.config import ConfigError, load_config
 from dreamer_worker.config import SCRIPTS, DreamerConfig
 
 ROLES = ("env", "replay", "logger", "agent")
+EXAMPLES = """examples:
+  echo '{"run_id": "try", "env": "gym_CartPole-v1", "size": "1m"}' > run.json
+  python -m dreamer_worker.cli --config run.json                      the processes of a run, into logdir/try
+  python -m dreamer_worker.cli --config run.json --script train       the same in one process
+  python -m dreamer_worker.cli --config run.json --script eval        what it has learned, played
+  python -m dreamer_worker.cli --config run.json --role env --index 0-7      envs of a run that is launched elsewhere
+  python -m dreamer_worker.cli --config run.json --interactive        step by step: {"cmd": "reset"}, {"cmd": "step"}, …
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = standard_parser("dreamer_worker", "DreamerV3: learns a world model and acts by dreaming in it.")
+    parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("--script", choices=SCRIPTS, help="instead of the config's")
     parser.add_argument("--role", choices=ROLES, help="a process of a run that is launched elsewhere, kept alive")
     parser.add_argument("--index", default="0", help="which envs, with --role env: 3, or 0-7")
@@ -33,15 +44,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.script:
             config = replace(config, script=args.script)
         if args.dry_run:
-            return tell_dry_run(config.resolved().to_dict())
+            return dry_run(config.resolved())
     except ConfigError as error:
         return refuse(error)
     if args.interactive:
         from dreamer_worker.interactive import serve
 
-        serve(config)
+        try:
+            serve(config)
+        except ConfigError as error:
+            return refuse(error)
         return 0
     return run_role(config, args.role, args.index) if args.role else run(config)
+
+
+def dry_run(config: DreamerConfig) -> int:
+    """Says what would run, if its env can be made; an agent is not, for that takes a minute."""
+    from dreamer_worker.parallel import make_env_of
+
+    if config.checkpoint and not os.path.exists(config.checkpoint):
+        raise ConfigError(f"checkpoint: there is no {config.checkpoint}. Name a run's folder.")
+    try:
+        make_env_of(config, 0).close()
+    except ConfigError:
+        raise
+    except Exception as error:  # whatever a library raises about a name or an option that it does not have
+        raise ConfigError(f"env: {config.env} cannot be made: {type(error).__name__}: {error}") from None
+    return tell_dry_run({**config.to_dict(), "secret": "…" if config.secret else ""})
 
 
 def run(config: DreamerConfig) -> int:
@@ -63,19 +92,32 @@ def run_role(config: DreamerConfig, role: str, index: str) -> int:
 
     if "auto" in (config.actor_addr, config.replay_addr, config.logger_addr):
         return refuse(ConfigError("A role of its own needs actor_addr, replay_addr and logger_addr in its config."))
-    config = parallel.prepare(config)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _raise_stopped)
+    if not (config.secret or os.environ.get("DREAMER_SECRET")):
+        return refuse(ConfigError("A role of its own must know the run's secret. Set DREAMER_SECRET, here and there."))
     try:
-        parallel.run_role(config, names_of(role, index, config))
+        config = parallel.prepare(config)
+        names = names_of(role, index, config)
     except ConfigError as error:
         return refuse(error)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _raise_stopped)
+    print(f"{', '.join(names)}: {place_of(role, config)}", file=sys.stderr, flush=True)
+    try:
+        parallel.run_role(config, names)
     except RoleFailed as error:
         print(error, file=sys.stderr)
         return 1
     except WorkerStopped:
         pass
     return 0
+
+
+def place_of(role: str, config: DreamerConfig) -> str:
+    """Where a role is, or whom it waits for: nothing else is said while the others are not there."""
+    if role == "env":
+        return f"waits for the actor at {config.actor_addr}, with the secret that it must know too."
+    address = {"agent": config.actor_addr, "replay": config.replay_addr, "logger": config.logger_addr}[role]
+    return f"listens at {address} for whoever knows the secret."
 
 
 def names_of(role: str, index: str, config: DreamerConfig) -> list[str]:
@@ -97,7 +139,6 @@ def _raise_stopped(*_: object) -> None:
 
 def _log_to_stderr() -> None:
     import logging
-    import os
 
     os.environ["DREAMER_LOG"] = "INFO"  # the processes of the run too
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from mosaic_sdk.config import ConfigError
 from mosaic_sdk.names import WorkerEnv
 
 # Of every worker's file; mean nothing here.
-IGNORED = ("version", "worker_id", "algo", "name", "mode", "test_mode", "variant", "extras")
+IGNORED = ("version", "worker_id", "algo", "name", "variant")
 SCRIPTS = ("parallel", "train", "eval")
+OUTPUTS = ("jsonl", "tensorboard", "mosaic", "terminal")
+SELECTORS = ("uniform", "priority", "recency")
+# MOSAIC's words for what is to be done, and the script that does it; "": the one that is asked for.
+MODES = {"train": "", "resume_training": "", "policy_eval": "eval"}
+TASK_EXAMPLES = ("crafter_reward", "atari_pong", "dmc_walker_walk", "minigrid_MiniGrid-Empty-5x5-v0", "gym_CartPole-v1")
+TASK = r"^(crafter|atari|atari100k|dmc|minigrid|gym|dummy)_.|-v\d+$|:"
+ADDRESS = r"^(auto|\S+:\d+)$"
 # What a suite asks of its env's adapter.
 SUITE_OPTIONS: dict[str, dict[str, Any]] = {"dmc_vision": {"image": True, "proprio": False}}
 ALIASES = {"env_id": "env", "total_timesteps": "steps", "task": "env"}
+CHECKPOINTS = ("policy_path", "checkpoint_path")  # what other workers call `checkpoint`
 
 
 def _key(default: Any, help: str, **more: Any) -> Any:
@@ -37,7 +45,7 @@ class DreamerConfig:
     size: str = _key("", "of the agent: debug, 1m, 12m, 25m, 50m, 100m, 200m, 400m; empty: the suite's")
     agent: dict[str, Any] = field(
         default_factory=dict,
-        metadata={"help": "settings of the agent over its presets, e.g. {'optimizer': {'lr': 1e-4}}"},
+        metadata={"help": "settings of the agent over its presets, e.g. agent.optimizer.lr=1e-4"},
     )
     random_agent: bool = _key(False, "act at random and learn nothing: the processes without JAX")
 
@@ -76,7 +84,10 @@ class DreamerConfig:
     episode_timeout_s: float = _key(
         180.0, "an env that is silent for so long is forgotten by the logger", exclusiveMinimum=0
     )
-    checkpoint: str = _key("", "a checkpoints folder to begin from; a run's own is found by itself")
+    env_timeout_s: float = _key(600.0, "an env whose step takes longer is started anew", exclusiveMinimum=0)
+    checkpoint: str = _key(
+        "", "what to begin from, or to play: a run's folder, its checkpoints, one of them; with its settings"
+    )
     episodes: int = _key(10, "of script eval", minimum=1)
     emit_steps: bool = _key(False, "script train and eval: a telemetry line for every env step")
 
@@ -85,23 +96,30 @@ class DreamerConfig:
             raise ConfigError('run_id is missing. Add "run_id" to the config, or set MOSAIC_RUN_ID.')
         if self.script not in SCRIPTS:
             raise ConfigError(f"script: must be one of {', '.join(SCRIPTS)}, not {self.script!r}.")
-        unknown = set(self.outputs) - {"jsonl", "tensorboard", "mosaic", "terminal"}
-        if unknown:
-            raise ConfigError(f"outputs: there is no {sorted(unknown)[0]!r}.")
+        _refuse_unknown("outputs", self.outputs, OUTPUTS)
+        _refuse_unknown("replay_shares", self.replay_shares, SELECTORS)
+        if not all(isinstance(share, int | float) and share >= 0 for share in self.replay_shares.values()):
+            raise ConfigError(f"replay_shares: shares are numbers of at least 0, not {self.replay_shares!r}.")
+        if not sum(self.replay_shares.values()):
+            raise ConfigError('replay_shares: none is above 0. Give one, e.g. {"uniform": 1}.')
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DreamerConfig:
-        """From the worker file's keys. `extras` may hold any of them too; an unknown key on top is an error."""
-        keys = {ALIASES.get(key, key): value for key, value in data.items() if key not in IGNORED}
+        """From the worker file's keys, and from the checkpoint's where they say nothing.
+
+        `extras` may hold any of them too; an unknown key on top is an error.
+        """
+        from dreamer_worker.settings import inherit
+
+        extras = data.get("extras") or {}
+        own = {key: value for key, value in data.items() if key not in (*IGNORED, "extras", "mode", "test_mode")}
+        keys = {ALIASES.get(key, key): value for key, value in own.items() if key not in CHECKPOINTS}
         known = {item.name for item in fields(cls)}
         if unknown := sorted(set(keys) - known):
             raise ConfigError(f"{unknown[0]}: the dreamer worker has no such key. It has: {', '.join(sorted(known))}.")
-        extras = data.get("extras") or {}
-        keys = {key: value for key, value in extras.items() if key in known} | keys
-        if extras.get("mode") == "policy_eval":
-            keys["script"] = "eval"
-            keys.setdefault("checkpoint", extras.get("policy_path", ""))
+        keys = {key: value for key, value in extras.items() if key in known} | keys | _wish(data, extras, keys)
         keys = {key: value for key, value in keys.items() if value is not None}
+        keys = inherit(keys)
         for item in fields(cls):
             if item.name in keys:
                 keys[item.name] = _checked(item.name, item.type, keys[item.name])
@@ -111,7 +129,28 @@ class DreamerConfig:
         return asdict(self)
 
     def resolved(self) -> DreamerConfig:
-        """With the suite's values where none was given."""
+        """With the suite's values where none was given; ConfigError if they are of no use."""
+        config = self._with_suite()
+        config._check_agent()
+        config._check_logdir()
+        return config
+
+    def _check_agent(self) -> None:
+        from dreamer_worker.agent.config import AgentConfig
+
+        try:
+            AgentConfig.from_dict(self.agent_settings())
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"agent: {error}") from None
+
+    def _check_logdir(self) -> None:
+        folder = os.environ.get(WorkerEnv.RUN_DIR)
+        if folder and os.path.commonpath(
+            [os.path.realpath(part) for part in (folder, self.logdir)]
+        ) != os.path.realpath(folder):
+            raise ConfigError(f"logdir: {self.logdir} is outside of the run's folder. Leave it out.")
+
+    def _with_suite(self) -> DreamerConfig:
         from dreamer_worker.agent.config import SUITES
 
         if self.suite and self.suite not in SUITES:
@@ -120,7 +159,7 @@ class DreamerConfig:
         preset = {"steps": 10_000_000, "envs": 4, "train_ratio": 32.0, **suite.get("run", {})}
         changes = {key: value for key, value in preset.items() if not getattr(self, key)}
         if "task" in suite and self.env == type(self).env:
-            changes["env"] = suite["task"]
+            changes["env"] = _task_of(self.suite, suite["task"])
         changes["env_options"] = {**SUITE_OPTIONS.get(self.suite, {}), **self.env_options}
         changes["size"] = self.size or suite.get("size") or ("200m" if self.suite else "1m")
         changes["logdir"] = self.logdir or os.environ.get(WorkerEnv.RUN_DIR) or f"logdir/{self.run_id}"
@@ -138,6 +177,35 @@ class DreamerConfig:
     def agent_settings(self) -> dict[str, Any]:
         preset = {"size": self.size, "seed": self.seed, "report_length": self.report_length}
         return {**preset, **({"suite": self.suite} if self.suite else {}), **self.agent}
+
+
+def _wish(data: Mapping[str, Any], extras: Mapping[str, Any], keys: Mapping[str, Any]) -> dict[str, Any]:
+    """What `mode`, `test_mode` and another worker's name of a checkpoint ask for, in this worker's words."""
+    mode = extras.get("mode") or data.get("mode") or "train"
+    if mode not in MODES:
+        raise ConfigError(f"mode: must be one of {', '.join(MODES)}, not {mode!r}.")
+    is_test = extras.get("test_mode") is True or data.get("test_mode") is True
+    script = "eval" if is_test else MODES[mode]
+    paths = [folder[name] for folder in (data, extras) for name in CHECKPOINTS if folder.get(name)]
+    wish = {"script": script} if script else {}
+    if paths and not (keys.get("checkpoint") or extras.get("checkpoint")):
+        wish["checkpoint"] = paths[0]
+    elif mode != "train" and not (keys.get("checkpoint") or extras.get("checkpoint")):
+        raise ConfigError(f"policy_path is missing: mode {mode} needs the checkpoint of a run, or the run's folder.")
+    return wish
+
+
+def _task_of(suite: str, task: str) -> str:
+    from dreamer_worker.envs import split_task
+
+    if split_task(task)[0] == "gym" and not task.startswith("gym_"):
+        raise ConfigError(f"suite: there is no adapter for {task}. Use {suite}'s settings with an env of yours: env=…")
+    return task
+
+
+def _refuse_unknown(name: str, given: Iterable[str], known: tuple[str, ...]) -> None:
+    if unknown := sorted(set(map(str, given)) - set(known)):
+        raise ConfigError(f"{name}: there is no {unknown[0]!r}. There are: {', '.join(known)}.")
 
 
 _TYPES = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,), "dict": (dict,), "list": (list,)}
@@ -168,14 +236,63 @@ LAB = {
     "long": {**TINY, "script": "parallel", "random_agent": True, "steps": 100_000_000, "log_every_s": 0.5},
     "fails": {**TINY, "script": "train", "random_agent": True, "env": "dummy_crash", "steps": 400},
     "interactive": {**TINY, "random_agent": True},
+    "agent": {**TINY, "random_agent": True, "observation": {"place": [1.0] + [0.0] * 15}},
 }
 
 
 def make_schema() -> dict[str, Any]:
     from mosaic_sdk.schema import schema_of
 
+    from dreamer_worker.agent.config import SIZES, SUITES, AgentConfig
+
     schema = schema_of(DreamerConfig, title="DreamerV3", lab=LAB)
     properties = schema["properties"]
-    properties.update({alias: dict(properties[name]) for alias, name in ALIASES.items()})
+    properties["env"].update(pattern=TASK, examples=TASK_EXAMPLES)
+    properties["size"].update(pattern=f"^((size)?({'|'.join(SIZES)}))?$", examples=list(SIZES))
+    properties["suite"].update(pattern=f"^({'|'.join(SUITES)})?$", examples=list(SUITES))
+    properties["outputs"]["items"] = {"enum": list(OUTPUTS)}
+    properties["checkpoint"].update(pattern="^(/.*|~.*)?$", examples=["/path/of/the/run"])
+    for name in ("actor_addr", "replay_addr", "logger_addr"):
+        properties[name].update(pattern=ADDRESS, examples=["auto", "10.0.0.1:7001"])
+    share = {"type": "number", "minimum": 0}
+    properties["replay_shares"].update(properties=dict.fromkeys(SELECTORS, share), additionalProperties=False)
+    properties["agent"].update(_schema_of_settings(AgentConfig()), additionalProperties=False)
+    for alias, name in ALIASES.items():
+        properties[alias] = {**properties[name], "description": f"the same as {name}"}
     properties.update({key: {} for key in IGNORED if key not in properties})
+    properties["extras"]["properties"].update(EXTRAS)
+    schema["x-mosaic-examples"] = list(EXAMPLES)
     return schema
+
+
+EXAMPLES = (
+    "env=crafter_reward size=12m envs=16 train_ratio=256",
+    "suite=atari100k env=atari100k_boxing",
+    "env=gym_CartPole-v1 size=debug batch_size=4 batch_length=8 envs=2 steps=3000    minutes on a laptop",
+    "checkpoint=/path/of/the/run steps=2000000    go on from it",
+    "mode=policy_eval policy_path=/path/of/the/run episodes=20    play it",
+)
+# Where MOSAIC and its other workers have them.
+EXTRAS: dict[str, Any] = {
+    "mode": {
+        "enum": list(MODES),
+        "default": "train",
+        "description": "policy_eval: play policy_path, the same as script=eval; resume_training: go on from it",
+    },
+    "policy_path": {"type": "string", "description": "the same as checkpoint, looked at when it is submitted"},
+    "test_mode": {"type": "boolean", "default": False, "description": "the same as mode=policy_eval"},
+}
+
+
+def _schema_of_settings(settings: Any) -> dict[str, Any]:
+    """Names and kinds of nested settings, from their defaults."""
+    names: dict[str, Any] = {}
+    for item in fields(settings):
+        value = getattr(settings, item.name)
+        names[item.name] = _schema_of_settings(value) if is_dataclass(value) else {"type": _kind_of(value)}
+    return {"type": "object", "properties": names, "additionalProperties": False}
+
+
+def _kind_of(value: Any) -> str:
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", tuple: "array"}
+    return kinds[type(value)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as Late
@@ -19,15 +20,18 @@ log = logging.getLogger(__name__)
 
 def run_env(life: Life, make_env: Callable[[int], Env], index: int, config: DreamerConfig) -> None:
     """The whole life of an env process. An actor that is gone is waited for; then a new episode begins."""
+    watchdog = Watchdog(config.env_timeout_s)
+    watchdog.note()
     env = make_env(index)
     screen = Screen(index, env.render)
     actor = Client(config.actor_addr, config.secret, max_inflight=1, resend=False)
     logger = Client(config.logger_addr, config.secret, max_inflight=2) if index == 0 else None
     voice = Voice(logger, config.log_every_s) if logger else None
     life.ready()
-    player = Player(life, env, index, actor, screen, voice)
+    player = Player(life, env, index, actor, screen, voice, watchdog)
     try:
         while not life.is_over:
+            watchdog.note()
             # A connection rarely takes so long; then it is looked whether the run is over.
             if actor.wait_connected(1.0):
                 play(player)
@@ -47,9 +51,19 @@ def play(player: Player) -> None:
 class Player:
     """Plays episodes until the actor or the run is gone."""
 
-    def __init__(self, life: Life, env: Env, index: int, actor: Client, screen: Screen, voice: Voice | None) -> None:
+    def __init__(
+        self,
+        life: Life,
+        env: Env,
+        index: int,
+        actor: Client,
+        screen: Screen,
+        voice: Voice | None,
+        watchdog: Watchdog,
+    ) -> None:
         self.life, self.env, self.index = life, env, index
         self.actor, self.screen, self.voice = actor, screen, voice
+        self.watchdog = watchdog
         self.timers = Timers()
 
     def play(self) -> None:
@@ -68,6 +82,7 @@ class Player:
         """The actor's choice; None when the run ended meanwhile."""
         future = self.actor.call("act", self.index, obs)
         while not self.life.is_over:
+            self.watchdog.note()
             try:
                 chosen: dict[str, Any] = future.result(1.0)
                 return chosen
@@ -84,6 +99,19 @@ class Player:
         obs = self.env.step(action)
         self.screen.note(obs)
         return obs
+
+
+class Watchdog:
+    """Ends this process, with its traceback, when nothing was noted for `limit_s`: an env that never comes back from a
+    step is started anew. It works from inside a library that holds Python up, too, and costs next to nothing."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._again = Clock(limit_s / 10, due=True)
+
+    def note(self) -> None:
+        if self._again.is_due():
+            faulthandler.dump_traceback_later(self._limit_s, exit=True)
 
 
 class Voice:

@@ -15,6 +15,7 @@ from dreamer_worker.checkpoint import CheckpointError, Epochs, read_arrays, writ
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.fastlane import Screen
 from dreamer_worker.parallel import agent_for, make_env_of
+from dreamer_worker.settings import find
 from dreamer_worker.telemetry import Telemetry
 
 
@@ -22,8 +23,10 @@ class Policy:
     """The agent of a checkpoint, acting in one env."""
 
     def __init__(self, env: Any, config: DreamerConfig) -> None:
+        weights, self.epoch = locate(config)  # before the agent is made, which takes a while
         self.agent = agent_for(env, config)
-        self.epoch = load_newest(self.agent, config)
+        if weights is not None:
+            load(self.agent, weights, config)
         self._carry = self.agent.init_policy(1)
 
     def choose(self, obs: dict[str, Any]) -> dict[str, Any]:
@@ -38,21 +41,32 @@ class Policy:
             self._carry = {**self._carry, "prevact": done}
 
 
-def load_newest(agent: Any, config: DreamerConfig) -> int:
-    """Give the agent what a checkpoint holds: a checkpoints folder, one epoch of it, or an npz. Returns its number."""
-    given = Path(config.checkpoint or config.checkpoint_dir)
-    if given.suffix == ".npz" or (given / PART).exists():
-        agent.load(read_arrays(given if given.suffix == ".npz" else given / PART))
-        return 0
+def locate(config: DreamerConfig) -> tuple[Path | None, int]:
+    """The weights to play and their epoch: the newest of a checkpoints folder, one epoch of it (0), or an npz (0).
+
+    None for a random agent, which needs none.
+    """
+    given = find(config.checkpoint or config.checkpoint_dir)
+    if given.is_file() or (given / PART).is_file():
+        return given if given.is_file() else given / PART, 0
     epoch = Epochs(given).newest()
-    if epoch is None:
-        if config.random_agent:
-            return 0
+    if epoch is not None:
+        return Epochs(given).path(epoch) / PART, epoch
+    if config.random_agent:
+        return None, 0
+    raise CheckpointError(f"There is no whole checkpoint in {given}. Name a run's folder: checkpoint=/path/of/the/run")
+
+
+def load(agent: Any, path: Path, config: DreamerConfig) -> None:
+    """Give the agent what was learned, or say in one sentence that it is another's."""
+    try:
+        agent.load(read_arrays(path))
+    except ValueError as error:
+        first = str(error).partition(";")[0]
         raise CheckpointError(
-            f"There is no whole checkpoint in {given}. Name one: checkpoint=<a run's checkpoints folder>."
-        )
-    agent.load(read_arrays(Epochs(given).path(epoch) / PART))
-    return epoch
+            f"{path} was not learned by the agent that env={config.env} and size={config.size} make. Name those it was "
+            f"made with. {first} …"
+        ) from None
 
 
 def run_eval(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:

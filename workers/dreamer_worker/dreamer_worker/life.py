@@ -7,6 +7,7 @@ pipe     one byte when it is ready, or the text of the error that ended it
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import signal
@@ -18,8 +19,11 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from mosaic_sdk.config import ConfigError
+
 READY = b"\x01"
 LINGER_S = 8.0
+LAST_RESORT_S = 60.0
 _LENGTH = struct.Struct("<Q")
 
 
@@ -47,7 +51,7 @@ class Life:
 
     def fail(self, text: str) -> None:
         if self._ready_fd >= 0:
-            os.write(self._ready_fd, text.encode()[-3000:])
+            os.write(self._ready_fd, text.encode()[:3000])
 
     def linger(self, is_done: Callable[[], bool], limit_s: float = LINGER_S) -> None:
         """Wait a little for those who may still need this process."""
@@ -76,6 +80,9 @@ def main() -> int:
         work = cloudpickle.loads(_read_work(source))
         threading.Thread(target=_watch, args=(source, life), name="lifeline", daemon=True).start()
         work(life)
+    except ConfigError as error:  # the user's to mend: frames of ours would bury the words
+        life.fail(str(error))
+        leave(1)
     except Exception as error:  # a process's edge
         traceback.print_exc()
         life.fail(f"{type(error).__name__}: {error}")
@@ -91,6 +98,8 @@ def _read_work(source: Any) -> bytes:
 
 def _watch(source: Any, life: Life) -> None:
     source.read()  # returns when the launcher closes it, or is gone
+    # Nobody may be left to kill us: also who compiles, or hangs in a simulator, goes.
+    faulthandler.dump_traceback_later(LAST_RESORT_S, exit=True)
     life.stop()
 
 

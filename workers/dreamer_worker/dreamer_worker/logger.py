@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dreamer_worker.checkpoint import Counters, Epochs, read_json, write_json
+from dreamer_worker.checkpoint import Counters, Epochs, read_json, write_json, written_whole
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.life import LINGER_S, Life
 from dreamer_worker.outputs import Output
@@ -106,6 +106,7 @@ class Logger:
     1. The step it counts by never goes back: not when it is restarted, not when the actor is.
     2. Steps that are told twice count once.
     3. Each process's numbers stand under its own prefix.
+    4. An output that cannot be written stops neither the others nor the run.
     """
 
     def __init__(
@@ -119,6 +120,7 @@ class Logger:
         self._averages = Averages()
         self._episodes = Episodes(episode_timeout_s)
         self._told: dict[str, int] = {}  # life of an actor → the last of its messages
+        self._mute: set[Output] = set()
         self._steps_rate = Rate()
         self.timers = Timers()
 
@@ -145,14 +147,13 @@ class Logger:
 
     def write(self) -> None:
         """Everything since the last writing, to every output."""
-        self._averages.add({"episode/forgotten": self._episodes.forget_silent()})
+        with self._lock:  # the actor's steps are being told meanwhile
+            self._averages.add({"episode/forgotten": self._episodes.forget_silent()})
         values = self._averages.take()
         values |= {"logger/fps": self._steps_rate.per_second(), "logger/playing": len(self._episodes)}
         values |= {f"logger/{name}": value for name, value in {**self.timers.stats(), **usage()}.items()}
         values |= {f"counters/{name}": value for name, value in self.counters.to_dict().items()}
-        with self._lock:
-            for output in self.outputs:
-                output.scalars(self.step, values)
+        self._tell(lambda output: output.scalars(self.step, values))
 
     def save(self) -> dict[str, Any]:
         with self._lock:
@@ -164,8 +165,19 @@ class Logger:
 
     def close(self) -> None:
         self.write()
-        for output in self.outputs:
-            output.close()
+        self._tell(lambda output: output.close())
+
+    def _tell(self, say: Callable[[Output], None]) -> None:
+        """Every output. One that cannot be written (the disk is full) is passed over until it can."""
+        with self._lock:
+            for output in self.outputs:
+                try:
+                    say(output)
+                    self._mute.discard(output)
+                except OSError as error:
+                    if output not in self._mute:
+                        log.warning("%s cannot be written, the run goes on: %s", type(output).__name__, error)
+                    self._mute.add(output)
 
     def _ended(self, rows: dict[str, Any]) -> Any:
         is_eval = bool(rows["is_eval"])
@@ -193,9 +205,7 @@ class Logger:
             "length": episode.length,
             "terminated": terminated,
         }
-        with self._lock:
-            for output in self.outputs:
-                output.episode(self.step, number, told)
+        self._tell(lambda output: output.episode(self.step, number, told))
 
 
 class LoggerService:
@@ -261,8 +271,8 @@ def write_clip(path: Path, frames: np.ndarray, fps: int = 12) -> None:
     """A film as an animated GIF."""
     from PIL import Image
 
-    frames = frames.repeat(3, -1) if frames.shape[-1] == 1 else frames
+    if frames.shape[-1] != 3:  # gray, or channels that are no colours: the first of them are shown
+        frames = frames[..., :3] if frames.shape[-1] > 3 else frames[..., :1].repeat(3, -1)
     first, *rest = [Image.fromarray(frame) for frame in frames]
-    temp = path.with_suffix(".tmp")
-    first.save(temp, format="GIF", save_all=True, append_images=rest, duration=1000 // fps, loop=0)
-    temp.replace(path)
+    with written_whole(path) as file:
+        first.save(file, format="GIF", save_all=True, append_images=rest, duration=1000 // fps, loop=0)

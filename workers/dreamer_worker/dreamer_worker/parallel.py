@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mosaic_sdk.config import ConfigError
+
 from dreamer_worker.agent_process import run_agent
 from dreamer_worker.buffer import Buffer
 from dreamer_worker.checkpoint import Claim, Counters, Epochs
@@ -38,11 +40,17 @@ def prepare(config: DreamerConfig) -> DreamerConfig:
     names = ("actor_addr", "replay_addr", "logger_addr")
     given = {name: getattr(config, name) for name in names}
     taken = {name: free_address() if value == "auto" else value for name, value in given.items()}
-    secret = config.secret or os.environ.get("DREAMER_SECRET") or make_secret()
+    secret = config.secret or os.environ.get("DREAMER_SECRET") or _new_secret(config)
     filled: dict[str, Any] = {"secret": secret, **taken}
     config = replace(config, **filled)
     os.makedirs(config.logdir, exist_ok=True)
     return config
+
+
+def _new_secret(config: DreamerConfig) -> str:
+    if config.remote_envs or config.remote_replay:
+        raise ConfigError("Processes elsewhere must know the run's secret. Set DREAMER_SECRET, here and there.")
+    return make_secret()
 
 
 def resume(config: DreamerConfig) -> int | None:
@@ -67,9 +75,10 @@ def adopt(source: Epochs, target: Epochs) -> None:
     epoch = source.newest()
     if epoch is None:
         raise RoleFailed(f"There is no whole checkpoint in {source.folder}. Name a run's checkpoints folder.")
-    shutil.copytree(source.path(epoch), target.path(epoch))
+    # Over what was copied by one who was killed at it.
     if (source.folder / "blocks").exists():
         shutil.copytree(source.folder / "blocks", target.folder / "blocks", dirs_exist_ok=True)
+    shutil.copytree(source.path(epoch), target.begin(epoch), dirs_exist_ok=True)
 
 
 def factories(config: DreamerConfig) -> dict[str, Callable[..., Any]]:
@@ -170,9 +179,15 @@ def make_replay_of(config: DreamerConfig) -> Replay:
 
 def make_buffer_of(config: DreamerConfig, spaces: Mapping[str, Any]) -> Buffer:
     max_bytes = int(config.replay_gb * 1e9)
-    return Buffer(
+    buffer = Buffer(
         spaces, config.sequence_length, max_bytes, config.replay_shares, seed=config.seed, online=config.online
     )
+    envs = max(config.envs, config.eval_envs)
+    if buffer.blocks <= envs:
+        # Each env fills a block of its own: they would take each other's before a sequence is whole.
+        good = 2 * (envs + 1) * buffer.block_rows * buffer.row_bytes / 1e9
+        raise ValueError(f"A replay of {config.replay_gb} GB has no room for {envs} envs. Set replay_gb to {good:.2g}.")
+    return buffer
 
 
 def make_logger_of(config: DreamerConfig) -> Logger:

@@ -131,7 +131,7 @@ class Vault:
             with contextlib.suppress(OSError, ValueError):
                 buffers = read_json(self.epochs.path(epoch) / PART)["buffers"].values()
                 named |= {entry["file"] for buffer in buffers for entry in buffer["blocks"]}
-        for path in self.folder.glob("*.npz"):
+        for path in self.folder.iterdir():  # also what a killed replay had not written to its end
             if path.name not in named:
                 path.unlink(missing_ok=True)
         self._written = {key: file for key, file in self._written.items() if file["file"] in named}
@@ -162,6 +162,7 @@ class ReplayService:
         self.is_outdated = False
         self._on_outdated = on_outdated
         self._launch: int | None = None
+        self._came_with = replay.limiter.save()
         self._snapshots: dict[int, dict[str, Any]] = {}
         self._opened: contextlib.ExitStack = contextlib.ExitStack()
         for name in ("insert", "insert_eval", "update"):
@@ -181,12 +182,14 @@ class ReplayService:
         epoch = self.vault.epochs.newest()
         if epoch is not None and (self.vault.epochs.path(epoch) / PART).exists():
             self.vault.restore(self.replay, epoch)
+            self._came_with = self.replay.limiter.save()
         return epoch
 
     def begin(self, reply: Reply, launch: Any) -> None:
         """Another launch than before went back to its checkpoint, and so must we: by leaving, unanswered. The one who
-        comes in our place is asked again."""
-        if self._launch is None:
+        comes in our place is asked again. One that came in the midst of a launch was not told of which, but has been
+        used since."""
+        if self._launch is None and self.replay.limiter.save() == self._came_with:
             self._launch = int(launch)
         if self._launch == int(launch):
             self.release()  # an agent that was killed in the middle of a checkpoint left the limiter open

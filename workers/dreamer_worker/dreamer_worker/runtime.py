@@ -1,39 +1,58 @@
-"""A run of the worker, whichever script it is, with its heartbeat and what it leaves behind."""
+"""A run of the worker, whichever script it is, with its heartbeat, what it says of itself and what it leaves behind."""
 
 from __future__ import annotations
 
 import os
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+from mosaic_sdk.cli import WorkFailed
 from mosaic_sdk.heartbeat import Heartbeat
 
+from dreamer_worker import settings
 from dreamer_worker.analytics import write_manifest
-from dreamer_worker.checkpoint import Claim, Counters, Epochs
+from dreamer_worker.checkpoint import CheckpointError, Claim, Counters, Epochs
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.telemetry import Telemetry
 
+HEARTBEAT_S = 15.0
+
 
 class DreamerRuntime:
-    """Runs one config to its end."""
+    """Runs one config to its end. What it has to say to a person goes to stderr, which `mosaic logs` shows."""
 
     def __init__(self, config: DreamerConfig, tell: Telemetry) -> None:
         self.config = config
         self.tell = tell
 
     def run(self) -> dict[str, Any]:
+        from dreamer_worker.supervisor import RoleFailed
+
+        try:
+            return self._run()
+        except (RoleFailed, CheckpointError) as error:
+            # Its text says all there is to say; where it came from stands above it, from the process that failed.
+            raise WorkFailed(str(error)) from None
+
+    def _run(self) -> dict[str, Any]:
         from dreamer_worker.parallel import prepare
 
         config = prepare(self.config)
+        counters = Counters(Path(config.logdir) / "counters.bin")
+        self._tell_settings(config)
         if config.script != "eval":
-            self._resume(config)
+            self._claim = Claim(config.logdir, "launcher.lock").take()  # until this process ends
+            self._resume(config, counters)
+            settings.keep(config)
         if config.script == "parallel":
             self._tell_roles(config)
-        counters = Counters(Path(config.logdir) / "counters.bin")
-        # Whatever moves, moves one of them: the sum is progress.
-        with Heartbeat(15.0, progress=lambda: counters["env_steps"] + counters["updates"], emitter=self.tell):
+        total = None if config.script == "eval" else config.steps
+        with Heartbeat(HEARTBEAT_S, progress=Progress(counters, config), emitter=self.tell, total=total):
             summary = self._work(config)
         write_manifest(config, summary)
+        say(ending(summary))
         return summary
 
     def _work(self, config: DreamerConfig) -> dict[str, Any]:
@@ -58,14 +77,88 @@ class DreamerRuntime:
 
         return run_parallel(config)
 
-    def _resume(self, config: DreamerConfig) -> None:
+    def _resume(self, config: DreamerConfig, counters: Counters) -> None:
         from dreamer_worker.parallel import resume
 
         epoch = resume(config)
-        if epoch is not None:
-            self.tell.checkpoint_loaded(str(Epochs(config.checkpoint_dir).path(epoch)), epoch=epoch)
+        if epoch is None:
+            return
+        self.tell.checkpoint_loaded(str(Epochs(config.checkpoint_dir).path(epoch)), epoch=epoch)
+        steps = counters["env_steps"]
+        say(f"It goes on from a checkpoint at step {steps:,}, after {counters['updates']:,} updates.")
+        if steps >= config.steps:
+            say(f"Nothing is left to play: the run ends at step {config.steps:,}. Give more, e.g. steps={2 * steps}.")
+
+    def _tell_settings(self, config: DreamerConfig) -> None:
+        """What was chosen for everything that was left open."""
+        names = (*settings.KEPT, "script", "seed", "log_every_s", "report_every_s", "save_every_s")
+        self.tell.lifecycle("settings", {name: getattr(config, name) for name in names})
+        say(opening(config))
+        if config.script != "eval" and not config.remote_replay:
+            warn_of_memory(config)
 
     def _tell_roles(self, config: DreamerConfig) -> None:
         """Where the processes are, for roles that are started elsewhere. The secret is not told."""
         addresses = {name: getattr(config, name) for name in ("actor_addr", "replay_addr", "logger_addr")}
         self.tell.lifecycle("addresses", addresses)
+
+
+class Progress:
+    """How many steps are played, for the heartbeat; while they stand still for the compiler, it says so."""
+
+    def __init__(self, counters: Counters, config: DreamerConfig) -> None:
+        self._counters = counters
+        self._first = counters["updates"]
+        self._is_learning = config.script == "eval" or config.random_agent
+        self._began = time.monotonic()
+        self._steps = -1
+        self._has_said = False
+
+    def __call__(self) -> int:
+        steps = self._counters["env_steps"]
+        if not self._is_learning:
+            self._look(steps)
+        self._steps = steps
+        return steps
+
+    def _look(self, steps: int) -> None:
+        took_s = time.monotonic() - self._began
+        if self._counters["updates"] > self._first:
+            self._is_learning = True
+            say(f"It learns: the first update was done within {took_s:.0f} s of the start.")
+        elif steps == self._steps > 0 and not self._has_said:
+            self._has_said = True
+            say("The first update is being compiled, which takes a minute or more; the envs wait for it.")
+
+
+def opening(config: DreamerConfig) -> str:
+    agent = "an agent that acts at random" if config.random_agent else f"an agent of size {config.size}"
+    if config.script == "eval":
+        return f"{config.env}: {agent} plays {config.episodes} episodes."
+    envs = f"{config.envs} training and {config.eval_envs} evaluation envs"
+    return (
+        f"{config.env}: {agent}, {envs}, until step {config.steps:,}; {config.train_ratio:g} replayed steps per env "
+        f"step, in batches of {config.batch_size} x {config.batch_length}."
+    )
+
+
+def ending(summary: dict[str, Any]) -> str:
+    if "mean_return" in summary:
+        mean, spread = summary["mean_return"], summary["std_return"]
+        return f"{summary['episodes']} episodes played: mean return {mean:.4g}, standard deviation {spread:.4g}."
+    return f"Done: {summary['env_steps']:,} steps, {summary['updates']:,} updates, {summary['episodes']:,} episodes."
+
+
+def warn_of_memory(config: DreamerConfig) -> None:
+    """Replay grows for hours before it is full, and a run that dies then has learned in vain."""
+    most_gb = config.replay_gb * (2 if config.eval_envs else 1)
+    total_gb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
+    if most_gb > total_gb:
+        say(
+            f"Memory may run out: replayed steps may come to take {most_gb:g} GB (replay_gb, for training and for "
+            f"evaluation), and this machine has {total_gb:.0f} GB. Give less: replay_gb={total_gb / 4:.0f}."
+        )
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -113,8 +113,10 @@ class Prioritised:
         return nodes
 
     def prioritize(self, rows: np.ndarray, priorities: np.ndarray) -> None:
-        """Rows that are no start any more are passed over."""
-        weights = np.maximum(np.nan_to_num(priorities.astype(np.float64)), 1e-6) ** self._exponent
+        """Rows that are no start any more are passed over. A loss that is no number tells nothing, as of a new one."""
+        priorities = priorities.astype(np.float64)
+        weights = np.maximum(priorities, 1e-6) ** self._exponent
+        weights[~np.isfinite(priorities)] = self._highest
         known = self._is_start[rows]
         if known.any():
             self._highest = max(self._highest, float(weights[known].max()))

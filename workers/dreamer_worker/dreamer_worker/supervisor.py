@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ GRACE_S = 7.0  # for the agent's last checkpoint; MOSAIC kills after 10
 LAST_S = 1.0  # for all others together …
 PATIENT_S = 15.0  # … when the run is done and nobody hurries
 RECENT_S = 60.0
+AGENT_RECENT_S = 900.0  # of its errors: each of its lives begins with minutes of compiling
 MOST_DEATHS, MOST_ERRORS = 20, 3  # of one process in that time, before the run is given up
 DELAYS_S = (0.0, 0.2, 0.5, 1.0, 2.0)
 
@@ -221,8 +223,9 @@ class Supervisor:
         words = child.last_words()
         now = time.monotonic()
         child.deaths = [*(at for at in child.deaths if at > now - RECENT_S), now]
-        child.errors = [at for at in child.errors if at > now - RECENT_S] + ([now] if code > 0 else [])
-        how = words or (f"exit code {code}" if code > 0 else f"signal {-code}" if code else "it left early")
+        recent_s = AGENT_RECENT_S if child.name == self._agent else RECENT_S
+        child.errors = [at for at in child.errors if at > now - recent_s] + ([now] if code > 0 else [])
+        how = words or _how(code)
         hopeless = code > 0 and not child.has_been_ready
         if hopeless or len(child.errors) > MOST_ERRORS or len(child.deaths) > MOST_DEATHS:
             raise RoleFailed(f"The {child.name} process of the run does not work: {how}")
@@ -232,3 +235,9 @@ class Supervisor:
         timer = threading.Timer(delay_s, lambda: self._events.put((child, None)))
         timer.daemon = True
         timer.start()
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}" if code else "it left early"
+    return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"

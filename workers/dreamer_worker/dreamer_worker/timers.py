@@ -74,9 +74,9 @@ class Rate:
 class Clock:
     """Says yes once every so many seconds."""
 
-    def __init__(self, every_s: float) -> None:
+    def __init__(self, every_s: float, due: bool = False) -> None:
         self._every_s = every_s
-        self._next = time.monotonic() + every_s
+        self._next = time.monotonic() + (0.0 if due else every_s)
 
     @property
     def left_s(self) -> float:

@@ -5,6 +5,7 @@ Its checkpoints are those of the parallel mode: a run may begin in the one and g
 
 from __future__ import annotations
 
+import logging
 import secrets
 import signal
 import threading
@@ -25,6 +26,8 @@ from dreamer_worker.fastlane import Screen
 from dreamer_worker.parallel import agent_for, make_env_of, make_logger_of, make_replay_of
 from dreamer_worker.telemetry import Telemetry
 from dreamer_worker.timers import Clock, Rate, Timers, usage
+
+log = logging.getLogger(__name__)
 
 
 class Table:
@@ -158,7 +161,15 @@ class Training:
                     self.logger.clip(f"{prefix}_{key.replace('/', '_')}", np.asarray(clip))
 
     def save(self) -> None:
+        """A checkpoint, unless there is no room for one: then the one before stays in force."""
         epoch = self.epochs.next_number()
+        try:
+            self._save(epoch)
+        except OSError as error:
+            log.warning("no checkpoint this time: %s", error)
+            self.epochs.abandon(epoch)
+
+    def _save(self, epoch: int) -> None:
         folder = self.epochs.begin(epoch)
         write_arrays(folder / agent_process.PART, self.agent.save())
         write_json(folder / logger.PART, {"version": 1, "epoch": epoch, **self.logger.save()})

@@ -3,10 +3,12 @@
 import importlib.util
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,10 +29,30 @@ def secret():
     return "a-secret-for-tests"
 
 
+@pytest.fixture
+def full_disk():
+    """`with full_disk(1000):` no file can be written beyond so many bytes, here and in processes started meanwhile.
+
+    To who writes it is what a full disk is: an OSError in the middle of a file.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    @contextmanager
+    def limit(size):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limit
+
+
 class Run:
     """A real run of the worker, as MOSAIC would start it; with a random agent unless told otherwise."""
 
     limit_s = LIMIT_S
+    prefix = ()  # a command that starts it elsewhere, e.g. in another network
 
     def __init__(self, folder, config):
         self.folder = folder
@@ -39,10 +61,11 @@ class Run:
         self.process = None
 
     def start(self, *arguments):
-        variables = {**os.environ, "PYTHONPATH": str(HERE.parent), "DREAMER_LOG": "INFO"}
+        path = f"{HERE.parent}{os.pathsep}{HERE}"  # beside the worker the tests' own envs
+        variables = {**os.environ, "PYTHONPATH": path, "DREAMER_LOG": "INFO"}
         for name in ("MOSAIC_RUN_DIR", "MOSAIC_CHECKPOINT_DIR", "MOSAIC_RUN_ID"):
             variables.pop(name, None)
-        command = [sys.executable, "-m", "dreamer_worker.cli", "--config", str(self.config), *arguments]
+        command = [*self.prefix, sys.executable, "-m", "dreamer_worker.cli", "--config", str(self.config), *arguments]
         with open(self.folder / "stdout.log", "ab") as out, open(self.folder / "stderr.log", "ab") as err:
             self.process = subprocess.Popen(command, stdout=out, stderr=err, env=variables, start_new_session=True)
         return self

@@ -249,3 +249,43 @@ def test_nothing_is_played_while_another_has_the_turn(stage, env_of):
             future.result(0.2)
 
     future.result(30)
+
+
+def test_an_env_that_is_played_twice_belongs_to_the_newer_process(stage, env_of):
+    actor = stage(actor_batch=1)
+    older = env_of(actor)
+    older.ask("act", 0, seen(True))
+    newer = env_of(actor)
+    newer.ask("act", 0, seen())
+
+    with pytest.raises(RpcError, match="env 0 is played by another process now"):
+        older.ask("act", 0, seen(), timeout_s=30)
+    newer.ask("act", 0, seen())
+
+    assert [int(asked[0]) for _, _, asked in actor.agent.calls] == [0, 0, 1]  # and with a state of its own
+
+
+def test_a_replay_that_refuses_steps_ends_the_playing_with_its_reason(stage, env_of, monkeypatch):
+    ends = []
+    monkeypatch.setattr(threading, "excepthook", ends.append)
+    actor = stage(actor_batch=1)
+    actor.sink.server.bind("insert", lambda *args: 1 / 0)
+    env = env_of(actor)
+
+    while _answers(env):
+        pass
+    actor.thread.join(30)
+
+    assert "The replay refuses what was played: " in str(ends[0].exc_value)
+    assert "division by zero" in str(ends[0].exc_value)
+
+
+def test_it_tells_of_its_traffic_with_envs_replay_and_logger(stage, env_of):
+    actor = stage(actor_batch=1)
+    env_of(actor).ask("act", 0, seen(True))
+
+    told = actor.stats()
+
+    assert told["rpc/envs/connections"] == 1
+    assert told["rpc/envs/received_rate"] > 0
+    assert {"rpc/replay/sent_rate", "rpc/replay/inflight", "rpc/logger/sent_rate"} <= set(told)

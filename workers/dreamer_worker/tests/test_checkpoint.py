@@ -1,6 +1,7 @@
 """Checkpoints: one moment or the one before, never a mixture."""
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -8,7 +9,8 @@ import threading
 
 import numpy as np
 import pytest
-from dreamer_worker.agent_process import Saver, save_last
+from dreamer_worker.agent.spaces import Space
+from dreamer_worker.agent_process import Saver, run_agent, save_last
 from dreamer_worker.buffer import Buffer
 from dreamer_worker.checkpoint import (
     CheckpointError,
@@ -20,12 +22,13 @@ from dreamer_worker.checkpoint import (
     write_json,
 )
 from dreamer_worker.config import DreamerConfig
+from dreamer_worker.envs import observe
 from dreamer_worker.life import Life
 from dreamer_worker.limiter import SamplesPerInsert
 from dreamer_worker.parallel import resume
 from dreamer_worker.random_agent import RandomAgent
 from dreamer_worker.replay import Replay, ReplayService, Vault
-from dreamer_worker.rpc import Client, Server
+from dreamer_worker.rpc import Client, Server, free_address
 
 SPACES = {"number": ("<i8", ()), "is_first": ("|b1", ())}
 
@@ -309,6 +312,7 @@ def test_a_replay_that_is_killed_in_the_middle_of_a_checkpoint_is_told_again(tmp
 def test_an_agent_that_was_killed_in_the_middle_of_a_checkpoint_leaves_the_ratio_in_force(epochs, secret):
     service = owing_service("0", secret, epochs)
     client = Client(service.server.address, secret)
+    client.ask("begin", 1, timeout_s=30)
     client.ask("prepare", timeout_s=30)
     assert service.replay.limiter.insert(timeout_s=0)
 
@@ -345,7 +349,7 @@ def test_a_folder_has_one_writer_until_that_is_dead(tmp_path):
     owner = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
         owner.stdout.readline()
-        with pytest.raises(CheckpointError, match="Another run saves into"):
+        with pytest.raises(CheckpointError, match="Another run writes to"):
             Claim(tmp_path).take(limit_s=0)
     finally:
         owner.kill()
@@ -380,6 +384,19 @@ def test_a_replay_leaves_when_another_launch_asks_and_answers_nothing(secret, ep
     service.server.close()
 
 
+def test_a_replay_that_came_in_the_midst_of_a_launch_leaves_when_the_next_one_asks(secret, epochs):
+    left = threading.Event()
+    service = ReplayService(make_replay(), Server("0", secret), epochs, on_outdated=left.set)
+    client = Client(service.server.start().address, secret)
+
+    play(service.replay, 0, 5)  # of the launch in which it was started again; nobody told it which
+    client.call("begin", 2)
+
+    assert left.wait(30)
+    client.close()
+    service.server.close()
+
+
 class Failing:
     """A saver whose first attempts fail: the replay was killed just then."""
 
@@ -405,3 +422,137 @@ def test_the_last_checkpoint_is_tried_again_unless_somebody_hurries(is_stopped, 
     save_last(saver, Resting(), life)
 
     assert saver.limits == tries
+
+
+def test_what_finds_no_room_on_disk_leaves_nothing_there(tmp_path, full_disk):
+    with full_disk(5000):
+        with pytest.raises(OSError, match="File too large"):
+            write_arrays(tmp_path / "x.npz", {"small": np.zeros(10), "large": np.zeros(10_000), "more": np.zeros(10)})
+        with pytest.raises(OSError, match="File too large"):
+            write_json(tmp_path / "x.json", {"text": "x" * 10_000})
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_counters_have_their_room_on_disk_before_they_count(tmp_path):
+    """A hole that no longer fits on the disk would be a SIGBUS in the middle of the run."""
+    Counters(tmp_path / "counters.bin")
+
+    with open(tmp_path / "counters.bin", "rb") as file:
+        assert os.lseek(file.fileno(), 0, os.SEEK_DATA) == 0
+
+
+class Ready:
+    """An actor and a learner between two steps."""
+
+    def __init__(self):
+        self.turn = threading.Lock()
+
+    def drain(self, timeout_s):
+        return True
+
+
+class Large(RandomAgent):
+    def save(self):
+        return {"weights": np.zeros(10_000)}
+
+
+@pytest.fixture
+def saver(tmp_path, epochs, secret):
+    """Saves a small run: a replay of 15 steps, and a logger that has nothing to say."""
+    service = owing_service("0", secret, Epochs(tmp_path / "checkpoints"))
+    logger = Server("0", secret).start()
+    for name in ("snapshot", "write", "saved"):
+        logger.bind(name, lambda *told: None)
+    addresses = {"replay_addr": service.server.address, "logger_addr": logger.address}
+    config = DreamerConfig(run_id="T", logdir=str(tmp_path), secret=secret, **addresses)
+    saver = Saver(Large({}, {}), Ready(), Ready(), config, Counters(tmp_path / "counters.bin"))
+    yield saver
+    for part in (saver, logger, service.server):
+        part.close()
+
+
+def test_a_checkpoint_on_a_full_disk_leaves_the_one_before_in_force_and_no_rubbish(saver, full_disk):
+    assert saver.save(limit_s=60) == 1
+
+    with full_disk(5000):
+        assert [saver.save(limit_s=60) for _ in range(3)] == [None] * 3
+
+    assert saver.epochs.newest() == 1
+    assert [path.name for path in saver.epochs.folder.glob("epoch-*")] == ["epoch-00000001"]
+    assert saver.save(limit_s=60) == 5  # no number is given twice: a part may still be writing
+
+
+def test_a_checkpoint_that_is_committed_is_not_given_up_any_more(saver, monkeypatch):
+    commit = saver.epochs.commit
+
+    def stumble(*told):
+        commit(*told)
+        raise OSError("after that")
+
+    monkeypatch.setattr(saver.epochs, "commit", stumble)
+
+    assert saver.save(limit_s=60) is None
+    assert saver.epochs.newest() == 1
+
+
+def test_what_a_killed_replay_left_half_written_is_removed(epochs):
+    replay, vault = make_replay(), Vault(epochs)
+    play(replay, 0, 25)
+    save(epochs, 1, replay=replay, vault=vault)
+    rubbish = vault.folder / ".train-000000002-5.npz.123.tmp"
+    rubbish.touch()
+
+    vault.sweep(1)
+
+    assert not rubbish.exists()
+    assert not epochs.damage(1)
+
+
+def test_a_run_that_was_killed_while_it_copied_anothers_checkpoint_begins_anew(epochs, tmp_path):
+    replay, vault = make_replay(), Vault(epochs)
+    play(replay, 0, 25)
+    save(epochs, 1, replay=replay, vault=vault)
+    config = DreamerConfig(run_id="T", logdir=str(tmp_path / "new"), checkpoint=str(epochs.folder))
+    (tmp_path / "new" / "checkpoints" / "epoch-00000001").mkdir(parents=True)
+    (tmp_path / "new" / "checkpoints" / "epoch-00000001" / "commit.json").touch()
+
+    assert resume(config) == 1
+
+
+class Slow(RandomAgent):
+    """An agent that takes its time to remember."""
+
+    gate = threading.Event()
+
+    def load(self, saved):
+        self.gate.wait(60)
+        super().load(saved)
+
+
+def test_nothing_is_played_before_the_agent_knows_what_it_knew(tmp_path, epochs, secret):
+    sink = Server("0", secret).start()
+    for name in ("begin", "insert", "steps", "prepare", "snapshot", "write", "saved", "release", "metrics"):
+        sink.bind(name, lambda *told: None)
+    addresses = {"replay_addr": sink.address, "logger_addr": sink.address, "actor_addr": free_address()}
+    config = DreamerConfig(run_id="T", logdir=str(tmp_path), secret=secret, envs=1, steps=100, **addresses)
+    folder = Epochs(config.checkpoint_dir).begin(1)
+    write_arrays(folder / "agent.npz", {"updates": np.asarray(7)})
+    Epochs(config.checkpoint_dir).commit(1, {})
+    life, agent = Life(), Slow({"x": Space("float32", (3,))}, {"action": Space("int32", (), 0, 4)})
+    thread = threading.Thread(target=run_agent, args=(life, lambda: agent, config), daemon=True)
+    thread.start()
+    env = Client(config.actor_addr, secret, max_inflight=1)
+
+    action = env.call("act", 0, observe({"x": np.zeros(3, np.float32)}, first=True))
+    with pytest.raises(TimeoutError):
+        action.result(0.5)
+    agent.gate.set()
+
+    action.result(30)
+    assert agent.updates == 7
+    life.stop()
+    thread.join(60)
+    assert not thread.is_alive()
+    for part in (env, sink):
+        part.close()

@@ -2,10 +2,16 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from itertools import pairwise
 
+import cloudpickle
 import pytest
 from dreamer_worker.checkpoint import Epochs
+from dreamer_worker.life import write_work
+from dreamer_worker.supervisor import Child, RoleFailed, Supervisor
 
 ROLES = ("replay", "env1", "agent", "logger", "env0", "env2")
 EVERY = 150
@@ -75,8 +81,6 @@ def test_a_run_that_is_killed_whole_goes_on_from_its_last_checkpoint(run_of, rol
 
 def wait_until_gone(pids):
     """Of processes that nobody of ours can wait for."""
-    import time
-
     limit = time.monotonic() + 60
     while alive := [pid for pid in pids if os.path.exists(f"/proc/{pid}") and not is_zombie(pid)]:
         assert time.monotonic() < limit, f"still alive: {alive}"
@@ -132,4 +136,100 @@ def test_an_env_that_does_not_exist_ends_the_run_at_once(run_of):
 
     assert run.wait() == 1
     failed = next(line for line in run.lines if line.get("event") == "run_failed")
-    assert "There is no task dummy_nonsense" in failed["payload"]["error"]
+    assert "no dummy_nonsense" in failed["payload"]["error"]
+
+
+@pytest.mark.parametrize(
+    ("mood", "words"), [("raises", "not today"), pytest.param("hangs", "Timeout", marks=pytest.mark.slow)]
+)
+def test_an_env_that_fails_once_is_started_anew_and_the_run_goes_on(run_of, tmp_path, monkeypatch, mood, words):
+    monkeypatch.setenv("MOODY_MARK", str(tmp_path / "mark"))
+    options = {"env": "gym_moody:Moody-v0", "env_options": {"mood": mood}, "env_timeout_s": 20}
+    run = run_of(**options, envs=1, eval_envs=0, steps=200)
+
+    assert run.start().wait() == 0, run.words
+
+    assert (tmp_path / "mark").exists()
+    assert run.lines[-1]["payload"]["restarts"] == 1
+    assert words in (run.folder / "stderr.log").read_text()
+
+
+@pytest.mark.slow
+def test_a_run_on_a_full_disk_goes_on_without_checkpoints(run_of, full_disk):
+    # A block of images takes more than there is room for; logs and counters do not.
+    run = run_of(env="dummy_image", steps=400, replay_gb=0.1)
+
+    with full_disk(1_000_000):
+        run.start()
+
+    assert run.wait() == 0, run.words
+    assert "no checkpoint this time" in run.words
+    assert "without a last checkpoint" in run.words
+    assert run.lines[-1]["payload"]["restarts"] == 0
+    assert not list((run.folder / "checkpoints").rglob("*.tmp"))
+    epochs = Epochs(run.folder / "checkpoints")  # the first ones, of few steps, found room
+    assert {path.name for path in epochs.folder.glob("epoch-*")} == {epochs.path(n).name for n in epochs.committed()}
+
+
+@pytest.mark.slow
+def test_a_second_run_in_the_same_folder_is_refused_and_harms_nothing(run_of):
+    first = run_of(steps=1_000_000).start().played(100)
+    second = run_of(steps=1_000_000, logdir=str(first.folder)).start()
+
+    assert second.wait() == 1
+
+    failed = next(line for line in second.lines if line.get("event") == "run_failed")
+    assert f"Another run writes to {first.folder}." in failed["payload"]["error"]
+    assert first.counters["launches"] == 1
+    assert first.terminate().wait() == 143, first.words
+    check_counts(first)
+
+
+def test_who_hangs_when_its_launcher_is_gone_goes_all_the_same():
+    script = "from dreamer_worker import life; life.LAST_RESORT_S = 0.5; life.main()"
+    read, told = os.pipe()
+    command = [sys.executable, "-c", script, str(told), "env0"]
+    variables = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "pass_fds": (told,)}
+    orphan = subprocess.Popen(command, env=variables, **pipes)
+    try:
+        write_work(orphan.stdin, cloudpickle.dumps(lambda life: (life.ready(), time.sleep(10_000))))
+        assert os.read(read, 1) == b"\x01"
+
+        _, words = orphan.communicate(timeout=60)  # closes its lifeline
+
+        assert orphan.returncode == 1
+        assert b"Timeout" in words
+    finally:
+        orphan.kill()
+        orphan.wait()
+        for end in (read, told):
+            os.close(end)
+
+
+@pytest.mark.parametrize(("name", "gives_up"), [("agent", True), ("env0", False)])
+def test_an_agent_that_fails_after_minutes_of_compiling_each_time_is_given_up(name, gives_up):
+    child = Child(name, print)
+    child.has_been_ready = True
+    child.last_words = lambda: "out of memory"
+    now = time.monotonic()
+    child.errors = [now - 500, now - 350, now - 200]
+    supervisor = Supervisor([child])
+
+    if gives_up:
+        with pytest.raises(RoleFailed, match="agent process of the run does not work: out of memory"):
+            supervisor._mourn(child, 1)
+    else:
+        supervisor._mourn(child, 1)
+        assert supervisor.restarts == 1
+
+
+def test_one_process_on_a_full_disk_goes_on_without_checkpoints(run_of, full_disk):
+    run = run_of(env="dummy_image", script="train", steps=400, replay_gb=0.1, save_every_s=1000)
+
+    with full_disk(1_000_000):
+        run.start()
+
+    assert run.wait() == 0, run.words
+    assert "no checkpoint this time" in run.words
+    assert not list((run.folder / "checkpoints").glob("epoch-*"))

@@ -225,3 +225,51 @@ def test_of_too_many_clips_some_from_the_whole_run_are_kept(tmp_path):
     steps = [int(path.stem[-10:]) for path in sorted(tmp_path.iterdir())]
     assert (len(steps), steps[0], steps[-1]) == (20, 0, 4990)
     assert max(b - a for a, b in pairwise(steps)) <= 4 * 5000 / 20
+
+
+def test_nobody_is_looked_for_among_the_silent_while_a_step_is_being_told(make_logger):
+    logger = make_logger()
+    was_safe = []
+    forget = logger._episodes.forget_silent
+    logger._episodes.forget_silent = lambda: (was_safe.append(logger._lock.locked()), forget())[1]
+
+    logger.write()
+
+    assert was_safe == [True]
+
+
+class Full(Paper):
+    """An output on a disk that is full."""
+
+    def scalars(self, step, values):
+        raise OSError("No space left on device")
+
+    def episode(self, step, number, episode):
+        self.scalars(step, episode)
+
+    def close(self):
+        self.scalars(0, {})
+
+
+def test_an_output_that_cannot_be_written_stops_neither_the_others_nor_the_run(make_logger, paper, caplog):
+    logger = make_logger()
+    logger.outputs.insert(0, Full())
+
+    play(logger, [1.0])
+    logger.write()
+    logger.close()
+
+    assert len(paper.episodes) == 1
+    assert len(paper.written) == 2
+    assert [record.message for record in caplog.records] == [
+        "Full cannot be written, the run goes on: No space left on device"
+    ]
+
+
+def test_a_clip_that_finds_no_room_leaves_nothing(make_logger, tmp_path, full_disk):
+    frames = np.random.default_rng(0).integers(0, 255, (5, 64, 64, 3), np.uint8)
+
+    with full_disk(1000), pytest.raises(OSError, match="File too large"):
+        make_logger().clip("report_open_loop", frames)
+
+    assert not list((tmp_path / "videos").iterdir())

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -42,6 +43,17 @@ def test_a_run_plays_its_steps_learns_at_its_ratio_and_ends(run_of):
 
 
 @pytest.mark.slow
+def test_a_run_that_has_its_steps_plays_none_when_it_is_started_again(run_of):
+    run = run_of(steps=200)
+    assert run.start().wait() == 0, run.words
+    before = run.counters
+
+    assert run.start().wait() == 0, run.words
+
+    assert run.counters["env_steps"] == before["env_steps"]
+    assert "Nothing is left to play" in run.words
+
+
 def test_the_agent_may_live_in_the_launcher(run_of):
     run = run_of(steps=200, agent_process=False).start()
     run.played(1)
@@ -91,11 +103,87 @@ def test_envs_and_replay_may_be_started_elsewhere(run_of, secret):
         assert role.terminate().wait() == 0, role.words
 
 
+@pytest.fixture
+def networks():
+    """Two machines, as far as a network is concerned: `(prefix, prefix)` of 10.77.0.1 and 10.77.0.2.
+
+    Namespaces of a user of their own, for which one need not be root; where the kernel allows none, it is left out.
+    """
+    holders = []
+
+    def hold(*prefix):
+        try:
+            process = subprocess.Popen([*prefix, "sh", "-c", "echo; exec sleep 600"], stdout=subprocess.PIPE)
+        except FileNotFoundError as error:
+            pytest.skip(f"there is no {error.filename} here")
+        holders.append(process)
+        if not process.stdout.readline():
+            pytest.skip("this machine allows no network namespaces")
+        return ["nsenter", "-t", str(process.pid), "-U", "-n", "--preserve-credentials"]
+
+    try:
+        left = hold("unshare", "-Urn")
+        right = hold(*left, "unshare", "-n")
+        subprocess.run(
+            [*left, "ip", "link", "add", "west", "type", "veth", "peer", "east", "netns", right[2]], check=True
+        )
+        for prefix, name, address in ((left, "west", "10.77.0.1/24"), (right, "east", "10.77.0.2/24")):
+            setup = f"ip addr add {address} dev {name} && ip link set {name} up && ip link set lo up"
+            subprocess.run([*prefix, "sh", "-c", setup], check=True)
+        yield left, right
+    finally:
+        for process in holders:
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+
+@pytest.mark.slow
+def test_replay_and_envs_in_another_network_serve_the_run(run_of, secret, networks):
+    addresses = {"actor_addr": "10.77.0.1:7001", "logger_addr": "10.77.0.1:7003", "replay_addr": "10.77.0.2:7002"}
+    config = {**addresses, "secret": secret, "remote_envs": True, "remote_replay": True, "steps": 200}
+    main = run_of(**config)
+    replay, envs = (run_of(**config, logdir=str(main.folder)) for _ in range(2))
+    main.prefix, (replay.prefix, envs.prefix) = networks[0], [networks[1]] * 2
+
+    main.start()
+    replay.start("--role", "replay")
+    envs.start("--role", "env", "--index", "0-2")
+
+    assert main.wait() == 0, main.words
+    assert main.counters["env_steps"] >= 200
+    assert main.counters["updates"] > 0
+    assert Epochs(main.folder / "checkpoints").newest()
+    for role in (replay, envs):
+        assert role.terminate().wait() == 0, role.words
+
+
 def test_a_role_alone_needs_addresses(run_of):
     run = run_of().start("--role", "replay")
 
     assert run.wait() == 2
     assert "needs actor_addr" in run.words
+
+
+def test_a_role_alone_needs_the_secret(run_of, monkeypatch):
+    monkeypatch.delenv("DREAMER_SECRET", raising=False)
+    addresses = {name: free_address() for name in ("actor_addr", "logger_addr", "replay_addr")}
+
+    run = run_of(**addresses).start("--role", "replay")
+
+    assert run.wait() == 2
+    assert "must know the run's secret" in run.words
+
+
+@pytest.mark.parametrize("which", ["remote_envs", "remote_replay"])
+def test_a_run_with_roles_elsewhere_makes_no_secret_that_nobody_could_know(tmp_path, monkeypatch, which):
+    monkeypatch.delenv("DREAMER_SECRET", raising=False)
+    config = DreamerConfig(run_id="T", logdir=str(tmp_path), **{which: True})
+
+    with pytest.raises(ConfigError, match="Set DREAMER_SECRET"):
+        prepare(config)
+    monkeypatch.setenv("DREAMER_SECRET", "told")
+    assert prepare(config).secret == "told"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,12 @@
 import numpy as np
 import pytest
 from dreamer_worker.buffer import Buffer
+from dreamer_worker.checkpoint import Epochs
+from dreamer_worker.config import DreamerConfig
+from dreamer_worker.limiter import SamplesPerInsert
+from dreamer_worker.parallel import make_buffer_of
+from dreamer_worker.replay import Replay, ReplayService
+from dreamer_worker.rpc import Client, Server
 from dreamer_worker.selector import Mixture, Prioritised, Recent, Uniform, make_selector
 
 SPACES = {
@@ -291,3 +297,91 @@ def test_prioritised_buffers_replay_what_the_learner_found_surprising():
     batch = buffer.sample(200)
 
     assert ((batch["number"] == 13).any(axis=1)).mean() > 0.9
+
+
+@pytest.mark.parametrize("change", [{"latent": np.zeros((1, 5))}, {"env": None}, {"number": np.zeros(2)}])
+def test_steps_of_another_kind_are_refused_and_leave_no_trace(change):
+    buffer = make_buffer()
+    play(buffer, 10, envs=(0,))
+    rows = {key: value for key, value in {**rows_of([0], [10]), **change}.items() if value is not None}
+
+    with pytest.raises(ValueError, match="must have shape"):
+        buffer.insert(rows, ["env0"], [10])
+    play(buffer, 10, envs=(0,), begin=10)
+
+    assert buffer.steps == 20
+    assert (np.diff(buffer.sample(200)["number"], axis=1) == 1).all()
+
+
+def test_what_was_sampled_before_a_restore_updates_nothing():
+    buffer = make_buffer()
+    play(buffer, 20)
+    snapshot = buffer.snapshot()
+    blocks = {entry["ordinal"]: buffer.block(entry["ordinal"], entry["rows"]) for entry in snapshot["blocks"]}
+    play(buffer, 40, begin=20)
+    old = [buffer.sample(50) for _ in range(10)]
+
+    restored = make_buffer()
+    restored.restore(snapshot, blocks)
+    play(restored, 40, envs=(2, 1, 0), begin=20)  # in another order: their blocks have other numbers now
+    for batch in old:
+        restored.update(batch["stepid"], {"latent": np.ones((50, 5, 4))}, batch["stepid"][:, 0], np.ones((50, 5)))
+
+    assert (restored.sample(500)["latent"] == 0).all()
+
+
+def test_new_sequences_that_nobody_replays_are_not_noted_for_ever():
+    buffer = make_buffer(rows=100)
+
+    play(buffer, 2000)
+
+    assert len(buffer.snapshot()["online"]) <= 100 / 5 + 100 / 10
+    assert buffer.sample(3, online=True)["number"].min() > 1900
+
+
+def test_a_replay_in_which_envs_would_take_each_others_room_is_refused():
+    config = DreamerConfig(run_id="T", envs=20, eval_envs=1, batch_length=8, replay_gb=20 * 256 * ROW_BYTES / 1e9)
+
+    with pytest.raises(ValueError, match=r"no room for 20 envs\. Set replay_gb to 0\.00028"):
+        make_buffer_of(config, SPACES)
+
+
+def test_who_waits_for_the_limiter_keeps_nobody_else_waiting(secret, tmp_path):
+    limiter = SamplesPerInsert(0.5, tolerance=4, min_inserts=10)
+    replay = Replay(lambda spaces: Buffer(spaces, 5, 10_000, block_rows=10), limiter)
+    server = Server("0", secret)
+    ReplayService(replay, server, Epochs(tmp_path))
+    client = Client(server.start().address, secret)
+
+    def insert(number, method="insert", env=0):
+        return client.call(method, rows_of([env], [number]), [f"env{env}"], np.asarray([number]))
+
+    for number in range(14):
+        insert(number).result(30)
+    waiting = insert(14)  # until something is learned
+
+    for number in range(8):
+        insert(number, "insert_eval").result(30)
+    for method in ("sample_report", "sample_eval"):
+        batch = client.ask(method, 3, 5, timeout_s=30)
+        assert batch["number"].shape == (3, 5)
+    ids = batch["stepid"]
+    client.ask("update", ids, {"latent": np.zeros((3, 5, 4), np.float16)}, ids[:, 0], np.ones((3, 5)), timeout_s=30)
+    client.ask("prepare", timeout_s=30)
+    waiting.result(30)
+    client.ask("snapshot", 1, timeout_s=30)
+    client.ask("write", 1, timeout_s=30)
+    for part in (client, server):
+        part.close()
+
+
+@pytest.mark.parametrize("strange", [np.inf, np.nan])
+def test_a_priority_that_is_no_number_counts_as_the_highest_and_spoils_no_other(strange):
+    selector = Prioritised(100, 10, exponent=1.0)
+    selector.add(np.asarray([3, 50]))
+    selector.prioritize(np.asarray([3, 50]), np.asarray([2.0, strange]))
+    selector.add(np.asarray([8]))
+
+    drawn = np.bincount(selector.draw(30_000, np.random.default_rng(0)), minlength=100) / 30_000
+
+    assert np.allclose(drawn[[3, 50, 8]], [0.4, 0.2, 0.4], atol=0.02)  # 1 was the highest before the 2 was said

@@ -8,11 +8,12 @@ import sys
 import textwrap
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import portal
 import pytest
-from dreamer_worker.rpc import Client, Disconnected, RpcError, Server, framing, free_address, greeting_of
+from dreamer_worker.rpc import Client, Disconnected, Garbage, RpcError, Server, framing, free_address, greeting_of
 
 
 @pytest.fixture
@@ -182,6 +183,18 @@ def test_a_message_that_is_too_large_is_not_waited_for(server, secret):
         assert peer.recv(1) == b""
 
 
+def test_what_is_too_large_to_be_taken_is_not_sent(server, client_of, monkeypatch):
+    server.bind("much", lambda: np.zeros(5000, np.uint8))
+    client = client_of(server.start().address)
+    monkeypatch.setattr(framing, "MAX_MESSAGE_BYTES", 5000)
+
+    with pytest.raises(ValueError, match=r"a message of 50\d\d bytes is more than the 5000"):
+        client.call("echo", np.zeros(5000, np.uint8))
+    with pytest.raises(RpcError, match="is more than the 5000"):
+        client.ask("much", timeout_s=30)
+    assert client.ask("echo", 1, timeout_s=30) == 1
+
+
 def test_a_server_listens_on_this_machine_only_unless_told(secret):
     server = Server("0", secret)
 
@@ -343,3 +356,84 @@ def test_a_server_that_is_closed_finishes_what_it_was_asked(server, client_of):
     server.finish(30)
 
     assert [number for _, number in done] == [0, 1, 2]
+
+
+def test_who_greets_too_slowly_is_not_waited_for(server, secret, monkeypatch):
+    monkeypatch.setattr("dreamer_worker.rpc.server.HANDSHAKE_S", 0.5)
+    host, port = server.start().address.split(":")
+    clock = threading.Event()
+
+    with socket.create_connection((host, int(port)), timeout=30) as stranger, contextlib.suppress(OSError):
+        for byte in greeting_of(secret).encode():
+            stranger.sendall(bytes([byte]))  # a byte now and then, each of them in time
+            clock.wait(0.05)
+
+    assert server.stats()["connections"] == 0
+
+
+def test_strangers_who_say_nothing_take_only_so_many_connections(server, client_of, monkeypatch):
+    monkeypatch.setattr("dreamer_worker.rpc.server.HANDSHAKE_S", 1000)
+    monkeypatch.setattr("dreamer_worker.rpc.server.MOST_STRANGERS", 5)
+    host, port = server.start().address.split(":")
+
+    with contextlib.ExitStack() as stack:
+        strangers = [stack.enter_context(socket.create_connection((host, int(port)), timeout=30)) for _ in range(8)]
+
+        assert [stranger.recv(1) for stranger in strangers[:3]] == [b"", b"", b""]  # the first ones had to go
+        assert client_of(server.address).ask("echo", 1, timeout_s=30) == 1  # and so had the fourth
+        assert strangers[3].recv(1) == b""
+        strangers[-1].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            strangers[-1].recv(1)
+
+
+def test_a_payload_that_claims_to_have_many_parts_takes_no_memory():
+    tracemalloc.start()
+    try:
+        with pytest.raises(Garbage):
+            framing.unpack(memoryview((1 << 28).to_bytes(8, "little") + bytes(64)))
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_a_closing_server_could_not_do_is_asked_of_the_next(server, client_of):
+    asked, again = [], threading.Event()
+
+    def close():
+        asked.append(1)
+        if len(asked) > 1:
+            again.set()
+        raise Disconnected("what it works with is closed")
+
+    server.bind("work", close)
+    client = client_of(server.start().address)
+
+    future = client.call("work")
+    assert again.wait(30)
+    server.close()
+    after = Server(server.address, "a-secret-for-tests", patience_s=60)
+    after.bind("work", lambda: "done")
+    after.start()
+
+    assert future.result(60) == "done"
+    after.close()
+
+
+def test_a_client_whom_nobody_answers_says_so_once(client_of, caplog, monkeypatch):
+    monkeypatch.setattr("dreamer_worker.rpc.client.BACKOFF_S", (0.001,))
+    tries, many = [], threading.Event()
+    connect = socket.create_connection
+
+    def count(*args, **options):
+        tries.append(args)
+        if len(tries) > 100:
+            many.set()
+        return connect(*args, **options)
+
+    monkeypatch.setattr(socket, "create_connection", count)
+
+    client_of(free_address())
+
+    assert many.wait(60)
+    assert [record.message.startswith("Nobody answers at 127.0.0.1:") for record in caplog.records] == [True]

@@ -5,12 +5,15 @@ import json
 
 import numpy as np
 import pytest
+from dreamer_worker import settings
 from dreamer_worker.checkpoint import Epochs, read_arrays
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.evaluate import Policy
 from dreamer_worker.parallel import prepare, resume
+from dreamer_worker.runtime import Progress
 from dreamer_worker.telemetry import Telemetry
 from dreamer_worker.train import Training
+from mosaic_sdk.config import ConfigError
 
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="the agent needs jax")
 TINY = {
@@ -176,3 +179,131 @@ def test_a_training_that_is_stopped_saves_and_goes_on_and_is_evaluated(run_of, m
     summary = json.loads((run.folder / "eval_summary.json").read_text())
     assert (summary["episodes"], summary["checkpoint_epoch"]) == (10, newest + 2)
     assert run.counters["env_steps"] == played + 40  # evaluation is no training
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The folder of a run that kept what it was made with."""
+    for name in ("MOSAIC_RUN_DIR", "MOSAIC_CHECKPOINT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    settings.keep(DreamerConfig.from_dict({**TINY, "logdir": str(tmp_path), "random_agent": True, "envs": 3}))
+    return tmp_path
+
+
+def asked(checkpoint, **keys):
+    return DreamerConfig.from_dict({"run_id": "TEST", "checkpoint": str(checkpoint), **keys}).resolved()
+
+
+@pytest.mark.parametrize(
+    "place", [".", "checkpoints", "checkpoints/epoch-00000001", "checkpoints/epoch-00000001/a.npz"]
+)
+def test_what_a_checkpoint_was_made_with_need_not_be_said_again(kept, place):
+    config = asked(kept / place)
+
+    assert (config.env, config.env_options) == ("dummy_memory", {"length": 2})
+    assert (config.size, config.random_agent, config.envs) == ("debug", True, 3)
+    assert (config.batch_size, config.batch_length, config.train_ratio) == (2, 6, 2)
+
+
+def test_what_is_asked_for_goes_before_what_a_checkpoint_was_made_with(kept):
+    config = asked(kept, env="dummy_grid", batch_length=7, steps=99)
+
+    assert (config.env, config.batch_length, config.steps) == ("dummy_grid", 7, 99)
+    assert config.batch_size == 2
+
+
+def test_another_size_than_the_checkpoints_is_refused_with_both_named(kept):
+    with pytest.raises(ConfigError, match=r"size: the checkpoint's agent was made with debug, not 12m\. Leave it out"):
+        asked(kept, size="12m")
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"size": "13m"}, "agent: There is no size '13m'. Sizes: debug, 1m"),
+        ({"suite": "attari"}, "suite: there is no 'attari'. There are: atari"),
+        ({"suite": "procgen"}, "suite: there is no adapter for procgen_coinrun"),
+        ({"agent": {"optimizer": {"lrr": 1}}}, "agent: Optimizer has no lrr. It has: agc"),
+        ({"replay_shares": {"unifrom": 1}}, "replay_shares: there is no 'unifrom'. There are: uniform"),
+        ({"replay_shares": {"uniform": 0}}, "replay_shares: none is above 0"),
+        ({"outputs": ["wandb"]}, "outputs: there is no 'wandb'. There are: jsonl"),
+        ({"extras": {"mode": "policy_evil"}}, "mode: must be one of train, resume_training, policy_eval"),
+        ({"extras": {"mode": "policy_eval"}}, "policy_path is missing: mode policy_eval needs"),
+    ],
+)
+def test_settings_that_are_of_no_use_are_refused_before_anything_starts(keys, words):
+    with pytest.raises(ConfigError) as refused:
+        DreamerConfig.from_dict({"run_id": "TEST", **keys}).resolved()
+
+    assert words in str(refused.value)
+
+
+def test_an_evaluation_is_asked_for_in_the_words_of_mosaic(kept):
+    config = asked("", extras={"mode": "policy_eval", "policy_path": str(kept)})
+
+    assert (config.script, config.checkpoint, config.env) == ("eval", str(kept / "checkpoints"), "dummy_memory")
+
+
+def test_under_mosaic_nothing_is_written_outside_of_the_runs_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("MOSAIC_RUN_DIR", str(tmp_path / "run"))
+
+    with pytest.raises(ConfigError, match=r"logdir: .* is outside of the run's folder"):
+        DreamerConfig.from_dict({"run_id": "TEST", "logdir": str(tmp_path)}).resolved()
+
+
+def test_a_run_says_what_it_does_and_its_checkpoint_can_be_played_by_its_folder_alone(run_of):
+    run = run_of(script="train", steps=80)
+    assert run.start().wait() == 0, run.words
+    other = run_of(script="eval", checkpoint=str(run.folder), episodes=3)
+    asked = {"script": "eval", "checkpoint": str(run.folder), "episodes": 3}
+    other.config.write_text(json.dumps({"run_id": "OTHER", "logdir": str(other.folder), **asked}))
+    said = run.words
+
+    assert other.start().wait() == 0, other.words
+
+    assert "dummy_grid: an agent that acts at random, 2 training and 1 evaluation envs, until step 80" in said
+    assert "Done: 80 steps, " in said
+    assert other.words.count("\n") == 2
+    assert "dummy_grid: an agent that acts at random plays 3 episodes.\n3 episodes played: mean return " in other.words
+
+
+def test_a_run_with_no_step_left_to_play_says_what_to_give(run_of):
+    run = run_of(script="train", steps=80)
+    assert run.start().wait() == 0, run.words
+
+    assert run.start().wait() == 0, run.words
+
+    assert "It goes on from a checkpoint at step 80" in run.words
+    assert "Nothing is left to play: the run ends at step 80. Give more, e.g. steps=160." in run.words
+
+
+def test_progress_is_counted_in_env_steps_alone(run_of):
+    run = run_of(script="train", steps=400, train_ratio=64)
+
+    assert run.start().wait() == 0, run.words
+
+    beats = [line["payload"]["progress"] for line in run.lines if line.get("event") == "heartbeat"]
+    assert run.counters["updates"] > 400
+    assert 0 <= beats[-1] <= 400
+    counters = run.counters
+    assert Progress(counters, DreamerConfig.from_dict(json.loads(run.config.read_text())))() == 400
+
+
+@pytest.mark.parametrize("script", ["train", "parallel"])
+def test_an_env_that_does_not_exist_is_named_in_one_sentence(run_of, script):
+    run = run_of(script=script, env="dummy_gird")
+
+    assert run.start().wait() != 0
+
+    last = run.words.splitlines()[-1]
+    assert "env: there is no dummy_gird. Did you mean dummy_grid" in last
+    assert "Traceback" not in run.words
+
+
+def test_a_dry_run_finds_what_is_wrong_with_the_env(run_of):
+    run = run_of(env_options={"bogus": 1})
+
+    assert run.start("--dry-run").wait() == 2
+
+    assert "env: dummy_grid cannot be made: TypeError" in run.words
+    assert "bogus" in run.words

@@ -31,6 +31,7 @@ from dreamer_worker.rpc.traffic import Traffic
 log = logging.getLogger(__name__)
 
 BACKOFF_S = (0.05, 0.1, 0.2, 0.5)
+MANY_FAILURES = 40  # in a row; about 20 s
 
 
 @dataclass
@@ -135,6 +136,8 @@ class Client:
             if connection:
                 self._use(connection)
             failures = 0 if self._answered else failures + 1
+            if failures == MANY_FAILURES:
+                log.warning("Nobody answers at %s. Is that the right address, and the secret the same?", self.address)
             if failures:
                 self._closed.wait(BACKOFF_S[min(failures, len(BACKOFF_S)) - 1])
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 import socket
 import struct
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,6 +20,7 @@ from portal import packlib
 
 GREETING = "portal_handshake"
 MAX_MESSAGE_BYTES = 1 << 30
+MAX_NAME_BYTES = 1 << 10  # the method's, and the numbers before it
 HANDSHAKE_S = 10
 SEND_S = 60  # a peer that takes nothing for so long is given up
 OK, UNREADABLE, UNKNOWN, FAILED = 0, 2, 3, 4
@@ -46,12 +48,18 @@ def greeting_of(secret: str) -> str:
 
 
 def pack(tree: Any) -> list[Any]:
-    """The buffers of a payload."""
-    return list(packlib.pack(_plain(tree)))
+    """The buffers of a payload. One that no peer would take is an error here, no endless reconnecting."""
+    buffers = list(packlib.pack(_plain(tree)))
+    if (size := sum(map(len, buffers))) > MAX_MESSAGE_BYTES - MAX_NAME_BYTES:
+        raise ValueError(f"a message of {size} bytes is more than the {MAX_MESSAGE_BYTES} that one may have")
+    return buffers
 
 
 def unpack(payload: memoryview) -> Any:
     """The inverse, or Garbage."""
+    # Portal makes a text of as many letters as the payload says that it has parts; each part's size takes 8 bytes.
+    if 8 * int.from_bytes(payload[:8], "little") > len(payload):
+        raise Garbage("a payload of more parts than it has room for")
     try:
         return packlib.unpack(payload)
     except Exception as error:  # the parser of a foreign format: it may raise anything
@@ -88,12 +96,22 @@ def shut(connection: socket.socket) -> None:
         pass
 
 
-def read(connection: socket.socket, size: int) -> bytes:
-    return bytes(_read_into(connection, memoryview(bytearray(size))))
+def read_within(connection: socket.socket, size: int, limit_s: float) -> bytes:
+    """So many bytes in so much time, all together: one byte now and then does not prolong it."""
+    until = time.monotonic() + limit_s
+    data = b""
+    while len(data) < size:
+        connection.settimeout(max(1e-3, until - time.monotonic()))
+        chunk = connection.recv(size - len(data))
+        if not chunk:
+            raise ConnectionResetError("the other side closed it")
+        data += chunk
+    connection.settimeout(None)
+    return data
 
 
 def read_frame(connection: socket.socket) -> memoryview:
-    size = int.from_bytes(read(connection, 8), "little")
+    size = int.from_bytes(_read_into(connection, memoryview(bytearray(8))), "little")
     if size > MAX_MESSAGE_BYTES:
         raise Garbage(f"a message of {size} bytes")
     # Not a bytearray, which would be zeroed first.

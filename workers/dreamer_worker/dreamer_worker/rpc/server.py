@@ -24,8 +24,8 @@ from dreamer_worker.rpc.framing import (
     Garbage,
     greeting_of,
     pack,
-    read,
     read_frame,
+    read_within,
     send_frame,
     shut,
     tune,
@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 REST_S = 0.5  # after a connection that could not be accepted
 LEAVING_S = 20.0  # how long one who had the address before may take to leave
+MOST_STRANGERS = 256  # connections that have not said the secret yet
 
 
 class Server:
@@ -46,6 +47,7 @@ class Server:
     1. Each method has threads of its own: one that waits keeps no other waiting, and requests to a method with one
        thread are handled in the order in which they came.
     2. Whatever a peer sends, it goes on: without the secret nothing is parsed, and garbage ends that connection only.
+       Who says nothing is not waited for, and has no more than a few hundred of our threads and files.
     3. Nothing runs while nobody calls.
     """
 
@@ -55,6 +57,7 @@ class Server:
         self._greeting = greeting_of(secret).encode()
         self._methods: dict[str, _Method] = {}
         self._peers: dict[int, _Peer] = {}
+        self._strangers: dict[int, _Peer] = {}  # the longest silent first
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._is_open = True
@@ -80,7 +83,7 @@ class Server:
         shut(self._socket)  # wakes who waits in accept
         self._socket.close()
         with self._lock:
-            peers = list(self._peers.values())
+            peers = [*self._peers.values(), *self._strangers.values()]
         for peer in peers:
             shut(peer.socket)
         for method in self._methods.values():
@@ -108,31 +111,41 @@ class Server:
                     log.warning("%s cannot accept a connection: %s", self.name, error)
                     time.sleep(REST_S)  # too many open files: wait until some are closed
                 continue
-            _thread(self._serve, f"{self.name}-peer", connection)
+            _thread(self._serve, f"{self.name}-peer", self._admit(connection))
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _admit(self, connection: socket.socket) -> _Peer:
+        """One who has yet to say the secret. Of too many the longest silent one has to go."""
         peer = _Peer(next(self._numbers), connection, self._traffic)
+        with self._lock:
+            self._strangers[peer.number] = peer
+            if len(self._strangers) > MOST_STRANGERS:
+                shut(self._strangers.pop(next(iter(self._strangers))).socket)
+        return peer
+
+    def _serve(self, peer: _Peer) -> None:
         try:
-            tune(connection)
-            self._check_greeting(connection)
-            with self._lock:
-                self._peers[peer.number] = peer
+            tune(peer.socket)
+            self._check_greeting(peer)
             while self._is_open:
-                self._take(peer, read_frame(connection))
+                self._take(peer, read_frame(peer.socket))
         except (OSError, Garbage, UnicodeDecodeError) as error:
             log.debug("%s: connection %d ended: %s", self.name, peer.number, error)
         finally:
-            connection.close()
+            peer.socket.close()
             with self._lock:
+                self._strangers.pop(peer.number, None)
                 known = self._peers.pop(peer.number, None)
             if known:
                 self.on_leave(peer.number)
 
-    def _check_greeting(self, connection: socket.socket) -> None:
-        connection.settimeout(HANDSHAKE_S)
-        if not hmac.compare_digest(read(connection, len(self._greeting)), self._greeting):
+    def _check_greeting(self, peer: _Peer) -> None:
+        said = read_within(peer.socket, len(self._greeting), HANDSHAKE_S)
+        if not hmac.compare_digest(said, self._greeting):
             raise Garbage("not our greeting")
-        connection.settimeout(None)
+        with self._lock:
+            if self._strangers.pop(peer.number, None) is None:
+                raise Garbage("it was sent away just now")
+            self._peers[peer.number] = peer
 
     def _take(self, peer: _Peer, frame: memoryview) -> None:
         self._traffic.received(len(frame))
@@ -166,6 +179,10 @@ class Reply:
 
     def __call__(self, result: Any = None) -> None:
         self._peer.send(self._number, u64(OK), *pack(result))
+
+    def hang_up(self) -> None:
+        """No answer, now or later: the caller may ask another."""
+        shut(self._peer.socket)
 
     def fail(self, text: str, status: int = FAILED) -> None:
         self._peer.send(self._number, u64(status), text.encode())
@@ -201,8 +218,8 @@ class _Method:
     def _answer(self, reply: Reply, args: Any) -> None:
         try:
             self._work(reply, *args)
-        except Disconnected as error:  # what it works with is being closed
-            reply.fail(str(error))
+        except Disconnected:  # what it works with is being closed: the caller is to ask the one who comes after us
+            reply.hang_up()
         except Exception as error:  # the edge: the caller is told, the server goes on
             log.exception("%s failed", self._name)
             reply.fail(f"Error in server method: {type(error).__name__}: {error}")

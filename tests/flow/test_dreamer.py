@@ -1,0 +1,166 @@
+"""The Dreamer worker through the real daemon: what is refused at submit, a run from end to end, its checkpoint played.
+
+It runs where the worker's environment is (`make test` makes it); its own suite is in workers/dreamer_worker/tests.
+The agent acts at random here: what is tested are the ways in and out, and compiling takes minutes.
+"""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from lab import all_pids, cmdline, environ, wait_until
+
+from mosaic.model.errors import BadConfig
+from mosaic.model.states import RunState
+
+S = RunState
+REPO = Path(__file__).parents[2]
+ENVIRONMENT = REPO / ".venv-dreamer"
+LONG_S = 300  # numpy and gymnasium are imported by seven processes on a busy machine
+MODULE = {"module": "dreamer_worker.cli"}
+TINY = {
+    "env": "dummy_grid",
+    "random_agent": True,
+    "envs": 2,
+    "batch_size": 4,
+    "batch_length": 8,
+    "train_ratio": 8,
+    "replay_gb": 0.01,
+    "log_every_s": 0.5,
+    "save_every_s": 0.5,
+    "report_every_s": 1,
+}
+
+pytestmark = pytest.mark.skipif(
+    not (ENVIRONMENT / ".ready").exists(), reason="the worker's environment is not there: make .venv-dreamer/.ready"
+)
+
+
+@pytest.fixture(autouse=True)
+def installed(home):
+    """As if `mosaic worker install dreamer` had made it in this home."""
+    (home / "envs").mkdir()
+    (home / "envs/dreamer").symlink_to(ENVIRONMENT)
+
+
+def submit(lab, **config):
+    return lab.submit_worker({**MODULE, "config": {**TINY, **config}})
+
+
+def said(lab, run):
+    """What `mosaic logs` shows of it."""
+    return lab.text(run, "stderr").decode()
+
+
+def kinds(lab, run):
+    return [event["event"] for event in lab.events(run, "lifecycle") if event["event"] != "heartbeat"]
+
+
+def process_of(run, role):
+    """The pid of one of the run's processes, or 0 while there is none."""
+    mark, last = run.run_id.encode(), role.encode() + b"\0"
+    found = [
+        pid
+        for pid in all_pids()
+        if b"dreamer_worker.life" in cmdline(pid) and cmdline(pid).endswith(last) and mark in environ(pid)
+    ]
+    return found[0] if found else 0
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"env": "nosuite_thing"}, r"config\.env: it must look like crafter_reward or atari_pong or .* does not"),
+        ({"size": "13m"}, r"config\.size: it must look like debug or 1m or 12m"),
+        ({"suite": "attari"}, r"config\.suite: it must look like atari or atari100k"),
+        ({"step": 100}, r"config\.step: the worker has no such key\. Did you mean 'steps'"),
+        ({"agent": {"optimizer": {"lrr": 1}}}, r"config\.agent\.optimizer\.lrr: .* Did you mean 'lr'"),
+        ({"replay_shares": {"unifrom": 1}}, r"config\.replay_shares\.unifrom: .* Did you mean 'uniform'"),
+        ({"outputs": ["wandb"]}, r"config\.outputs\[0\]: it must be one of jsonl, tensorboard, mosaic, terminal"),
+        ({"replay_addr": "7002"}, r"config\.replay_addr: it must look like auto or 10\.0\.0\.1:7001"),
+        ({"checkpoint": "../other"}, r"config\.checkpoint: it must look like /path/of/the/run"),
+        ({"extras": {"mode": "policy_eval", "policy_path": "/nowhere"}}, r"policy_path: '/nowhere' does not exist"),
+        ({"extras": {"mode": "policy_evil"}}, r"mode: it must be one of train, resume_training, policy_eval"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_at_submit_with_its_reason(lab, config, words):
+    with pytest.raises(BadConfig, match=words):
+        lab.submit_worker({**MODULE, "config": config})
+
+    assert lab.client.list_runs().total == 0
+
+
+def test_the_help_names_every_setting_with_its_choices(mosaic):
+    told = mosaic("run", "dreamer", "--help")
+
+    for word in ("parallel|train|eval", "agent ", "replay_shares ", "policy_path ", "debug, 1m, 12m"):
+        assert word in told, word
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"env": "dummy_gird"}, "env: there is no dummy_gird. Did you mean dummy_grid"),
+        ({"suite": "procgen", "env": None}, "suite: there is no adapter for procgen_coinrun"),
+        (
+            {"script": "eval", "random_agent": False, "size": "debug", "checkpoint": "/nowhere"},
+            "no whole checkpoint in",
+        ),
+    ],
+)
+def test_what_only_the_worker_knows_to_be_wrong_ends_the_run_in_one_sentence(lab, config, words):
+    run = submit(lab, **{key: value for key, value in config.items() if value is not None})
+
+    end = lab.wait_until_over(run, LONG_S)
+
+    assert end.state is S.FAULTED
+    assert words in end.reason.splitlines()[-1]
+    assert "Traceback" not in end.reason
+
+
+@pytest.mark.timeout(600)
+def test_a_run_of_many_processes_says_what_it_does_and_outlives_a_killed_env(lab):
+    run = submit(lab, steps=1_000_000)
+    lab.wait_until_run(run, lambda now: now.summary.episodes > 3, "episodes", LONG_S)
+    wait_until(lambda: process_of(run, "env0") > 0, LONG_S)
+    killed = process_of(run, "env0")
+
+    os.kill(killed, signal.SIGKILL)
+
+    wait_until(lambda: process_of(run, "env0") not in (0, killed), LONG_S)
+    wait_until(lambda: "the env0 process ended" in said(lab, run), LONG_S)
+    wait_until(lambda: any(lab.rundir(run).checkpoints.glob("epoch-*/commit.json")), LONG_S)
+    lab.client.cancel_run(run.run_id)
+    end = lab.wait_until_over(run, LONG_S)
+    assert end.state is S.CANCELLED
+    assert said(lab, run).startswith(
+        "dummy_grid: an agent that acts at random, 2 training and 1 evaluation envs, until"
+    )
+    assert kinds(lab, run)[:3] == ["run_started", "settings", "addresses"]
+    assert "checkpoint_saved" in kinds(lab, run)
+    assert kinds(lab, run)[-1] == "run_cancelled"
+    assert not [pid for pid in lab.processes() if b"dreamer_worker" in cmdline(pid)]
+
+
+@pytest.mark.timeout(600)
+def test_a_finished_run_is_played_and_continued_by_its_folder_alone(lab, mosaic):
+    first = lab.wait_until_over(submit(lab, script="train", steps=200), LONG_S)
+    assert (first.state, first.progress, first.summary.last_step) == (S.TERMINATED, 1.0, 200)
+
+    words = ("run", "dreamer", "mode=policy_eval", f"policy_path={first.run_dir}", "episodes=3", "--json")
+    played = lab.client.get_run(json.loads(mosaic(*words))["run_id"])
+    words = ("run", "dreamer", f"checkpoint={first.run_dir}", "steps=300", "script=train", "--json")
+    resumed = lab.client.get_run(json.loads(mosaic(*words))["run_id"])
+
+    assert (played.state, played.area, played.summary.episodes) == (S.TERMINATED, "evals", 3)
+    summary = json.loads((lab.rundir(played).path / "eval_summary.json").read_text())
+    assert (summary["episodes"], len(summary["returns"])) == (3, 3)
+    assert "3 episodes played: mean return" in said(lab, played)
+    assert resumed.state is S.TERMINATED
+    assert "It goes on from a checkpoint at step 200" in said(lab, resumed)
+    [done] = [event for event in lab.events(resumed, "lifecycle") if event["event"] == "run_completed"]
+    assert done["payload"]["env_steps"] == 300
+    [settings] = [event for event in lab.events(resumed, "lifecycle") if event["event"] == "settings"]
+    assert (settings["payload"]["env"], settings["payload"]["batch_length"]) == ("dummy_grid", 8)
