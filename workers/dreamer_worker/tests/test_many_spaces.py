@@ -1,0 +1,217 @@
+"""The agent in an env that shows and takes one of everything: it plays, learns, and goes on from a checkpoint."""
+
+import importlib.util
+import json
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zoo
+from dreamer_worker.config import DreamerConfig
+from dreamer_worker.envs.controls import Controls
+from dreamer_worker.evaluate import Policy
+from dreamer_worker.interactive import Session
+from dreamer_worker.logger import write_clip
+from dreamer_worker.parallel import prepare, resume
+from dreamer_worker.telemetry import Telemetry
+from dreamer_worker.train import Training
+
+needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="the agent needs jax")
+TINY = {
+    "run_id": "TEST",
+    "script": "train",
+    "env": "zoo:Zoo-v0",
+    "size": "debug",
+    "agent": {"optimizer": {"warmup": 0, "lr": 1e-3}, "compute": {"dtype": "float32"}},
+    "envs": 2,
+    "eval_envs": 1,
+    "batch_size": 2,
+    "batch_length": 6,
+    "train_ratio": 2,
+    "replay_gb": 0.05,
+    "outputs": ["jsonl"],
+    **{f"{name}_every_s": 1000 for name in ("log", "report", "save")},
+}
+
+
+@pytest.fixture
+def training_in(monkeypatch):
+    """Makes trainings as the worker would; one in the same folder goes on with the one before."""
+    for name in ("MOSAIC_RUN_DIR", "MOSAIC_CHECKPOINT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    made = []
+
+    def make(folder, **changes):
+        config = prepare(DreamerConfig.from_dict({**TINY, "logdir": str(folder), **changes}))
+        resume(config)
+        made.append(Training(config, Telemetry(run_id="TEST")))
+        return made[-1]
+
+    yield make
+    for training in made:
+        training.close()
+
+
+@pytest.fixture
+def quickly_compiled():
+    jax = pytest.importorskip("jax")
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+def test_the_random_agent_plays_one_of_everything_and_replay_keeps_it(training_in, tmp_path):
+    training = training_in(tmp_path, random_agent=True, steps=60)
+
+    training.run()
+
+    env, batch = training.envs[0], training.replay.sample(2)
+    for key, space in {**env.obs_space, **env.act_space}.items():
+        assert (batch[key].shape[2:], batch[key].dtype.name) == (space.shape, space.dtype), key
+        assert len(np.unique(batch[key])) > 1, key
+    assert training.counters["episodes"] > 0
+
+
+@needs_jax
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_agent_acts_learns_and_goes_on_from_a_checkpoint_with_one_of_everything(
+    quickly_compiled, training_in, tmp_path
+):
+    few = {"envs": 1, "eval_envs": 0, "steps": 30}  # each number of envs is compiled anew
+    training = training_in(tmp_path, **few)
+    training.run()
+    updates, learned = training.counters["updates"], training.agent.save()
+    assert updates > 0
+    assert all(np.isfinite(value).all() for value in learned.values())
+    assert np.isfinite(float(training._metrics["loss/obs/action"]))
+    heads = {key for key in learned if key.startswith("params/pol/") and key.endswith("kernel") and "body" not in key}
+    assert len(heads) == 5 + 2 * 2  # choices and switches have logits, numbers a mean and a spread
+
+    other = training_in(tmp_path, **few)
+    other.restore()
+    again = other.agent.save()
+    assert again.keys() == learned.keys()
+    assert all(np.array_equal(again[key], learned[key]) for key in learned)
+    assert other.replay.buffers["train"].steps == training.replay.buffers["train"].steps
+    policy, env = Policy(other.envs[0], other.config), other.envs[0]
+    action = policy.choose(env.reset())
+    policy.took(action)
+    assert not env.step(action)["is_first"]
+
+
+def test_many_processes_play_an_env_of_another_package(run_of, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parent)
+    run = run_of(env="zoo:Zoo-v0", steps=120).start()
+
+    assert run.wait() == 0, run.words
+
+    assert run.counters["env_steps"] >= 120
+    assert run.counters["updates"] > 0
+
+
+def test_an_action_of_several_parts_may_be_given_by_somebody_else(monkeypatch, tmp_path):
+    monkeypatch.delenv("MOSAIC_RUN_DIR", raising=False)
+    config = DreamerConfig.from_dict({**TINY, "random_agent": True, "logdir": str(tmp_path)})
+    session = Session(config.resolved())
+    taken = []
+    session.answer({"cmd": "reset", "seed": 3})
+    env = session._env._env.unwrapped
+    step = env.step
+    monkeypatch.setattr(env, "step", lambda action: (taken.append(action), step(action))[1])
+
+    chosen = session.answer({"cmd": "step"})[0]["action"]
+    again = session.answer({"cmd": "step", "action": json.loads(json.dumps(chosen))})[0]
+    session.close()
+
+    assert again["action"] == chosen
+    assert str(taken[0]) == str(taken[1])
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 12])
+def test_a_clip_of_any_number_of_channels_is_written(tmp_path, channels):
+    frames = np.random.default_rng(0).integers(0, 256, (3, 8, 8, channels), np.uint8)
+
+    write_clip(tmp_path / "clip.gif", frames)
+
+    assert (tmp_path / "clip.gif").read_bytes().startswith(b"GIF")
+
+
+@needs_jax
+def test_the_chance_and_the_entropy_of_an_action_are_those_of_all_its_parts():
+    import jax
+    import jax.numpy as jnp
+    from dreamer_worker.agent import heads
+    from dreamer_worker.agent.config import Nets
+    from dreamer_worker.agent.layers import Init
+
+    actor, blank = heads.Actor(Nets(units=4, policy_outscale=1.0), Controls(zoo.Zoo.action_space).spaces), Init()
+    jax.eval_shape(lambda: actor.init(blank, 3))
+    params = actor.init(Init(Init.draw(jax.random.key(0), blank.used)), 3)
+    policy = actor(params, jnp.ones((5, 3)))
+
+    actions = heads.sample(policy, actor.noise(jax.random.key(1), 5))
+    chance, entropy = np.zeros(5), np.zeros(5)
+    for key, one in policy.items():
+        space = actor.space[key]
+        if space.discrete:
+            logits = np.asarray(one.logits, float).reshape(5, -1, space.classes)
+            index = np.asarray(actions[key], int).reshape(5, -1)
+            chance += np.take_along_axis(logits, index[..., None], -1).sum((1, 2))
+            entropy -= (np.exp(logits) * logits).sum((1, 2))
+        else:
+            mean, std = np.asarray(one.mean, float), np.asarray(one.std, float)
+            chance += (-0.5 * ((actions[key] - mean) / std) ** 2 - np.log(std * np.sqrt(2 * np.pi))).sum(1)
+            entropy += (np.log(std) + 0.5 * np.log(2 * np.pi * np.e)).sum(1)
+
+    np.testing.assert_allclose(heads.log_prob(policy, actions), chance, rtol=1e-4)
+    np.testing.assert_allclose(heads.entropy(policy), entropy, rtol=1e-4)
+    assert actor.encode(actions, "float32").shape == (5, actor.width)
+    assert actor.width == 3 + 2 * 3 + 2 * 2 + 4 + 4 * 2 + 2 + 1
+
+
+class Scores:
+    """Hears of episodes as an output of the logger does, and keeps the last evaluations."""
+
+    def __init__(self, count):
+        self.last = deque(maxlen=count)
+
+    def episode(self, step, number, told):
+        if told["eval"]:
+            self.last.append(told["score"])
+
+    def scalars(self, step, values):
+        pass
+
+    def close(self):
+        pass
+
+    @property
+    def mean(self):
+        return float(np.mean(self.last)) if len(self.last) == self.last.maxlen else float("-inf")
+
+
+@needs_jax
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_an_action_of_several_parts_is_learned_part_by_part(training_in, tmp_path):
+    agent = {
+        "rssm": {"deter": 64, "hidden": 32, "stoch": 8, "classes": 8, "blocks": 4},
+        "nets": {"units": 32, "bins": 63, "vector_layers": 1, "policy_layers": 1, "value_layers": 1},
+        "learning": {"imagined_steps": 3},
+        "optimizer": {"lr": 2e-3, "warmup": 100},
+        "compute": {"dtype": "float32"},
+    }
+    sizes = {"envs": 8, "batch_size": 16, "batch_length": 10, "train_ratio": 20, "steps": 50_000}
+    training, scores = training_in(tmp_path, env="zoo:Desk-v0", agent=agent, **sizes), Scores(40)
+    training.logger.outputs.append(scores)
+    carry = training.agent.init_train(16)
+
+    while scores.mean < 2.6 and training.counters["env_steps"] < sizes["steps"]:
+        training.play()
+        carry = training.learn(carry)
+
+    print(f"{scores.mean:.2f} after {training.counters.to_dict()}")
+    assert scores.mean >= 2.6  # 1.1 at random
