@@ -209,9 +209,9 @@ def test_an_action_of_several_parts_is_learned_part_by_part(training_in, tmp_pat
     training.logger.outputs.append(scores)
     carry = training.agent.init_train(16)
 
-    while scores.mean < 2.6 and training.counters["env_steps"] < sizes["steps"]:
+    while scores.mean < 2.75 and training.counters["env_steps"] < sizes["steps"]:
         training.play()
         carry = training.learn(carry)
 
     print(f"{scores.mean:.2f} after {training.counters.to_dict()}")
-    assert scores.mean >= 2.6  # 1.1 at random
+    assert scores.mean >= 2.75  # 1.1 at random; 2.5, give or take 0.05, when the number is always the same

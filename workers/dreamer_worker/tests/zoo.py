@@ -47,7 +47,7 @@ class Desk(gymnasium.Env):
     """What is shown is what is wanted: a colour, a shape, and how far to turn. One try; the best return is 3."""
 
     observation_space = spaces.Dict(
-        {"colour": spaces.Discrete(3), "shape": spaces.Discrete(2), "far": spaces.Box(2, 6)}
+        {"colour": spaces.Discrete(3), "shape": spaces.Discrete(2), "far": spaces.Box(-20, 20)}
     )
     action_space = spaces.Dict({"pick": spaces.MultiDiscrete([3, 2]), "turn": spaces.Box(0, 8)})
 
@@ -60,7 +60,8 @@ class Desk(gymnasium.Env):
     def step(self, action):
         wanted = self.wanted
         right = (action["pick"] == [wanted["colour"], wanted["shape"]]).sum()
-        near = max(0.0, 1 - abs(float(action["turn"][0] - wanted["far"][0])) / 2)
+        # Between 2 and 6: always turning by 4 is worth a half.
+        near = max(0.0, 1 - abs(float(action["turn"][0] - (4 + wanted["far"][0] / 10))) / 2)
         return self._shown(), right + near, True, False, {}
 
     def _shown(self):
