@@ -150,8 +150,9 @@ def ending(run: "Run") -> str:
     reason = f": {run.reason.strip()}" if run.reason and run.state is not RunState.TERMINATED else ""
     s = run.summary
     # Many workers tell how far they are without telling every step.
-    steps = max(s.steps, s.last_step)
-    told = f"{steps} steps, {s.episodes} episodes, {s.metrics} metrics in {format_duration(run.duration_s)}"
+    counts = {"steps": max(s.steps, s.last_step), "episodes": s.episodes, "metrics": s.metrics}
+    counted = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count > 0) or "nothing measured"
+    told = f"{counted} in {format_duration(run.duration_s)}"
     last = f", last return {number(s.last_return)}" if s.last_return is not None else ""
     hint = f"\nIts log: mosaic logs {run.run_id}" if run.state is RunState.FAULTED else ""
     return f"{state}{reason}\n{told}{last}\n{run.run_dir}{hint}"

@@ -123,7 +123,10 @@ class Run:
     @property
     def metrics(self):
         path = self.folder / "metrics.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        text = path.read_text() if path.exists() else ""
+        return [
+            json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")
+        ]  # one may be half written
 
     def end(self):
         if self.process and self.process.poll() is None:
