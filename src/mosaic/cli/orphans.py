@@ -99,10 +99,19 @@ def find_left_frames(is_live: IsOver, is_over: IsOver) -> Iterator[LeftFrames]:
         # Asked of the kernel's list: to try the lock could refuse a writer that starts just now.
         if is_live(run_id) or any(map(is_locked, pages)):
             continue
-        facts = [file.lstat() for page in pages for file in page.parent.glob(f"{page.name}*")]
+        facts = [fact for page in pages for file in page.parent.glob(f"{page.name}*") if (fact := _facts_of(file))]
+        if not facts:
+            continue  # removed since they were listed
         is_ours = all(os.geteuid() in (0, fact.st_uid) for fact in facts)
         if is_ours and (is_over(run_id) or all(time.time() - fact.st_mtime > YOUNG_S for fact in facts)):
             yield LeftFrames(run_id, sum({fact.st_ino: fact.st_blocks * 512 for fact in facts}.values()))
+
+
+def _facts_of(file: Path) -> "os.stat_result | None":
+    try:
+        return file.lstat()
+    except FileNotFoundError:
+        return None
 
 
 def remove_left_frames(left: LeftFrames) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from mosaic_sdk.fastlane import control
 
-from mosaic.cli import ailments
+from mosaic.cli import ailments, orphans
 from mosaic.cli.ailments import Patient, examine, try_hole
 from mosaic.cli.disk import YOUNG_S, find_leftovers, usage_of
 from mosaic.cli.doctor import mend
@@ -215,6 +215,19 @@ def test_frames_of_dead_writers_are_removed_and_no_others(root, lanes_in_shm):
         assert mend(found) == "done"
 
     assert sorted(os.listdir(lanes_in_shm)) == sorted(others)
+
+
+def test_frames_that_go_while_they_are_looked_at_are_no_finding(root, lanes_in_shm, monkeypatch):
+    page = lanes_in_shm / f"mosaic.fastlane.{OVER}"
+    page.write_bytes(b"x")
+
+    def gone(path):
+        page.unlink(missing_ok=True)
+        return False
+
+    monkeypatch.setattr(orphans, "is_locked", gone)
+
+    assert findings(Patient(root, healthy(), STATES), ailments.check_segments) == []
 
 
 def test_frames_whose_writer_lives_stay(root, lanes_in_shm):
