@@ -60,7 +60,7 @@ class Doors:
 
     async def _open(self, address: str) -> str:
         if not address.startswith("unix:"):
-            _refuse_taken(address)
+            refuse_taken(address)
         server = self._make_server()
         try:
             port = server.add_insecure_port(address)
@@ -95,7 +95,8 @@ def _is_ours(pid_file: Path) -> bool:
         return False
 
 
-def _refuse_taken(address: str) -> None:
+def refuse_taken(address: str) -> None:
+    """AddressTaken when nobody could listen on a TCP address now."""
     host, _, port = address.rpartition(":")
     family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:

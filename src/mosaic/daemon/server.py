@@ -27,7 +27,7 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.workers import Catalog
 from mosaic.daemon.auth import Tokens
-from mosaic.daemon.doors import OPTIONS, Doors
+from mosaic.daemon.doors import OPTIONS, Doors, refuse_taken
 from mosaic.daemon.guard import Guard
 from mosaic.daemon.lock import DaemonLock
 from mosaic.daemon.service import Service
@@ -122,6 +122,8 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop, False)
     dispatching: asyncio.Task[None] | None = None
     try:
+        if settings.tcp:
+            refuse_taken(settings.tcp)  # before anybody is answered by a daemon that will not stay
         await doors.open_unix()
         if settings.tcp:
             await doors.open_tcp(settings.tcp)
