@@ -167,3 +167,37 @@ def run_of(tmp_path):
     yield make
     for run in runs:
         run.end()
+
+
+@pytest.fixture
+def training_in(monkeypatch, request):
+    """Makes trainings as the worker would, of the module's TINY; one in the same folder goes on with the one before."""
+    from dreamer_worker.config import DreamerConfig
+    from dreamer_worker.parallel import prepare, resume
+    from dreamer_worker.telemetry import Telemetry
+    from dreamer_worker.train import Training
+
+    for name in ("MOSAIC_RUN_DIR", "MOSAIC_CHECKPOINT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    made = []
+
+    def make(folder, **changes):
+        config = prepare(DreamerConfig.from_dict({**request.module.TINY, "logdir": str(folder), **changes}))
+        resume(config)
+        made.append(Training(config, Telemetry(run_id="TEST")))
+        return made[-1]
+
+    yield make
+    for training in made:
+        training.close()
+
+
+@pytest.fixture
+def quickly_compiled():
+    """Compiling takes longer than the few updates; without optimisations it is shorter."""
+    import jax
+
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)

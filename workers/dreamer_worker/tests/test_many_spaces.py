@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-from collections import deque
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,7 @@ from dreamer_worker.envs.controls import Controls
 from dreamer_worker.evaluate import Policy
 from dreamer_worker.interactive import Session
 from dreamer_worker.logger import write_clip
-from dreamer_worker.parallel import prepare, resume
-from dreamer_worker.telemetry import Telemetry
-from dreamer_worker.train import Training
+from test_agent_learning import Scores
 
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="the agent needs jax")
 TINY = {
@@ -33,33 +30,6 @@ TINY = {
     "outputs": ["jsonl"],
     **{f"{name}_every_s": 1000 for name in ("log", "report", "save")},
 }
-
-
-@pytest.fixture
-def training_in(monkeypatch):
-    """Makes trainings as the worker would; one in the same folder goes on with the one before."""
-    for name in ("MOSAIC_RUN_DIR", "MOSAIC_CHECKPOINT_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    made = []
-
-    def make(folder, **changes):
-        config = prepare(DreamerConfig.from_dict({**TINY, "logdir": str(folder), **changes}))
-        resume(config)
-        made.append(Training(config, Telemetry(run_id="TEST")))
-        return made[-1]
-
-    yield make
-    for training in made:
-        training.close()
-
-
-@pytest.fixture
-def quickly_compiled():
-    jax = pytest.importorskip("jax")
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
 
 
 def test_the_random_agent_plays_one_of_everything_and_replay_keeps_it(training_in, tmp_path):
@@ -170,27 +140,6 @@ def test_the_chance_and_the_entropy_of_an_action_are_those_of_all_its_parts():
     np.testing.assert_allclose(heads.entropy(policy), entropy, rtol=1e-4)
     assert actor.encode(actions, "float32").shape == (5, actor.width)
     assert actor.width == 3 + 2 * 3 + 2 * 2 + 4 + 4 * 2 + 2 + 1
-
-
-class Scores:
-    """Hears of episodes as an output of the logger does, and keeps the last evaluations."""
-
-    def __init__(self, count):
-        self.last = deque(maxlen=count)
-
-    def episode(self, step, number, told):
-        if told["eval"]:
-            self.last.append(told["score"])
-
-    def scalars(self, step, values):
-        pass
-
-    def close(self):
-        pass
-
-    @property
-    def mean(self):
-        return float(np.mean(self.last)) if len(self.last) == self.last.maxlen else float("-inf")
 
 
 @needs_jax

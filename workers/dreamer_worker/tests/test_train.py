@@ -9,10 +9,7 @@ from dreamer_worker import settings
 from dreamer_worker.checkpoint import Epochs, read_arrays
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.evaluate import Policy
-from dreamer_worker.parallel import prepare, resume
 from dreamer_worker.runtime import Progress
-from dreamer_worker.telemetry import Telemetry
-from dreamer_worker.train import Training
 from mosaic_sdk.config import ConfigError
 
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="the agent needs jax")
@@ -34,24 +31,6 @@ TINY = {
 }
 
 
-@pytest.fixture
-def training_in(monkeypatch):
-    """Makes trainings as the worker would; one in the same folder goes on with the one before."""
-    for name in ("MOSAIC_RUN_DIR", "MOSAIC_CHECKPOINT_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    made = []
-
-    def make(folder, **changes):
-        config = prepare(DreamerConfig.from_dict({**TINY, "logdir": str(folder), **changes}))
-        resume(config)
-        made.append(Training(config, Telemetry(run_id="TEST")))
-        return made[-1]
-
-    yield make
-    for training in made:
-        training.close()
-
-
 def ask_for(run, **changes):
     run.config.write_text(json.dumps({**json.loads(run.config.read_text()), **changes}))
 
@@ -59,17 +38,6 @@ def ask_for(run, **changes):
 def same(one, other):
     assert one.keys() == other.keys()
     return [key for key in one if not np.array_equal(one[key], other[key])] == []
-
-
-@pytest.fixture
-def quickly_compiled():
-    """Compiling takes longer than the few updates; without optimisations it is shorter."""
-    import jax
-
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @needs_jax
