@@ -36,8 +36,15 @@ class Run:
     revision: int
     run_dir: str
     summary: RunSummary
+    cpus: float = 1.0
+    memory_mb: int = 0  # 0: not known
+    parent_run_id: str = ""  # the run this one was made from
+    relation: str = ""  # "resume" or "eval"
+    settings_note: str = ""  # why its settings were not checked; "" when they were
     history: tuple[Move, ...] = ()  # get_run only
     config: dict[str, Any] | None = None  # get_run only; secrets redacted
+    settings: dict[str, Any] | None = None  # get_run only: what was in force, under dotted keys; secrets redacted
+    children: tuple[str, ...] = ()  # get_run only: the runs made from this one
 
     @classmethod
     def from_wire(cls, info: pb.RunInfo) -> "Run":
@@ -65,8 +72,15 @@ class Run:
             revision=info.revision,
             run_dir=info.run_dir,
             summary=_summary(info),
+            cpus=info.cpus,
+            memory_mb=info.memory_mb,
+            parent_run_id=info.parent_run_id,
+            relation=info.relation,
+            settings_note=info.settings_note,
             history=tuple(_move(move) for move in info.history),
             config=json.loads(info.config_json) if info.config_json else None,
+            settings=json.loads(info.settings_json) if info.settings_json else None,
+            children=tuple(info.children),
         )
 
     @property
@@ -133,6 +147,12 @@ def _summary(info: pb.RunInfo) -> RunSummary:
         steps_per_s=wire.steps_per_s,
         last_event_at=wire.last_event_at,
         last_values=dict(wire.last_values),
+        mean_return=wire.mean_return if wire.HasField("mean_return") else None,
+        mean_over=wire.mean_over,
+        return_trace=list(wire.return_trace),
+        eval_episodes=wire.eval_episodes,
+        eval_mean=wire.eval_mean if wire.HasField("eval_mean") else None,
+        eval_interval=wire.eval_interval if wire.HasField("eval_interval") else None,
     )
 
 

@@ -129,6 +129,8 @@ class Trainer:
         info = await self.info(record)
         info.history.extend(move_to_wire(move) for move in history)
         info.config_json = json.dumps(config)
+        info.settings_json = json.dumps(redact(await self.registry.do(lambda r: r.settings(record.run_id))))
+        info.children.extend(child.run_id for child in await self.registry.do(lambda r: r.children(record.run_id)))
         return info
 
     async def list_runs(self, states: Iterable[RunState], limit: int) -> pb.ListRunsReply:

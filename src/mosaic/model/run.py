@@ -14,6 +14,30 @@ class GpuRequest:
 
 
 @dataclass(frozen=True)
+class ResourceRequest:
+    """What a run needs beside GPUs; it waits in INIT until so much is free."""
+
+    cpus: float = 1.0
+    memory_mb: int = 0  # 0: not known
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """The run that another one was made from."""
+
+    parent_run_id: str = ""
+    relation: str = ""  # "resume" or "eval"; empty without a parent
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The worker's settings in force, defaults included."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)  # dotted keys: "extras.algo_params.learning_rate"
+    note: str = ""  # why they were not checked; empty when the worker's schema was applied
+
+
+@dataclass(frozen=True)
 class Limits:
     """When to end a run that does not end by itself. None: never."""
 
@@ -53,6 +77,9 @@ class RunConfig:
     tags: tuple[str, ...] = ()
     total_steps: int | None = None  # for the progress bar, when the config tells
     idempotency_key: str = ""
+    resources: ResourceRequest = ResourceRequest()
+    lineage: Lineage = Lineage()
+    settings: Settings = field(default_factory=Settings)
     raw: Mapping[str, Any] = field(default_factory=dict)  # the config as it was submitted
 
 
@@ -88,6 +115,9 @@ class RunRecord:
     waiting_for: str = ""  # INIT: what it waits for
     held_by: str = ""  # how the process tree is held
     telemetry: str = ""  # "" is fine; else "draining 3 MB", "incomplete", "disk full …"
+    resources: ResourceRequest = ResourceRequest()
+    lineage: Lineage = Lineage()
+    settings_note: str = ""  # why its settings were not checked; empty when they were
     revision: int = 0  # rises with every change of any run
 
 
@@ -104,6 +134,12 @@ class RunSummary:
     total_steps: int = 0  # as heartbeats tell it; 0: they do not
     last_return: float | None = None
     recent_returns: list[float] = field(default_factory=list)  # newest last, at most 60
+    mean_return: float | None = None  # of the newest `mean_over` training episodes
+    mean_over: int = 0
+    return_trace: list[float] = field(default_factory=list)  # means over the whole run, oldest first, for a sparkline
+    eval_episodes: int = 0  # of agent "eval", or of an evaluation run
+    eval_mean: float | None = None  # of the newest evaluation; of a whole evaluation run
+    eval_interval: float | None = None  # half the width of its 95 % confidence interval
     steps_per_s: float = 0.0
     last_event_at: float = 0.0  # unix seconds
     failed_message: str = ""  # error of a run_failed line

@@ -10,7 +10,9 @@ from mosaic.model import durable
 from mosaic.model.errors import BadRoot, SchemaTooNew
 
 # Step n brings version n to n + 1. Steps only add, so that an older MOSAIC's rows always survive.
-STEPS: tuple[str, ...] = (resources.files("mosaic.registry").joinpath("schema.sql").read_text(),)
+STEPS: tuple[str, ...] = tuple(
+    resources.files("mosaic.registry").joinpath(name).read_text() for name in ("schema.sql", "schema-2.sql")
+)
 
 
 def open_file(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connection:

@@ -1,6 +1,7 @@
 """The registry: the one writer of run state."""
 
 import builtins
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -110,6 +111,17 @@ class Registry:
     def history(self, run_id: str) -> "builtins.list[Move]":
         rows = self._db.execute("SELECT old, new, at, reason FROM history WHERE run_id = ? ORDER BY rowid", (run_id,))
         return [Move(RunState(old) if old else None, RunState(new), at, reason) for old, new, at, reason in rows]
+
+    def settings(self, run_id: str) -> dict[str, Any]:
+        """The settings in force, under dotted keys; empty for a run of an older MOSAIC."""
+        value = self._value("SELECT settings FROM runs WHERE id = ?", run_id)
+        if value is None:
+            raise UnknownRun(run_id)
+        return dict(json.loads(value))
+
+    def children(self, run_id: str) -> "builtins.list[RunRecord]":
+        """Runs that were made from this one, oldest first."""
+        return self._records("WHERE parent_run_id = ? ORDER BY number", (run_id,))
 
     def revision(self) -> int:
         return int(self._value("SELECT revision FROM clock"))

@@ -6,12 +6,13 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from mosaic.model.run import GpuRequest, Limits, RunConfig, RunRecord
+from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest, RunConfig, RunRecord
 from mosaic.model.states import RunState
 
 COLUMNS = (
     "id, name, area, worker_name, state, reason, attempt, created_at, updated_at, gpus_requested, gpus_mandatory, "
-    "limits, tags, total_steps, cancel_wished, waiting_for, held_by, telemetry, revision"
+    "limits, tags, total_steps, cancel_wished, waiting_for, held_by, telemetry, revision, "
+    "cpus, memory_mb, parent_run_id, relation, settings_note"
 )
 
 
@@ -31,6 +32,12 @@ def new_row(config: RunConfig, now: float, revision: int) -> dict[str, object]:
         "tags": json.dumps(config.tags),
         "total_steps": config.total_steps,
         "idempotency_key": config.idempotency_key,
+        "cpus": config.resources.cpus,
+        "memory_mb": config.resources.memory_mb,
+        "parent_run_id": config.lineage.parent_run_id,
+        "relation": config.lineage.relation,
+        "settings": json.dumps(config.settings.values),
+        "settings_note": config.settings.note,
         "revision": revision,
     }
 
@@ -57,6 +64,9 @@ def to_record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
         held_by=row[16],
         telemetry=row[17],
         revision=row[18],
+        resources=ResourceRequest(row[19], row[20]),
+        lineage=Lineage(row[21], row[22]),
+        settings_note=row[23],
     )
 
 

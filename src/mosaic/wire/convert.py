@@ -51,6 +51,11 @@ def run_to_wire(
         run_dir=str(run_dir),
         life=life,
         time_limit_s=record.limits.time_s,
+        cpus=record.resources.cpus,
+        memory_mb=record.resources.memory_mb,
+        parent_run_id=record.lineage.parent_run_id,
+        relation=record.lineage.relation,
+        settings_note=record.settings_note,
     )
 
 
@@ -72,4 +77,10 @@ def summary_to_wire(summary: RunSummary) -> pb.Summary:
         steps_per_s=summary.steps_per_s,
         last_event_at=summary.last_event_at,
         last_values=summary.last_values,
+        mean_return=summary.mean_return,
+        mean_over=summary.mean_over,
+        return_trace=summary.return_trace,
+        eval_episodes=summary.eval_episodes,
+        eval_mean=summary.eval_mean,
+        eval_interval=summary.eval_interval,
     )

@@ -48,7 +48,7 @@ class RunRequest(_message.Message):
     def __init__(self, run_id: _Optional[str] = ...) -> None: ...
 
 class RunInfo(_message.Message):
-    __slots__ = ("run_id", "name", "area", "worker_name", "state", "reason", "attempt", "created_at", "updated_at", "gpus_requested", "gpus_mandatory", "granted", "tags", "total_steps", "cancel_wished", "waiting_for", "held_by", "telemetry", "revision", "summary", "run_dir", "history", "life", "time_limit_s", "config_json")
+    __slots__ = ("run_id", "name", "area", "worker_name", "state", "reason", "attempt", "created_at", "updated_at", "gpus_requested", "gpus_mandatory", "granted", "tags", "total_steps", "cancel_wished", "waiting_for", "held_by", "telemetry", "revision", "summary", "run_dir", "history", "life", "time_limit_s", "config_json", "cpus", "memory_mb", "parent_run_id", "relation", "settings_note", "settings_json", "children")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     AREA_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +74,13 @@ class RunInfo(_message.Message):
     LIFE_FIELD_NUMBER: _ClassVar[int]
     TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
     CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    PARENT_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    RELATION_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_NOTE_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_JSON_FIELD_NUMBER: _ClassVar[int]
+    CHILDREN_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     name: str
     area: str
@@ -99,7 +106,14 @@ class RunInfo(_message.Message):
     life: str
     time_limit_s: float
     config_json: str
-    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., area: _Optional[str] = ..., worker_name: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., reason: _Optional[str] = ..., attempt: _Optional[int] = ..., created_at: _Optional[float] = ..., updated_at: _Optional[float] = ..., gpus_requested: _Optional[int] = ..., gpus_mandatory: _Optional[bool] = ..., granted: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., total_steps: _Optional[int] = ..., cancel_wished: _Optional[bool] = ..., waiting_for: _Optional[str] = ..., held_by: _Optional[str] = ..., telemetry: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., run_dir: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., life: _Optional[str] = ..., time_limit_s: _Optional[float] = ..., config_json: _Optional[str] = ...) -> None: ...
+    cpus: float
+    memory_mb: int
+    parent_run_id: str
+    relation: str
+    settings_note: str
+    settings_json: str
+    children: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., area: _Optional[str] = ..., worker_name: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., reason: _Optional[str] = ..., attempt: _Optional[int] = ..., created_at: _Optional[float] = ..., updated_at: _Optional[float] = ..., gpus_requested: _Optional[int] = ..., gpus_mandatory: _Optional[bool] = ..., granted: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., total_steps: _Optional[int] = ..., cancel_wished: _Optional[bool] = ..., waiting_for: _Optional[str] = ..., held_by: _Optional[str] = ..., telemetry: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., run_dir: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., life: _Optional[str] = ..., time_limit_s: _Optional[float] = ..., config_json: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mb: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., relation: _Optional[str] = ..., settings_note: _Optional[str] = ..., settings_json: _Optional[str] = ..., children: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Move(_message.Message):
     __slots__ = ("old", "new", "at", "reason")
@@ -114,7 +128,7 @@ class Move(_message.Message):
     def __init__(self, old: _Optional[_Union[State, str]] = ..., new: _Optional[_Union[State, str]] = ..., at: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Summary(_message.Message):
-    __slots__ = ("events", "steps", "episodes", "metrics", "rejects", "last_step", "last_return", "recent_returns", "steps_per_s", "last_event_at", "last_values")
+    __slots__ = ("events", "steps", "episodes", "metrics", "rejects", "last_step", "last_return", "recent_returns", "steps_per_s", "last_event_at", "last_values", "mean_return", "mean_over", "return_trace", "eval_episodes", "eval_mean", "eval_interval")
     class LastValuesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -133,6 +147,12 @@ class Summary(_message.Message):
     STEPS_PER_S_FIELD_NUMBER: _ClassVar[int]
     LAST_EVENT_AT_FIELD_NUMBER: _ClassVar[int]
     LAST_VALUES_FIELD_NUMBER: _ClassVar[int]
+    MEAN_RETURN_FIELD_NUMBER: _ClassVar[int]
+    MEAN_OVER_FIELD_NUMBER: _ClassVar[int]
+    RETURN_TRACE_FIELD_NUMBER: _ClassVar[int]
+    EVAL_EPISODES_FIELD_NUMBER: _ClassVar[int]
+    EVAL_MEAN_FIELD_NUMBER: _ClassVar[int]
+    EVAL_INTERVAL_FIELD_NUMBER: _ClassVar[int]
     events: int
     steps: int
     episodes: int
@@ -144,7 +164,13 @@ class Summary(_message.Message):
     steps_per_s: float
     last_event_at: float
     last_values: _containers.ScalarMap[str, float]
-    def __init__(self, events: _Optional[int] = ..., steps: _Optional[int] = ..., episodes: _Optional[int] = ..., metrics: _Optional[int] = ..., rejects: _Optional[int] = ..., last_step: _Optional[int] = ..., last_return: _Optional[float] = ..., recent_returns: _Optional[_Iterable[float]] = ..., steps_per_s: _Optional[float] = ..., last_event_at: _Optional[float] = ..., last_values: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    mean_return: float
+    mean_over: int
+    return_trace: _containers.RepeatedScalarFieldContainer[float]
+    eval_episodes: int
+    eval_mean: float
+    eval_interval: float
+    def __init__(self, events: _Optional[int] = ..., steps: _Optional[int] = ..., episodes: _Optional[int] = ..., metrics: _Optional[int] = ..., rejects: _Optional[int] = ..., last_step: _Optional[int] = ..., last_return: _Optional[float] = ..., recent_returns: _Optional[_Iterable[float]] = ..., steps_per_s: _Optional[float] = ..., last_event_at: _Optional[float] = ..., last_values: _Optional[_Mapping[str, float]] = ..., mean_return: _Optional[float] = ..., mean_over: _Optional[int] = ..., return_trace: _Optional[_Iterable[float]] = ..., eval_episodes: _Optional[int] = ..., eval_mean: _Optional[float] = ..., eval_interval: _Optional[float] = ...) -> None: ...
 
 class ListRunsRequest(_message.Message):
     __slots__ = ("states", "limit")

@@ -12,7 +12,7 @@ from mosaic.model.errors import (
     StoreUnavailable,
     UnknownRun,
 )
-from mosaic.model.run import GpuRequest, Limits
+from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest, Settings
 from mosaic.model.states import LIVE_STATES, MOVES, RunState
 from mosaic.registry.registry import Registry
 
@@ -356,3 +356,18 @@ def test_a_programming_error_is_not_dressed_up_as_a_full_disk(registry):
         registry._db.execute("DELETE FROM nowhere")
 
     assert registry.revision() == 0
+
+
+def test_a_run_keeps_what_it_needs_where_it_came_from_and_its_settings(registry, make_config):
+    parent = registry.add(make_config())[0].run_id
+    config = make_config(
+        resources=ResourceRequest(2.5, 4096),
+        lineage=Lineage(parent, "resume"),
+        settings=Settings({"extras.seed": 3}, "the worker has no schema"),
+    )
+
+    record, _ = registry.add(config)
+
+    assert (record.resources, record.lineage) == (ResourceRequest(2.5, 4096), Lineage(parent, "resume"))
+    assert (registry.settings(record.run_id), record.settings_note) == ({"extras.seed": 3}, "the worker has no schema")
+    assert [child.run_id for child in registry.children(parent)] == [record.run_id]

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from mosaic.model.errors import BadRoot, SchemaTooNew
+from mosaic.model.run import Lineage, ResourceRequest
 from mosaic.model.states import RunState
 from mosaic.registry.file import STEPS
 from mosaic.registry.registry import Registry
@@ -104,6 +105,7 @@ MOVER = """
 import sys
 from pathlib import Path
 from mosaic.model.run import RunConfig, WorkerSpec
+from mosaic.model.run import Lineage, ResourceRequest
 from mosaic.model.states import RunState
 from mosaic.model.ulid import new_ulid
 from mosaic.registry.registry import Registry
@@ -138,3 +140,22 @@ def test_every_answered_move_is_in_the_file_after_kill_9(tmp_path):
 
     assert len(told) >= 60
     assert lost == []
+
+
+def test_a_run_of_version_1_is_still_there_after_the_upgrade(tmp_path, make_config):
+    path = tmp_path / "registry.db"
+    db = sqlite3.connect(path)
+    db.executescript(f"{STEPS[0]};PRAGMA user_version = 1;")
+    db.execute(
+        "INSERT INTO runs (id, name, area, worker_name, state, created_at, updated_at, gpus_requested, gpus_mandatory, "
+        "limits, tags, revision) VALUES ('01OLD', 'old', 'runs', 'toy', 'TERMINATED', 1, 2, 0, 0, '{}', '[]', 1)"
+    )
+    db.commit()
+    db.close()
+
+    registry = Registry.open(path)
+
+    run = registry.get("01OLD")
+    assert (run.name, run.resources, run.lineage, run.settings_note) == ("old", ResourceRequest(), Lineage(), "")
+    assert registry.settings("01OLD") == {}
+    registry.close()
