@@ -3,6 +3,7 @@
     python benchmarks/dreamer_curve.py boxing.jsonl                        a metrics.jsonl; several are several runs
     python benchmarks/dreamer_curve.py boxing.jsonl --svg boxing.svg
     python benchmarks/dreamer_curve.py walker.jsonl --task dmc_walker_walk
+    python benchmarks/dreamer_curve.py walker2023-0.jsonl --task dmc_walker_walk --frames 2    one step is two frames
 
 The nth episodes of all envs are one row: with 16 envs they begin and end at nearly the same time. Published: mean over
 seeds of the mean score of the episodes that ended in the 10 % before that point (15 % in Atari100k), lowest and highest
@@ -57,10 +58,17 @@ def print_rounds(name: str, rounds: list[list[Episode]]) -> None:
         print(f"| {span} | {len(played)} | {statistics.fmean(scores):.1f} | {min(scores):.0f} .. {max(scores):.0f} |")
 
 
-def print_published(points: dict[int, tuple[float, float, float]]) -> None:
-    print("\n| frames | published |\n|---|---|")
+def print_published(points: dict[int, tuple[float, float, float]], runs: dict[str, list[list[Episode]]]) -> None:
+    print(f"\n| frames | published | {' | '.join(runs)} |\n|---|---|{'---|' * len(runs)}")
     for frames, (mean, low, high) in points.items():
-        print(f"| {frames / 1e3:.0f}k | {mean:g} ({low:g} .. {high:g}) |")
+        ours = " | ".join(mean_before(frames, rounds) for rounds in runs.values())
+        print(f"| {frames / 1e3:.0f}k | {mean:g} ({low:g} .. {high:g}) | {ours} |")
+
+
+def mean_before(frames: int, rounds: list[list[Episode]]) -> str:
+    """The mean score of the episodes that ended in the 10 % before this point, as the published ones are made."""
+    ended = [episode for played in rounds for episode in played if 0.9 * frames < episode.end <= frames]
+    return f"{statistics.fmean(episode.score for episode in ended):.0f} ({len(ended)} episodes)" if ended else "-"
 
 
 class Picture:
@@ -145,12 +153,13 @@ def main() -> None:
     parser.add_argument("metrics", type=Path, nargs="+")
     parser.add_argument("--task", default="atari100k_boxing", choices=PUBLISHED)
     parser.add_argument("--svg", type=Path, help="where the picture is written")
+    parser.add_argument("--frames", type=int, help="frames per agent step, if it differs from the task's usual one")
     args = parser.parse_args()
     frames, points = PUBLISHED[args.task]
-    runs = {path.stem: rounds_of(path, frames) for path in args.metrics}
+    runs = {path.stem: rounds_of(path, args.frames or frames) for path in args.metrics}
     for name, rounds in runs.items():
         print_rounds(name, rounds)
-    print_published(points)
+    print_published(points, runs)
     if args.svg:
         draw(args.svg, args.task, runs)
 
