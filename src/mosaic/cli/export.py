@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from mosaic.cli.connection import connected
 from mosaic.cli.paint import number
 from mosaic.cli.table import render_table
-from mosaic.cli.verb import add_json, add_verb, count
+from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
 from mosaic.model.errors import MosaicError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add_verbs(verbs: "Verbs") -> None:
         "print a run's telemetry as JSON lines or CSV (NaN and Infinity as such)",
         "mosaic export 01JCQ > run.jsonl\nmosaic export 01JCQ --type metric --format csv -o metrics.csv",
     )
-    parser.add_argument("run", metavar="RUN", help="a run id, or its first letters")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
     parser.add_argument("--type", choices=TYPES, help="only this type")
     parser.add_argument("--since", type=count, default=0, metavar="SEQ", help="only what came after this seq")
@@ -53,7 +53,7 @@ def add_verbs(verbs: "Verbs") -> None:
         "print a metric over its steps, or the names there are",
         "mosaic curve 01JCQ\nmosaic curve 01JCQ episode/return --points 50",
     )
-    parser.add_argument("run", metavar="RUN", help="a run id, or its first letters")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("name", metavar="NAME", nargs="?", default="", help="without it: which there are")
     parser.add_argument("--points", type=count, default=20, metavar="N", help="at most N points (20)")
     add_json(parser)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import connected
 from mosaic.cli.paint import is_colourful, number
-from mosaic.cli.verb import BadUsage, add_json, add_verb, count
+from mosaic.cli.verb import RUN_HELP, BadUsage, add_json, add_verb, count
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -36,7 +36,7 @@ mosaic --host me@box frames 01JCQ             of a run on another machine
 
 def add_verbs(verbs: "Verbs") -> None:
     parser = add_verb(verbs, "frames", show_frames, "watch what a run's env shows, or save it", EXAMPLES)
-    parser.add_argument("run", metavar="RUN", help="a run id, or its first letters")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     files = parser.add_mutually_exclusive_group()
     files.add_argument("--save", metavar="FILE.png", help="write the newest frame and leave")
     files.add_argument("--clip", metavar="FILE.gif", help=f"write a clip of --seconds ({CLIP_S:g})")

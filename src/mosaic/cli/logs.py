@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected
-from mosaic.cli.verb import add_verb, count
+from mosaic.cli.verb import RUN_HELP, add_verb, count
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -25,7 +25,7 @@ def add_verbs(verbs: "Verbs") -> None:
         "print what a run's worker printed, telemetry lines aside",
         "mosaic logs 01JCQ --tail 20\nmosaic logs 01JCQ -f\nmosaic logs 01JCQ --stderr",
     )
-    parser.add_argument("run", metavar="RUN", help="a run id, or its first letters")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("-f", "--follow", action="store_true", help="go on until the run is over")
     parser.add_argument("--tail", type=count, metavar="N", help="begin with the last N lines of each stream")
     streams = parser.add_mutually_exclusive_group()
@@ -36,14 +36,15 @@ def add_verbs(verbs: "Verbs") -> None:
 def show_logs(args: argparse.Namespace) -> int:
     with connected(args) as client:
         since = {"stdout": 0, "stderr": 0}
+        run_id = client.get_run(args.run).run_id  # asked once: `last` must not become another run halfway
         if args.tail is not None:
-            pieces = tail_pieces(client, args.run, args.tail)
+            pieces = tail_pieces(client, run_id, args.tail)
             for stream in since:
                 since[stream] = max((piece.end for piece in pieces if piece.stream == stream), default=0)
                 _print(last_lines([p for p in pieces if p.stream == stream], args.tail), args.stream)
             if not args.follow:
                 return 0
-        _print(client.stream_logs(args.run, args.follow, 0, since["stdout"], since["stderr"]), args.stream)
+        _print(client.stream_logs(run_id, args.follow, 0, since["stdout"], since["stderr"]), args.stream)
     return 0
 
 

@@ -25,7 +25,7 @@ MOSAIC runs any reinforcement-learning library, each in its own process and envi
   mosaic worker list                   what can be run
   mosaic doctor                        when something is odd
 
-RUN may be the first letters of a run's id. Every verb explains itself: mosaic run --help
+RUN is an id or its first letters, a name, last or last~1. Every verb explains itself: mosaic run --help
 All verbs: run submit runs show watch frames logs cancel export curve du rm gc daemon worker doctor
 """
 

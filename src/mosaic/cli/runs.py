@@ -11,7 +11,7 @@ from mosaic.cli.connection import connected
 from mosaic.cli.durations import format_duration
 from mosaic.cli.paint import STATE_STYLE, bar, number, paint, printable, size, sparkline
 from mosaic.cli.table import clip, render_table
-from mosaic.cli.verb import add_json, add_verb, count
+from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
 from mosaic.model.errors import MosaicError
 from mosaic.model.states import LIVE_STATES, RunState
 
@@ -40,17 +40,17 @@ def add_verbs(verbs: "Verbs") -> None:
     parser = add_verb(
         verbs, "show", show_run, "tell everything about one run", "mosaic show 01JCQ\nmosaic show 01JCQ --json"
     )
-    parser.add_argument("run", metavar="RUN", help="a run id, or its first letters")
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     add_json(parser)
 
     parser = add_verb(verbs, "cancel", cancel_runs, "end runs", "mosaic cancel 01JCQ\nmosaic cancel 01JCQ --wait")
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run id, or its first letters")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help=RUN_HELP)
     parser.add_argument("--wait", action="store_true", help="return when it is over")
 
     parser = add_verb(
         verbs, "rm", remove_runs, "delete runs that are over, with all their files", "mosaic rm 01JCQ 01JCR --yes"
     )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run id, or its first letters")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help=RUN_HELP)
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from mosaic.model.errors import MosaicError
 
+RUN_HELP = "a run: its id or the first letters of it, its name, last, or last~1 for the one before"
+
 Action = Callable[[argparse.Namespace], int]
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from mosaic.client.streams import EventStream, LogStream, watch_runs
 from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
+from mosaic.model.ulid import is_ulid
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import state_to_wire
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
@@ -138,7 +140,7 @@ class AsyncTrainerClient:
         return int(reply.freed_bytes)
 
     async def get_run(self, run_id: str) -> Run:
-        """One run with its history and config; `run_id` may be a unique prefix."""
+        """One run with its history and config. Wherever a run is named: an id, its start, a name, `last`, `last~N`."""
         return Run.from_wire(await self._ask(self._stub.GetRun, pb.RunRequest(run_id=run_id)))
 
     async def list_runs(self, states: Collection[RunState] = (), limit: int = 0) -> RunList:
@@ -183,7 +185,7 @@ class AsyncTrainerClient:
             for event in batch:
                 yield event
 
-    def event_batches(
+    async def event_batches(
         self, kind: str, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
     ) -> AsyncIterator[list[Event]]:
         """The same by the batch, for callers that take many at once; `kind` is step, episode or empty for all."""
@@ -192,12 +194,16 @@ class AsyncTrainerClient:
             "episode": self._stub.StreamRunEpisodes,
             "": self._stub.StreamRunEvents,
         }
+        run_id = await self._id_of(run_id)
         request = pb.StreamRequest(run_id=run_id, since_seq=since_seq, until_seq=until_seq, tail=tail)
 
         async def is_over() -> bool:
             return (await self.get_run(run_id)).state.is_over
 
-        return EventStream(self._open(calls[kind]), request, self.target, self._revive, is_over).batches()
+        stream = EventStream(self._open(calls[kind]), request, self.target, self._revive, is_over)
+        async with aclosing(stream.batches()) as batches:
+            async for batch in batches:
+                yield batch
 
     async def stream_logs(
         self, run_id: str, follow: bool = False, tail_bytes: int = 0, since_stdout: int = 0, since_stderr: int = 0
@@ -207,13 +213,21 @@ class AsyncTrainerClient:
             for piece in batch:
                 yield piece
 
-    def log_batches(
+    async def log_batches(
         self, run_id: str, follow: bool = False, tail_bytes: int = 0, since_stdout: int = 0, since_stderr: int = 0
     ) -> AsyncIterator[list[LogPiece]]:
+        run_id = await self._id_of(run_id)
         request = pb.StreamLogsRequest(
             run_id=run_id, since_stdout=since_stdout, since_stderr=since_stderr, follow=follow, tail_bytes=tail_bytes
         )
-        return LogStream(self._open(self._stub.StreamRunLogs), request, self.target, self._revive).batches()
+        stream = LogStream(self._open(self._stub.StreamRunLogs), request, self.target, self._revive)
+        async with aclosing(stream.batches()) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def _id_of(self, reference: str) -> str:
+        """For calls that are made again after a break: by then `last` may mean another run."""
+        return reference if is_ulid(reference) else (await self.get_run(reference)).run_id
 
     def frames(self, run_id: str, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0) -> AsyncIterator[Frame]:
         """What a run shows, the newest frame each time, at most `hz` per second, until it is over.

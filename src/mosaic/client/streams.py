@@ -1,7 +1,7 @@
 """Streams that outlive the daemon: each goes on where it broke off; a caller sees everything once and in order."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -30,7 +30,7 @@ class EventStream:
         self._is_over = is_over
         self._seen = request.since_seq
 
-    async def batches(self) -> AsyncIterator[list[Event]]:
+    async def batches(self) -> AsyncGenerator[list[Event], None]:
         while True:
             try:
                 async for batch in self._call(self._next_request()):
@@ -79,7 +79,7 @@ class LogStream:
         self._revive = revive
         self._seen = {"stdout": request.since_stdout, "stderr": request.since_stderr}
 
-    async def batches(self) -> AsyncIterator[list[LogPiece]]:
+    async def batches(self) -> AsyncGenerator[list[LogPiece], None]:
         while True:
             try:
                 async for batch in self._call(self._next_request()):

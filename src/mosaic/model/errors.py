@@ -3,8 +3,8 @@
 MosaicError
 ├── BadConfig          a field of a submitted config cannot be used
 │   └── UnknownWorker  no environment has this worker
-├── UnknownRun         no run with this id or prefix
-├── AmbiguousRun       a prefix that several runs share
+├── UnknownRun         a reference that means no run
+├── AmbiguousRun       a name or a start of an id that several runs share
 ├── IllegalMove        a move that is not in the table of states
 ├── RunIsLive          the wish needs a run that is over
 ├── NoFrames           a run that shows nothing
@@ -20,6 +20,8 @@ MosaicError
 ├── AddressTaken       the TCP address is in use
 └── NoDaemon           nobody answers at the address
 """
+
+from collections.abc import Sequence
 
 
 class MosaicError(Exception):
@@ -39,18 +41,20 @@ class UnknownWorker(BadConfig):
 
 
 class UnknownRun(MosaicError):
-    """No run with this id or prefix."""
+    """A reference that means no run."""
 
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"There is no run '{run_id}'. List them with: mosaic runs --all")
+    def __init__(self, reference: str, hint: str = "") -> None:
+        super().__init__(
+            f"There is no run '{reference}'. {f'{hint} ' if hint else ''}List them with: mosaic runs --all"
+        )
 
 
 class AmbiguousRun(MosaicError):
-    """A prefix that several runs share."""
+    """A name or a start of an id that several runs share; `lines` tell them apart."""
 
-    def __init__(self, prefix: str, matches: list[str]) -> None:
-        shown = ", ".join(matches[:4])
-        super().__init__(f"'{prefix}' is the start of several runs ({shown} …). Give more of the id.")
+    def __init__(self, why: str, lines: Sequence[str], is_cut: bool = False) -> None:
+        shown = "\n".join(f"  {line}" for line in (*lines, *(["…"] if is_cut else [])))
+        super().__init__(f"{why}. Use an id, or as much of it as no other run shares:\n{shown}")
 
 
 class IllegalMove(MosaicError):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.model.errors import (
-    AmbiguousRun,
     BadConfig,
     GpuTaken,
     IllegalMove,
@@ -22,6 +21,7 @@ from mosaic.model.failpoints import failpoint
 from mosaic.model.run import Move, RunConfig, RunRecord
 from mosaic.model.states import LIVE_STATES, MOVES, RunState
 from mosaic.registry.file import STEPS, open_file
+from mosaic.registry.reference import resolve
 from mosaic.registry.row import COLUMNS, new_row, to_record
 
 
@@ -77,16 +77,33 @@ class Registry:
             raise UnknownRun(run_id)
         return rows[0]
 
-    def find(self, prefix: str) -> RunRecord:
-        """The one run whose id starts with `prefix`, in either case."""
-        start = prefix.upper()
+    def find(self, reference: str) -> RunRecord:
+        """The run that a person means: an id or its start, a name, `last`, `last~N` (see `reference.py`)."""
+        return resolve(self, reference)
+
+    def with_id(self, run_id: str) -> RunRecord | None:
+        return next(iter(self._records("WHERE id = ?", (run_id,))), None)
+
+    def submitted_before(self, n: int) -> RunRecord | None:
+        """The newest run but `n`."""
+        return next(iter(self._records("ORDER BY number DESC LIMIT 1 OFFSET ?", (n,))), None)
+
+    def named(self, name: str, limit: int) -> "builtins.list[RunRecord]":
+        """Newest first."""
+        return self._records("WHERE name = ? ORDER BY number DESC LIMIT ?", (name, limit))
+
+    def starting_with(self, start: str, limit: int) -> "builtins.list[RunRecord]":
+        """Runs whose ids begin with `start`, newest first."""
         # A range, not LIKE: it uses the index, and % or _ mean nothing in it. '~' sorts after every letter of an id.
-        found = self._records("WHERE id >= ? AND id < ? ORDER BY id LIMIT 5", (start, start + "~")) if start else []
-        if not found:
-            raise UnknownRun(prefix)
-        if len(found) > 1 and found[0].run_id != start:
-            raise AmbiguousRun(prefix, [run.run_id for run in found])
-        return found[0]
+        return self._records("WHERE id >= ? AND id < ? ORDER BY number DESC LIMIT ?", (start, start + "~", limit))
+
+    def newest_names(self) -> "builtins.list[str]":
+        """Names of the newest runs, for "did you mean": few enough to compare while the daemon waits."""
+        newest = self._db.execute("SELECT name FROM runs ORDER BY number DESC LIMIT 1000").fetchall()
+        return builtins.list(dict.fromkeys(name for (name,) in newest if name))[:300]
+
+    def now(self) -> float:
+        return self._now()
 
     def list(self, states: Iterable[RunState] = (), limit: int = 0) -> "builtins.list[RunRecord]":
         """Newest first; all states when none is named, all runs when the limit is 0."""

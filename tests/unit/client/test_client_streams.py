@@ -42,6 +42,20 @@ def test_events_sent_again_are_not_seen_again(serve, connect):
     assert seqs_of(client.stream_events(RUN_ID)) == [1, 2, 3]
 
 
+def test_a_stream_of_the_last_run_stays_with_it(serve, connect):
+    service = ScriptedService(
+        turns=[[batch(1), batch(4, missed=(2, 3)), UNAVAILABLE], [batch(5)]],
+        log_turns=[[UNAVAILABLE], [pb.LogBatch()]],
+    )
+    client = connect(serve(service))
+
+    seen = seqs_of(client.stream_events("last"))
+    list(client.stream_logs("last"))
+
+    assert seen == [1, 2, 3, 4, 5]
+    assert {request.run_id for request in service.requests} == {RUN_ID}
+
+
 def test_a_missed_range_is_fetched_in_its_place(serve, connect):
     service = ScriptedService(turns=[[batch(1), batch(8, 9, missed=(2, 7)), batch(10)]])
     client = connect(serve(service))

@@ -4,7 +4,6 @@ import sqlite3
 import pytest
 
 from mosaic.model.errors import (
-    AmbiguousRun,
     BadConfig,
     GpuTaken,
     IllegalMove,
@@ -120,18 +119,6 @@ def test_a_run_id_is_used_once_even_after_its_run_was_deleted(registry, add):
             add(run)
 
     assert registry.count() == 1
-
-
-def test_a_run_is_found_by_a_unique_prefix_in_either_case(registry, add):
-    run = add("01ARZ3NDEKTSV4RRFFQ69G5FAV")
-    add("01ARZ3NDEKTSV4RRFFQ69G5FAW")
-
-    assert registry.find("01arz3ndektsv4rrffq69g5fav").run_id == run
-    with pytest.raises(AmbiguousRun, match="G5FAV, 01ARZ3NDEKTSV4RRFFQ69G5FAW"):
-        registry.find("01ARZ")
-    for unknown in ("02", "%", "01ARZ_", ""):
-        with pytest.raises(UnknownRun):
-            registry.find(unknown)
 
 
 def test_lists_are_newest_first_and_live_is_oldest_first(registry, add):

@@ -1,0 +1,101 @@
+"""A run reference: the words by which people and programs name a run. The first rule that applies decides:
+
+1. a whole run id, in either case;
+2. `last`, the run that was submitted last, and `last~N`, the one N submits before it;
+3. the exact name of a run, if only one run has it;
+4. the first letters of a run id, if only one run begins with them.
+
+Several runs under rule 3 or 4 are refused with a list: guessing would cancel or delete the wrong one.
+"""
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from mosaic.model.errors import AmbiguousRun, UnknownRun
+from mosaic.model.run import RunRecord
+
+LAST = re.compile(r"last(?:~(\d{1,9}))?")
+SHOWN = 8  # candidates in a refusal: it travels in a gRPC header of 2,000 bytes
+LONGEST_NAME = 24  # in a refusal
+LONGEST_GUESS = 100  # letters; comparing texts of a million would stop the daemon
+
+
+class Runs(Protocol):
+    """What resolving needs to ask."""
+
+    def with_id(self, run_id: str) -> RunRecord | None: ...
+
+    def submitted_before(self, n: int) -> RunRecord | None: ...
+
+    def named(self, name: str, limit: int) -> list[RunRecord]: ...
+
+    def starting_with(self, start: str, limit: int) -> list[RunRecord]: ...
+
+    def newest_names(self) -> list[str]: ...
+
+    def count(self) -> int: ...
+
+    def now(self) -> float: ...
+
+
+def resolve(runs: Runs, reference: str) -> RunRecord:
+    """The one run that `reference` means; UnknownRun or AmbiguousRun, each with a way on, otherwise."""
+    if found := runs.with_id(reference.upper()):
+        return found
+    if last := LAST.fullmatch(reference):
+        return _last(runs, int(last[1] or 0), reference)
+    # One more than is shown tells that there are more.
+    named = runs.named(reference, SHOWN + 1) if reference else []
+    if named:
+        return _only(runs, named, f"Several runs have the name '{reference}'")
+    starting = runs.starting_with(reference.upper(), SHOWN + 1) if reference else []
+    if starting:
+        return _only(runs, starting, f"Several runs have ids that start with '{reference}'")
+    raise UnknownRun(reference, _nearest(runs, reference))
+
+
+def _last(runs: Runs, n: int, reference: str) -> RunRecord:
+    found = runs.submitted_before(n)
+    if found:
+        return found
+    known = runs.count()
+    if not known:
+        raise UnknownRun(reference, "Nothing has been submitted yet.")
+    raise UnknownRun(reference, f"There are {known} runs: the oldest is last~{known - 1}.")
+
+
+def _only(runs: Runs, found: list[RunRecord], why: str) -> RunRecord:
+    if len(found) == 1:
+        return found[0]
+    lines = [_line(run, runs.now()) for run in found[:SHOWN]]
+    raise AmbiguousRun(why, lines, is_cut=len(found) > SHOWN)
+
+
+def _line(run: RunRecord, now: float) -> str:
+    name = run.name or f"({run.worker_name})"
+    name = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    return f"{run.run_id}  {name:<{LONGEST_NAME}}  {run.state!s:<10}  {_ago(now - run.created_at)}"
+
+
+def _ago(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit} ago"
+    return f"{max(0.0, seconds):.0f} s ago"
+
+
+def _nearest(runs: Runs, reference: str) -> str:
+    """`Did you mean 'cartpole-1' or 'cartpole-2'?`: names that begin alike first, then names that look alike."""
+    if not reference or len(reference) > LONGEST_GUESS:
+        return ""
+    names = runs.newest_names()
+    near = [name for name in names if name.lower().startswith(reference.lower())]
+    near += difflib.get_close_matches(reference, names, n=3)
+    return did_you_mean(list(dict.fromkeys(near))[:3])
+
+
+def did_you_mean(near: Sequence[str]) -> str:
+    quoted = [f"'{name}'" for name in near]
+    return f"Did you mean {' or '.join(quoted)}?" if near else ""
