@@ -1,4 +1,4 @@
-"""`mosaic runs`, `show`, `cancel` and `rm`."""
+"""`mosaic runs` and `mosaic show`."""
 
 import argparse
 import json
@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected
 from mosaic.cli.durations import format_duration
-from mosaic.cli.paint import STATE_STYLE, bar, number, paint, printable, size, sparkline
+from mosaic.cli.paint import STATE_STYLE, bar, number, paint, printable, sparkline
 from mosaic.cli.table import clip, render_table
 from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
-from mosaic.model.errors import MosaicError
 from mosaic.model.states import LIVE_STATES, RunState
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
-    from mosaic.client import Run, TrainerClient
+    from mosaic.client import Run
 
 SHORT_ID = 13  # the ten letters of the time and three of chance
 NEWEST = 20
@@ -43,23 +42,15 @@ def add_verbs(verbs: "Verbs") -> None:
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     add_json(parser)
 
-    parser = add_verb(verbs, "cancel", cancel_runs, "end runs", "mosaic cancel 01JCQ\nmosaic cancel 01JCQ --wait")
-    parser.add_argument("runs", metavar="RUN", nargs="+", help=RUN_HELP)
-    parser.add_argument("--wait", action="store_true", help="return when it is over")
-
-    parser = add_verb(
-        verbs, "rm", remove_runs, "delete runs that are over, with all their files", "mosaic rm 01JCQ 01JCR --yes"
-    )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help=RUN_HELP)
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-
 
 def parse_states(text: str) -> tuple[RunState, ...]:
     groups = {"LIVE": LIVE_STATES, "OVER": tuple(state for state in RunState if state.is_over)}
     states: list[RunState] = []
     for name in text.upper().split(","):
         if name not in groups and name not in RunState.__members__:
-            raise argparse.ArgumentTypeError(f"'{name}' is no state: {', '.join(RunState.__members__)}, live or over")
+            raise argparse.ArgumentTypeError(
+                f"'{name}' is not a state: {', '.join(RunState.__members__)}, live or over"
+            )
         states += groups.get(name) or (RunState(name),)
     return tuple(states)
 
@@ -197,42 +188,3 @@ def _config(run: "Run") -> str:
 
 def clock(at: float) -> str:
     return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-
-
-def cancel_runs(args: argparse.Namespace) -> int:
-    with connected(args) as client:
-        for prefix in args.runs:
-            run = client.cancel_run(prefix)
-            if args.wait:
-                run = wait_until_over(client, run.run_id)
-            print(f"Run {run.run_id} {f'is {run.state}' if run.state.is_over else 'is being ended'}.")
-    return 0
-
-
-def wait_until_over(client: "TrainerClient", run_id: str) -> "Run":
-    while not (run := client.get_run(run_id)).state.is_over:
-        time.sleep(0.1)
-    return run
-
-
-def remove_runs(args: argparse.Namespace) -> int:
-    with connected(args) as client:
-        runs = [client.get_run(prefix) for prefix in args.runs]
-        if not args.yes:
-            _ask_to_remove(runs)
-        for run in runs:
-            freed = client.delete_run(run.run_id)
-            print(f"Deleted {run.run_id} ({size(freed)}).")
-    return 0
-
-
-def _ask_to_remove(runs: "list[Run]") -> None:
-    if not sys.stdin.isatty():
-        raise MosaicError("Deleting asks first, and nobody can answer here. Say --yes to delete without a question.")
-    for run in runs:
-        print(f"{run.run_id}  {run.name}  {run.state}")
-    if input(f"Delete {len(runs)} run(s) with telemetry, logs and checkpoints? [y/N] ").strip().lower() not in (
-        "y",
-        "yes",
-    ):
-        raise MosaicError("Nothing was deleted.")

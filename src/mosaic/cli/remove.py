@@ -1,0 +1,93 @@
+"""`mosaic rm`: delete runs that are over, with all their files."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mosaic.cli.connection import connected, host_of
+from mosaic.cli.disk import has_checkpoints, usage_of
+from mosaic.cli.paint import printable, size
+from mosaic.cli.selection import add_age, add_selection, confirm, is_answered, line_of, select
+from mosaic.cli.verb import add_verb
+from mosaic.model.errors import MosaicError, NoDaemon, RunIsLive
+from mosaic.model.states import RunState
+
+if TYPE_CHECKING:
+    from mosaic.cli.verb import Verbs
+    from mosaic.client import Run, TrainerClient
+
+EXAMPLES = """
+mosaic rm last
+mosaic rm 01JCQ cartpole-3 --yes
+mosaic rm --state FAULTED,CANCELLED --older-than 7d --dry-run
+mosaic rm --worker toy --tag sweep-4 --yes
+"""
+OVER = tuple(state for state in RunState if state.is_over)
+
+
+def add_verbs(verbs: "Verbs") -> None:
+    parser = add_verb(verbs, "rm", remove_runs, "delete runs that are over, with all their files", EXAMPLES)
+    add_selection(parser, "FAULTED,CANCELLED or over")
+    add_age(parser)
+
+
+def remove_runs(args: argparse.Namespace) -> int:
+    with connected(args) as client:
+        runs = select(client, args, OVER, every=False)
+        refuse_live(runs)
+        if not runs:
+            print("No run that is over matches.")
+            return 0
+        if args.dry_run or not args.yes:
+            _print_plan(runs, is_here=not host_of(args))
+        if args.dry_run:
+            print("Nothing was deleted.")
+            return 0
+        if not args.yes:
+            _ask(runs)
+        return _delete(client, runs)
+
+
+def refuse_live(runs: "list[Run]") -> None:
+    """Before the first one is deleted, not in the middle."""
+    for run in runs:
+        if not run.state.is_over:
+            raise RunIsLive(run.run_id, str(run.state))
+
+
+def _print_plan(runs: "list[Run]", is_here: bool) -> None:
+    """What would go, and how much room that makes; of another machine's files nobody here knows the size."""
+    total = 0
+    for run in runs:
+        taken = sum(usage_of(Path(run.run_dir)).values()) if is_here else 0
+        precious = ", with checkpoints" if is_here and has_checkpoints(Path(run.run_dir)) else ""
+        total += taken
+        print(line_of(run, f"{size(taken)}{precious}" if is_here else ""))
+    print(f"{len(runs)} run(s){f', {size(total)}' if is_here else ''}.")
+
+
+def _ask(runs: "list[Run]") -> None:
+    if not is_answered():
+        raise MosaicError("Deleting asks first, and nobody can answer here. Say --yes to delete without a question.")
+    if not confirm(f"Delete {len(runs)} run(s) with telemetry, logs and checkpoints?"):
+        raise MosaicError("Nothing was deleted.")
+
+
+def _delete(client: "TrainerClient", runs: "list[Run]") -> int:
+    """One that cannot be deleted does not keep the others."""
+    total, failed = 0, 0
+    for run in runs:
+        try:
+            freed = client.delete_run(run.run_id)
+        except NoDaemon:
+            raise
+        except MosaicError as error:
+            failed += 1
+            print(f"mosaic: {error}", file=sys.stderr)
+            continue
+        total += freed
+        print(f"Deleted {run.run_id} ({printable(run.name)}): {size(freed)}.", flush=True)
+    if len(runs) > 1:
+        print(f"Freed {size(total)} in {len(runs) - failed} runs.")
+    return 1 if failed else 0

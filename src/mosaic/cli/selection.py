@@ -1,0 +1,111 @@
+"""Which runs a command line means: the ones it names, or those that match its --state, --tag, --worker and age."""
+
+import argparse
+import difflib
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mosaic.cli.durations import format_duration, parse_duration
+from mosaic.cli.paint import printable
+from mosaic.cli.runs import parse_states
+from mosaic.cli.verb import RUN_HELP, BadUsage
+from mosaic.model.errors import MosaicError
+from mosaic.model.states import RunState
+
+if TYPE_CHECKING:
+    from mosaic.client import Run, TrainerClient
+
+
+def add_selection(parser: argparse.ArgumentParser, states: str) -> None:
+    """RUN… and the options that choose runs instead; a run must match all of them."""
+    parser.add_argument("runs", metavar="RUN", nargs="*", help=RUN_HELP)
+    parser.add_argument("--state", type=parse_states, default=(), help=f"runs in these states, e.g. {states}")
+    parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="runs with this tag; several: all")
+    parser.add_argument("--worker", default="", metavar="WORKER", help="runs of this worker")
+    parser.add_argument("--dry-run", action="store_true", help="only print which runs are meant")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def add_age(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--older-than", type=parse_duration, metavar="7d", help="runs that ended at least this long ago"
+    )
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What a run must be like; empty fields ask for nothing."""
+
+    states: tuple[RunState, ...] = ()
+    tags: tuple[str, ...] = ()
+    worker: str = ""
+    older_than_s: float | None = None
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> "Filter":
+        return cls(args.state, tuple(args.tag), args.worker, getattr(args, "older_than", None))
+
+    @property
+    def is_empty(self) -> bool:
+        return self == Filter()
+
+    def matches(self, run: "Run", now: float) -> bool:
+        return (
+            (not self.states or run.state in self.states)
+            and set(self.tags) <= set(run.tags)
+            and self.worker in ("", run.worker_name)
+            and (self.older_than_s is None or (run.state.is_over and now - run.updated_at >= self.older_than_s))
+        )
+
+    def refuse_unknown(self, runs: "Iterable[Run]") -> None:
+        """A worker or a tag that no run has is a slip of the pen, not an empty selection."""
+        known = list(runs)
+        if self.worker:
+            _refuse(self.worker, {run.worker_name for run in known}, "No run is of worker")
+        for tag in self.tags:
+            _refuse(tag, {tag for run in known for tag in run.tags}, "No run has the tag")
+
+
+def _refuse(asked: str, known: set[str], why: str) -> None:
+    if asked in known:
+        return
+    near = difflib.get_close_matches(asked, known, n=1)
+    hint = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(sorted(known)[:20]) or 'none'}."
+    raise MosaicError(f"{why} '{asked}'. {hint}")
+
+
+def select(client: "TrainerClient", args: argparse.Namespace, states: Sequence[RunState], every: bool) -> "list[Run]":
+    """The runs that were named, each once; else those in `states` that match. `every`: all of them may be meant."""
+    wanted = Filter.of(args)
+    if args.runs and (every or not wanted.is_empty):
+        raise BadUsage("name runs, or choose them by options; not both")
+    if not args.runs and not every and wanted.is_empty:
+        raise BadUsage("name a run, or choose runs by options (see --help)")
+    if args.runs:
+        named = [client.get_run(reference) for reference in args.runs]
+        return list({run.run_id: run for run in named}.values())
+    impossible = [state for state in wanted.states if state not in states]
+    if impossible:
+        raise BadUsage(f"--state {','.join(impossible)}: only runs in {', '.join(states)} can be meant here")
+    runs = client.list_runs().runs
+    wanted.refuse_unknown(runs)
+    return [run for run in runs if run.state in states and wanted.matches(run, time.time())]
+
+
+def line_of(run: "Run", more: str = "") -> str:
+    """A run in a list of those that something is about to happen to."""
+    ago = f"{format_duration(time.time() - run.updated_at)} ago"
+    since = f"since {ago}" if not run.state.is_over else ago
+    return f"{run.run_id}  {printable(run.name)}  {run.state} {since}{f'  {more}' if more else ''}"
+
+
+def confirm(question: str) -> bool:
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def is_answered() -> bool:
+    """Whether somebody is there to answer a question."""
+    return sys.stdin.isatty()
