@@ -156,3 +156,32 @@ def test_a_run_named_twice_is_deleted_once(lab, mosaic, over):
     mosaic("rm", "last", "good", over["good"].run_id[:20], "--yes")
 
     assert set(states(lab)) == {"bad", "worse"}
+
+
+def test_gc_deletes_old_checkpoints_only_by_their_own_word(lab, mosaic, over):
+    checkpoints = lab.rundir(over["good"]).checkpoints
+    for step in (10, 20, 30):
+        (checkpoints / f"checkpoint-{step:012}.pt").write_bytes(b"x" * 5000)
+    before = sorted(path.name for path in checkpoints.iterdir())
+
+    plain = mosaic("gc", "--older-than", "0s", "--yes")
+    planned = mosaic("gc", "--old-checkpoints")
+
+    assert "kept  for its checkpoints  run" in plain
+    assert f"run {over['good'].run_id} (good): checkpoint-000000000010.pt, checkpoint-000000000020.pt" in planned
+    assert sorted(path.name for path in checkpoints.iterdir()) == before
+
+    assert "Nothing to collect" in mosaic("gc", "--old-checkpoints", "--state", "FAULTED", "--yes")
+    mosaic("gc", "--old-checkpoints", "--yes")
+
+    assert sorted(path.name for path in checkpoints.iterdir()) == ["checkpoint-000000000030.pt", "policy.pt"]
+
+
+def test_du_tells_runs_environments_and_caches(lab, mosaic, over):
+    (lab.root.envs / ".new-1").mkdir()
+
+    told = json.loads(mosaic("du", "--json"))
+
+    assert {each["run_id"] for each in told if each["kind"] == "run"} == {run.run_id for run in over.values()}
+    assert {"half-made", "own files", "cache"} <= {each["kind"] for each in told}
+    assert "mosaic doctor --fix" in mosaic("du")

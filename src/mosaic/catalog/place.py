@@ -36,6 +36,16 @@ def changing(envs: Path, say: Say) -> Iterator[None]:
         os.close(fd)
 
 
+def tidy_now(envs: Path) -> None:
+    """Put right what a killed change left; BlockingIOError when one is at work now, which does it itself."""
+    fd = os.open(envs / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _tidy(envs)
+    finally:
+        os.close(fd)
+
+
 def new_folder(envs: Path) -> Path:
     return envs / f".new-{os.getpid()}"
 

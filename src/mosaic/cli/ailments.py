@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mosaic import __version__
+from mosaic.catalog.place import tidy_now
+from mosaic.cli.disk import usage_of_path
 from mosaic.cli.flocks import is_locked, lock_holder
 from mosaic.cli.orphans import find_left_frames, find_orphans, kill_orphan, remove_left_frames
 from mosaic.cli.paint import size
@@ -224,6 +226,30 @@ def check_environments(patient: Patient) -> Iterator[Finding]:
             )
 
 
+def check_half_made(patient: Patient) -> Iterator[Finding]:
+    """What a killed install left. While one is at work the folders are its own."""
+    envs = patient.root.envs
+    left = sorted([*envs.glob(".new-*"), *envs.glob(".old-*")])
+    if not left or is_locked(envs / ".lock"):
+        return
+    for folder in left:
+        replaced = envs / folder.name.removeprefix(".old-")
+        if folder.name.startswith(".old-") and not replaced.exists():
+            yield Finding(
+                f"The environment of worker '{replaced.name}' is out of its place, since an install was killed.",
+                "Runs of this worker are refused.",
+                f"Move {folder.name} back.",
+                partial(tidy_now, envs),
+            )
+        else:
+            yield Finding(
+                f"{folder} ({size(usage_of_path(folder))}) is half an environment, left by an install that was killed.",
+                "It takes room, and nothing uses it.",
+                "Remove it.",
+                partial(tidy_now, envs),
+            )
+
+
 def why_broken(python: Path) -> str:
     try:
         done = subprocess.run([python, "-c", "pass"], capture_output=True, timeout=PYTHON_LIMIT_S, cwd="/")
@@ -244,4 +270,5 @@ CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
     check_room,
     check_holes,
     check_environments,
+    check_half_made,
 )

@@ -1,72 +1,57 @@
-"""`mosaic du` and `mosaic gc`: what runs cost on disk, and what of it nobody needs."""
+"""`mosaic du`: what runs, environments and caches take on disk."""
 
 import argparse
 import json
 import os
 import shutil
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected, refuse_host
-from mosaic.cli.durations import format_duration, parse_duration
 from mosaic.cli.flocks import is_locked
 from mosaic.cli.paint import size
-from mosaic.cli.runs import parse_states, short_id
+from mosaic.cli.runs import short_id
 from mosaic.cli.table import clip, render_table
 from mosaic.cli.verb import add_json, add_verb
-from mosaic.model.rundir import AREAS, RunDir, StateRoot
-from mosaic.model.ulid import is_ulid
+from mosaic.model.rundir import RunDir, StateRoot
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
-    from mosaic.client import Run, TrainerClient
+    from mosaic.client import Run
 
-# A submit writes its files before its row: what is younger than this may belong to one that is under way.
-YOUNG_S = 3600.0
+HALF_MADE = (".new-", ".old-")  # see catalog/place.py
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(
-        verbs, "du", show_usage, "show what the runs take on disk, largest first", "mosaic du\nmosaic du --json"
-    )
-    add_json(parser)
-
-    parser = add_verb(
-        verbs,
-        "gc",
-        collect,
-        "find what nobody needs; deletes only with --yes, and never a checkpoint",
-        "mosaic gc\nmosaic gc --older-than 30d --state FAULTED,CANCELLED\nmosaic gc --older-than 90d --yes",
-    )
-    parser.add_argument("--older-than", type=parse_duration, metavar="30d", help="also runs that ended so long ago")
-    parser.add_argument("--state", type=parse_states, default=parse_states("over"), help="only runs in these states")
-    parser.add_argument("--yes", action="store_true", help="delete; without it nothing is touched")
+    summary = "show what runs, environments and caches take on disk, largest first"
+    add_json(add_verb(verbs, "du", show_usage, summary, "mosaic du\nmosaic du --json"))
 
 
 def show_usage(args: argparse.Namespace) -> int:
     refuse_host(args, "du")
+    root = StateRoot.from_environment()
     with connected(args) as client:
         runs = client.list_runs().runs
     usage = sorted(((run, usage_of(Path(run.run_dir))) for run in runs), key=lambda pair: -sum(pair[1].values()))
+    items = sorted(Census().items(root), key=lambda item: -item.bytes)
     if args.json:
-        print(
-            json.dumps(
-                [{"run_id": run.run_id, "bytes": sum(parts.values()), **parts} for run, parts in usage], indent=1
-            )
-        )
+        told = [{"kind": "run", "run_id": r.run_id, "bytes": sum(parts.values()), **parts} for r, parts in usage]
+        print(json.dumps(told + [item.to_dict() for item in items], indent=1))
         return 0
-    rows = [_usage_row(run, parts) for run, parts in usage]
-    total = sum(sum(parts.values()) for _, parts in usage)
-    if rows:
-        headings = ("RUN", "NAME", "STATE", "TELEMETRY", "LOGS", "CHECKPOINTS", "OTHER", "TOTAL")
-        print(render_table(headings, rows, right=frozenset(range(3, 8))))
-    root = StateRoot.from_environment().path
-    free = shutil.disk_usage(root).free
-    print(f"{len(rows)} runs take {size(total)} in {root}; {size(free)} are free.")
+    _print_runs(usage)
+    rows = [(item.kind, item.name, size(item.bytes), item.note) for item in items]
+    print(render_table(("KIND", "NAME", "SIZE", "NOTE"), rows, right=frozenset({2})))
+    print(_sum(usage, items, root))
     return 0
+
+
+def _print_runs(usage: "list[tuple[Run, dict[str, int]]]") -> None:
+    if usage:
+        headings = ("RUN", "NAME", "STATE", "TELEMETRY", "LOGS", "CHECKPOINTS", "OTHER", "TOTAL")
+        rows = [_usage_row(run, parts) for run, parts in usage]
+        print(render_table(headings, rows, right=frozenset(range(3, 8))) + "\n")
 
 
 def _usage_row(run: "Run", parts: dict[str, int]) -> tuple[str, ...]:
@@ -74,17 +59,34 @@ def _usage_row(run: "Run", parts: dict[str, int]) -> tuple[str, ...]:
     return (short_id(run.run_id), clip(run.name, 24), str(run.state), *sizes, size(sum(parts.values())))
 
 
+def _sum(usage: "list[tuple[Run, dict[str, int]]]", items: "list[Item]", root: StateRoot) -> str:
+    runs = size(sum(sum(parts.values()) for _, parts in usage))
+    kinds = {"environment": "environments", "cache": "caches"}
+    others = [f"{plural} {size(sum(i.bytes for i in items if i.kind == kind))}" for kind, plural in kinds.items()]
+    free = size(shutil.disk_usage(root.path).free)
+    return f"{len(usage)} runs take {runs}, {', '.join(others)}; {free} are free in {root.path}."
+
+
 def usage_of(folder: Path) -> dict[str, int]:
-    """Bytes on disk by kind; holes in a spool take none."""
+    """Bytes of a run on disk by kind; holes in a spool take none."""
     parts = {"telemetry": 0, "logs": 0, "checkpoints": 0, "other": 0}
     for path in files_below(folder):
         top = path.relative_to(folder).parts[0]
         kind = "telemetry" if top.startswith("telemetry.sqlite") else top if top in parts else "other"
-        try:
-            parts[kind] += path.lstat().st_blocks * 512
-        except FileNotFoundError:
-            pass  # a live run's file that is gone by now
+        parts[kind] += _blocks(path)
     return parts
+
+
+def usage_of_path(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    return sum(map(_blocks, files_below(path))) if path.is_dir() and not path.is_symlink() else _blocks(path)
+
+
+def _blocks(path: Path) -> int:
+    try:
+        return path.lstat().st_blocks * 512
+    except FileNotFoundError:
+        return 0  # a live run's file that is gone by now
 
 
 def files_below(folder: Path) -> Iterator[Path]:
@@ -92,102 +94,90 @@ def files_below(folder: Path) -> Iterator[Path]:
         yield from (Path(place) / name for name in names)
 
 
-@dataclass(frozen=True)
-class Leftover:
-    """Something gc may delete: a run that is over, or files that no run in the registry owns."""
-
-    what: str
-    bytes: int
-    run_id: str = ""
-    paths: tuple[Path, ...] = ()
-
-
-def collect(args: argparse.Namespace) -> int:
-    refuse_host(args, "gc")
-    root = StateRoot.from_environment()
-    with connected(args) as client:
-        runs = client.list_runs().runs
-        found, kept = find_leftovers(root, {run.run_id for run in runs}, time.time())
-        old, kept_runs = find_old_runs(runs, args, time.time())
-        for leftover in found + old:
-            if args.yes:
-                _delete(leftover, client)
-            print(f"{'deleted' if args.yes else 'would delete'}  {size(leftover.bytes):>10}  {leftover.what}")
-    for what in kept + kept_runs:
-        print(f"kept, for its checkpoints  {what}")
-    _sum_up(found + old, args.yes)
-    return 0
-
-
-def _sum_up(leftovers: list[Leftover], deleted: bool) -> None:
-    total = size(sum(leftover.bytes for leftover in leftovers))
-    if not leftovers:
-        print("Nothing to collect.")
-    elif deleted:
-        print(f"Freed {total}.")
-    else:
-        print(f"{total} in {len(leftovers)} item(s). Nothing was deleted; do it with --yes.")
-
-
-def find_old_runs(runs: "tuple[Run, ...]", args: argparse.Namespace, now: float) -> tuple[list[Leftover], list[str]]:
-    """Runs that ended long ago; those with checkpoints are only named."""
-    if args.older_than is None:
-        return [], []
-    old, kept = [], []
-    for run in runs:
-        if run.state not in args.state or not run.state.is_over or now - run.updated_at < args.older_than:
-            continue
-        what = f"run {run.run_id} ({run.name}), {run.state} {format_duration(now - run.updated_at)} ago"
-        if has_checkpoints(Path(run.run_dir)):
-            kept.append(what)
-        else:
-            old.append(Leftover(what, sum(usage_of(Path(run.run_dir)).values()), run_id=run.run_id))
-    return old, kept
-
-
-def find_leftovers(root: StateRoot, known: set[str], now: float) -> tuple[list[Leftover], list[str]]:
-    """Folders and config files of runs that the registry does not know; folders with checkpoints are only named."""
-    found, kept = [], []
-    for folder in _stray_folders(root, known):
-        if now - folder.stat().st_mtime < YOUNG_S or is_locked(RunDir(folder).owner_lock):
-            continue
-        if has_checkpoints(folder):
-            kept.append(f"folder {folder}")
-        else:
-            found.append(Leftover(f"folder of no run: {folder}", sum(usage_of(folder).values()), paths=(folder,)))
-    files = [file for file in _stray_configs(root, known) if now - file.stat().st_mtime >= YOUNG_S]
-    if files:
-        found.append(
-            Leftover(f"{len(files)} config file(s) of no run", sum(f.stat().st_size for f in files), paths=tuple(files))
-        )
-    return found, kept
-
-
-def _stray_folders(root: StateRoot, known: set[str]) -> Iterator[Path]:
-    for area in AREAS:
-        place = root.area(area)
-        names = sorted(os.listdir(place)) if place.is_dir() else []
-        yield from (place / name for name in names if is_ulid(name) and name not in known)
-
-
-def _stray_configs(root: StateRoot, known: set[str]) -> list[Path]:
-    files = sorted(root.configs.glob("*-*.json")) if root.configs.is_dir() else []
-    return [file for file in files if is_ulid(run_of(file)) and run_of(file) not in known]
-
-
-def run_of(config_file: Path) -> str:
-    return config_file.stem.rpartition("-")[2]
-
-
 def has_checkpoints(folder: Path) -> bool:
     return any(True for _ in files_below(RunDir(folder).checkpoints))
 
 
-def _delete(leftover: Leftover, client: "TrainerClient") -> None:
-    if leftover.run_id:
-        client.delete_run(leftover.run_id)
-    for path in leftover.paths:
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+@dataclass(frozen=True)
+class Item:
+    """Something beside the runs that takes room."""
+
+    kind: str  # environment, half-made environment, cache, or MOSAIC's own files
+    name: str
+    bytes: int
+    note: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        return {"kind": self.kind, "name": self.name, "bytes": self.bytes, "note": self.note}
+
+
+@dataclass
+class Census:
+    """Counts each file once: uv links the same file into its cache and into every environment that has the package."""
+
+    _seen: set[tuple[int, int]] = field(default_factory=set)
+
+    def items(self, root: StateRoot) -> Iterator[Item]:
+        # Environments first: a file that the cache shares with them goes only when they go.
+        yield from self._environments(root)
+        yield self._item("own files", "registry and configs", [root.configs, *_files_in(root.trainer)])
+        yield self._item("own files", "telemetry index and daemon logs", [root.telemetry, root.logs])
+        yield self._item("cache", "workers' answers", [root.answers])
+        for folder in _caches(root):
+            item = self._item("cache", str(folder), [folder], _note_of(folder))
+            if item.bytes:
+                yield item
+
+    def _environments(self, root: StateRoot) -> Iterator[Item]:
+        is_changing = is_locked(root.envs / ".lock")
+        for folder in sorted(root.envs.iterdir()) if root.envs.is_dir() else []:
+            if folder.name.startswith(HALF_MADE):
+                note = "an install is at work" if is_changing else "left by a killed install: mosaic doctor --fix"
+                yield self._item("half-made", folder.name, [folder], note)
+            elif folder.is_dir() and not folder.name.startswith("."):
+                yield self._item("environment", folder.name, [folder])
+
+    def _item(self, kind: str, name: str, places: list[Path], note: str = "") -> Item:
+        return Item(kind, name, sum(map(self._count, places)), note)
+
+    def _count(self, place: Path) -> int:
+        total = 0
+        for path in files_below(place) if place.is_dir() else [place]:
+            try:
+                facts = path.lstat()
+            except OSError:
+                continue  # gone meanwhile, or not ours to look at
+            if (facts.st_dev, facts.st_ino) not in self._seen:
+                self._seen.add((facts.st_dev, facts.st_ino))
+                total += facts.st_blocks * 512
+        return total
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+
+
+def _caches(root: StateRoot) -> list[Path]:
+    """What workers and installers keep: in the root every folder that is no part of it, outside uv's and ours."""
+    own = {root.trainer, root.telemetry, root.logs, root.envs}
+    inside = [path for path in _folders_in(root.path) if path not in own]
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    outside = [Path(os.environ.get("UV_CACHE_DIR") or base / "uv"), base / "mosaic"]
+    # A folder after the ones in it: what it adds is only what lies beside them.
+    nested = [place for folder in inside for place in (*_folders_in(folder), folder)]
+    return [*nested, *(folder for folder in outside if folder.is_dir())]
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def _note_of(folder: Path) -> str:
+    from mosaic.catalog.uv import InstallFailed, find_uv
+
+    if folder.name != "uv":
+        return ""
+    try:
+        return f"shrink it with: {(shutil.which('uv') and 'uv') or find_uv()} cache prune"
+    except InstallFailed:
+        return ""

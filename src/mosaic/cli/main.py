@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from mosaic import __version__
-from mosaic.cli import cancel, daemon, disk, doctor, export, frames, logs, remove, run, runs, watch, worker
+from mosaic.cli import cancel, daemon, disk, doctor, export, frames, garbage, logs, remove, run, runs, watch, worker
 from mosaic.cli.verb import BadUsage, common_options
 from mosaic.model.errors import MosaicError
 
@@ -54,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mosaic {__version__}")
     parser.set_defaults(action=_overview)
     verbs = parser.add_subparsers(metavar="VERB", title="verbs")
-    for group in (run, runs, watch, frames, logs, export, cancel, remove, disk, daemon, worker, doctor):
+    for group in (run, runs, watch, frames, logs, export, cancel, remove, disk, garbage, daemon, worker, doctor):
         group.add_verbs(verbs)
     return parser
 

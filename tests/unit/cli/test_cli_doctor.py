@@ -12,9 +12,10 @@ from mosaic_sdk.fastlane import control
 
 from mosaic.cli import ailments, orphans
 from mosaic.cli.ailments import Patient, examine, try_hole
-from mosaic.cli.disk import YOUNG_S, find_leftovers, usage_of
+from mosaic.cli.disk import usage_of
 from mosaic.cli.doctor import mend
 from mosaic.cli.flocks import is_locked, lock_holder
+from mosaic.cli.garbage import YOUNG_S, find_leftovers
 from mosaic.cli.orphans import find_orphans
 from mosaic.model.durable import write_json
 from mosaic.model.rundir import AREAS

@@ -1,0 +1,102 @@
+"""Old checkpoints: those of a run that is over which are neither its best nor its last.
+
+Only series that are numbered by time, at the top of checkpoints/, are looked at: checkpoint-000000050000.pt,
+epoch-00000007/, model_5000_steps.zip. Everything else there stays: settings, replay blocks, rank0.pt beside rank1.pt.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mosaic.cli.disk import usage_of_path
+from mosaic.cli.flocks import is_locked
+from mosaic.model.rundir import RunDir
+
+if TYPE_CHECKING:
+    from mosaic.client import Run
+
+TIME = r"(?:checkpoint|ckpt|epoch|step|iteration|iter|update)s?"
+NUMBERED = re.compile(rf"((?:.*[^a-z])?{TIME}[-_.=]?)(\d+)(\D*)|(.*?\D)(\d+)([-_.]?{TIME}(?:\W.*)?)", re.I)
+COMMIT = "commit.json"  # a folder's last file, where a worker writes one: without it the checkpoint is not whole
+
+
+@dataclass(frozen=True)
+class OldCheckpoints:
+    """What of one run can go."""
+
+    run: "Run"
+    paths: tuple[Path, ...]
+    bytes: int
+
+
+def find_old_checkpoints(runs: "Iterable[Run]", live: "Iterable[Run]") -> tuple[list[OldCheckpoints], list[str]]:
+    """What can go, run by run, and the runs left alone with the reason. `live`: with their configs."""
+    needed = [f"{run.parent_run_id} {json.dumps(run.config)}" for run in live]
+    found, kept = [], []
+    for run in (run for run in runs if run.state.is_over):
+        rundir = RunDir(run.run_dir)
+        reason = _why_kept(run, rundir, needed)
+        paths = () if reason else tuple(old_in(rundir))
+        if reason:
+            kept.append(f"run {run.run_id} ({run.name}): {reason}")
+        elif paths:
+            found.append(OldCheckpoints(run, paths, sum(map(usage_of_path, paths))))
+    return found, kept
+
+
+def _why_kept(run: "Run", rundir: RunDir, needed: list[str]) -> str:
+    if any(run.run_id in text for text in needed):
+        return "a live run was started from it"
+    if is_locked(rundir.owner_lock):
+        return "its processes have not ended"
+    if best_of(rundir) is None:
+        return "which checkpoint is the best cannot be read"
+    return ""
+
+
+def old_in(rundir: RunDir) -> Iterator[Path]:
+    """All members of each numbered series but the last whole one, what best.json names, and what a link points to."""
+    keep = {path.resolve() for path in (best_of(rundir) or [])}
+    entries = sorted(rundir.checkpoints.iterdir()) if rundir.checkpoints.is_dir() else []
+    keep |= {entry.resolve() for entry in entries if entry.is_symlink()}
+    for series in _series(entry for entry in entries if not entry.is_symlink()):
+        whole = [entry for entry in series if _is_whole(entry, series)]
+        last = whole[-1] if whole else series[-1]
+        yield from (entry for entry in series if entry != last and not _holds(entry.resolve(), keep))
+
+
+def _series(entries: Iterable[Path]) -> list[list[Path]]:
+    """Entries whose names differ in their last number only, each series in the order of that number."""
+    groups: dict[tuple[str, str, bool], list[tuple[int, Path]]] = {}
+    for entry in entries:
+        match = NUMBERED.fullmatch(entry.name)
+        if match and not entry.name.startswith("."):
+            before, number, after = match.groups()[:3] if match[2] else match.groups()[3:]
+            groups.setdefault((before, after, entry.is_dir()), []).append((int(number), entry))
+    return [[entry for _, entry in sorted(group)] for group in groups.values()]
+
+
+def _is_whole(entry: Path, series: list[Path]) -> bool:
+    if not entry.is_dir():
+        return entry.stat().st_size > 0
+    return (entry / COMMIT).exists() or not any((other / COMMIT).exists() for other in series)
+
+
+def best_of(rundir: RunDir) -> list[Path] | None:
+    """What best.json names, inside its folder or the run's; empty without one, None when it cannot be read."""
+    folder = rundir.checkpoints / "best"
+    try:
+        told = json.loads((folder / "best.json").read_text())
+        named = str(told["path"])
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return [place / named for place in (folder, rundir.checkpoints, rundir.path)]
+
+
+def _holds(entry: Path, keep: set[Path]) -> bool:
+    return any(path == entry or entry in path.parents for path in keep)

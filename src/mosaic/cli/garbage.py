@@ -1,0 +1,167 @@
+"""`mosaic gc`: files that no run owns, old runs, and - only when asked for - old checkpoints."""
+
+import argparse
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mosaic.cli.checkpoints import find_old_checkpoints
+from mosaic.cli.connection import connected, refuse_host
+from mosaic.cli.disk import has_checkpoints, usage_of
+from mosaic.cli.durations import format_duration, parse_duration
+from mosaic.cli.flocks import is_locked
+from mosaic.cli.paint import size
+from mosaic.cli.runs import parse_states
+from mosaic.cli.verb import add_verb
+from mosaic.model.rundir import AREAS, RunDir, StateRoot
+from mosaic.model.ulid import is_ulid
+
+if TYPE_CHECKING:
+    from mosaic.cli.checkpoints import OldCheckpoints
+    from mosaic.cli.verb import Verbs
+    from mosaic.client import Run, TrainerClient
+
+# A submit writes its files before its row: what is younger than this may belong to one that is under way.
+YOUNG_S = 3600.0
+EXAMPLES = """
+mosaic gc
+mosaic gc --older-than 30d --state FAULTED,CANCELLED
+mosaic gc --older-than 90d --yes
+mosaic gc --old-checkpoints --older-than 7d            all but the best and the last of each run
+"""
+
+
+def add_verbs(verbs: "Verbs") -> None:
+    summary = "list files that nothing uses any more; deletes only with --yes, and checkpoints only by their own word"
+    parser = add_verb(verbs, "gc", collect, summary, EXAMPLES)
+    parser.add_argument("--older-than", type=parse_duration, metavar="30d", help="also runs that ended so long ago")
+    parser.add_argument("--state", type=parse_states, default=parse_states("over"), help="only runs in these states")
+    parser.add_argument(
+        "--old-checkpoints",
+        action="store_true",
+        help="instead: checkpoints of runs that are over, except the best and the last of each",
+    )
+    parser.add_argument("--yes", action="store_true", help="delete; without it nothing is touched")
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something gc may delete: a run that is over, files that no run in the registry owns, old checkpoints."""
+
+    what: str
+    bytes: int
+    run_id: str = ""
+    paths: tuple[Path, ...] = ()
+
+
+def collect(args: argparse.Namespace) -> int:
+    refuse_host(args, "gc")
+    root = StateRoot.from_environment()
+    with connected(args) as client:
+        runs = client.list_runs().runs
+        found, kept = _old_checkpoints(client, runs, args) if args.old_checkpoints else _leftovers(root, runs, args)
+        for leftover in found:
+            if args.yes:
+                _delete(leftover, client)
+            print(f"{'deleted' if args.yes else 'would delete'}  {size(leftover.bytes):>10}  {leftover.what}")
+    for what in kept:
+        print(f"kept  {what}")
+    _sum_up(found, args.yes)
+    return 0
+
+
+def _leftovers(root: StateRoot, runs: "tuple[Run, ...]", args: argparse.Namespace) -> tuple[list[Leftover], list[str]]:
+    found, kept = find_leftovers(root, {run.run_id for run in runs}, time.time())
+    old, kept_runs = find_old_runs(runs, args, time.time())
+    return found + old, [f"for its checkpoints  {what}" for what in kept + kept_runs]
+
+
+def _old_checkpoints(
+    client: "TrainerClient", runs: "tuple[Run, ...]", args: argparse.Namespace
+) -> tuple[list[Leftover], list[str]]:
+    """Of every run that is over, or of those that --state and --older-than leave."""
+    now, least_s = time.time(), args.older_than or 0.0
+    live = [client.get_run(run.run_id) for run in runs if not run.state.is_over]
+    chosen = [run for run in runs if run.state in args.state and now - run.updated_at >= least_s]
+    found, kept = find_old_checkpoints(chosen, live)
+    return [Leftover(_named(old), old.bytes, paths=old.paths) for old in found], kept
+
+
+def _named(old: "OldCheckpoints") -> str:
+    names = [path.name for path in old.paths]
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"run {old.run.run_id} ({old.run.name}): {shown}"
+
+
+def _sum_up(leftovers: list[Leftover], deleted: bool) -> None:
+    total = size(sum(leftover.bytes for leftover in leftovers))
+    if not leftovers:
+        print("Nothing to collect.")
+    elif deleted:
+        print(f"Freed {total}.")
+    else:
+        print(f"{total} in {len(leftovers)} item(s). Nothing was deleted; do it with --yes.")
+
+
+def find_old_runs(runs: "tuple[Run, ...]", args: argparse.Namespace, now: float) -> tuple[list[Leftover], list[str]]:
+    """Runs that ended long ago; those with checkpoints are only named."""
+    if args.older_than is None:
+        return [], []
+    old, kept = [], []
+    for run in runs:
+        if run.state not in args.state or not run.state.is_over or now - run.updated_at < args.older_than:
+            continue
+        what = f"run {run.run_id} ({run.name}), {run.state} {format_duration(now - run.updated_at)} ago"
+        if has_checkpoints(Path(run.run_dir)):
+            kept.append(what)
+        else:
+            old.append(Leftover(what, sum(usage_of(Path(run.run_dir)).values()), run_id=run.run_id))
+    return old, kept
+
+
+def find_leftovers(root: StateRoot, known: set[str], now: float) -> tuple[list[Leftover], list[str]]:
+    """Folders and config files of runs that the registry does not know; folders with checkpoints are only named."""
+    found, kept = [], []
+    for folder in _stray_folders(root, known):
+        if now - folder.stat().st_mtime < YOUNG_S or is_locked(RunDir(folder).owner_lock):
+            continue
+        if has_checkpoints(folder):
+            kept.append(f"folder {folder}")
+        else:
+            found.append(Leftover(f"folder of no run: {folder}", sum(usage_of(folder).values()), paths=(folder,)))
+    files = [file for file in _stray_configs(root, known) if now - file.stat().st_mtime >= YOUNG_S]
+    if files:
+        found.append(
+            Leftover(f"{len(files)} config file(s) of no run", sum(f.stat().st_size for f in files), paths=tuple(files))
+        )
+    return found, kept
+
+
+def _stray_folders(root: StateRoot, known: set[str]) -> Iterator[Path]:
+    for area in AREAS:
+        place = root.area(area)
+        names = sorted(os.listdir(place)) if place.is_dir() else []
+        yield from (place / name for name in names if is_ulid(name) and name not in known)
+
+
+def _stray_configs(root: StateRoot, known: set[str]) -> list[Path]:
+    files = sorted(root.configs.glob("*-*.json")) if root.configs.is_dir() else []
+    return [file for file in files if is_ulid(run_of(file)) and run_of(file) not in known]
+
+
+def run_of(config_file: Path) -> str:
+    return config_file.stem.rpartition("-")[2]
+
+
+def _delete(leftover: Leftover, client: "TrainerClient") -> None:
+    if leftover.run_id:
+        client.delete_run(leftover.run_id)
+    for path in leftover.paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

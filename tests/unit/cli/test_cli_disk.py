@@ -1,0 +1,185 @@
+"""What takes room, and which checkpoints are old: on made-up roots."""
+
+import fcntl
+import json
+import os
+
+import pytest
+
+from mosaic.catalog.place import tidy_now
+from mosaic.cli.ailments import Patient, check_half_made
+from mosaic.cli.checkpoints import find_old_checkpoints
+from mosaic.cli.disk import Census
+from mosaic.cli.doctor import mend
+from mosaic.model.rundir import RunDir
+
+RUN = "01JCQ5W2ZK8M3N4P5Q6R7S8T9V"
+
+
+@pytest.fixture
+def make_over(root, make_run):
+    """A run that is over, with these files in checkpoints/."""
+
+    def make(*files, state="TERMINATED", best=None, **fields):
+        rundir = root.run("runs", RUN)
+        rundir.make()
+        for name in files:
+            path = rundir.checkpoints / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"x" * 5000)
+        if best is not None:
+            (rundir.checkpoints / "best").mkdir(exist_ok=True)
+            (rundir.checkpoints / "best" / "best.json").write_text(best)
+        return make_run(state, run_id=RUN, run_dir=str(rundir.path), **fields)
+
+    return make
+
+
+def old_of(*runs, live=()):
+    found, kept = find_old_checkpoints(runs, live)
+    return [path.name for old in found for path in old.paths], kept
+
+
+def pt(step):
+    return f"checkpoint-{step:012}.pt"
+
+
+def test_all_but_the_last_of_a_numbered_series_are_old(make_over):
+    run = make_over(pt(5), pt(10), pt(100), "settings.json", "policy.pt")
+
+    (found,), kept = find_old_checkpoints([run], [])
+
+    assert [path.name for path in found.paths] == [pt(5), pt(10)]
+    assert found.bytes >= 10_000
+    assert kept == []
+
+
+@pytest.mark.parametrize(
+    ("files", "old"),
+    [
+        (["model_5000_steps.zip", "model_10000_steps.zip"], ["model_5000_steps.zip"]),
+        (["ckpt_9.pth", "ckpt_10.pth"], ["ckpt_9.pth"]),
+        (["rank0.pt", "rank1.pt"], []),
+        (["checkpoint_rank0.pt", "checkpoint_rank1.pt"], []),
+        (["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"], []),
+        (["actor.pt", "critic.pt"], []),
+        ([pt(1), "epoch-00000001/agent.npz"], []),
+    ],
+)
+def test_only_numbers_that_count_time_make_a_series(make_over, files, old):
+    assert old_of(make_over(*files))[0] == old
+
+
+def test_of_folders_the_last_whole_one_stays(make_over):
+    run = make_over(
+        *(f"epoch-0000000{n}/agent.npz" for n in (1, 2, 3)),
+        *(f"epoch-0000000{n}/commit.json" for n in (1, 2)),
+        "blocks/0001.npz",
+    )
+
+    assert old_of(run)[0] == ["epoch-00000001", "epoch-00000003"]
+
+
+@pytest.mark.parametrize("path", ["checkpoints/epoch-00000001", "epoch-00000001", "../epoch-00000001/agent.npz"])
+def test_what_best_json_names_stays_wherever_it_is(make_over, path):
+    run = make_over(
+        *(f"epoch-0000000{n}/agent.npz" for n in (1, 2, 3)), best=json.dumps({"path": path, "step": 1, "score": 2.0})
+    )
+
+    assert old_of(run)[0] == ["epoch-00000002"]
+
+
+@pytest.mark.parametrize("best", ["{", "{}", "[]"])
+def test_a_run_whose_best_cannot_be_read_is_left_alone_and_told(make_over, best):
+    names, kept = old_of(make_over(pt(1), pt(2), best=best))
+
+    assert names == []
+    assert "which checkpoint is the best cannot be read" in kept[0]
+
+
+def test_what_a_link_points_to_stays(make_over):
+    run = make_over(pt(1), pt(2), pt(3))
+    (RunDir(run.run_dir).checkpoints / "latest.pt").symlink_to(pt(1))
+
+    assert old_of(run)[0] == [pt(2)]
+
+
+def test_checkpoints_of_live_runs_and_of_what_they_started_from_stay(make_over, make_run):
+    live = make_over(pt(1), pt(2), state="EXECUTING")
+    assert old_of(live, live=[live]) == ([], [])
+
+    over = make_over()
+    for child in (
+        make_run(parent_run_id=RUN),
+        make_run(config_json=json.dumps({"metadata": {"worker": {"config": {"checkpoint": over.run_dir}}}})),
+    ):
+        names, kept = old_of(over, live=[child])
+        assert names == []
+        assert "a live run was started from it" in kept[0]
+
+
+def test_environments_caches_and_half_made_folders_are_counted_once(root, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("UV_CACHE_DIR", raising=False)
+    sizes = {
+        root.envs / "toy" / "lib.py": 50_000,
+        root.envs / ".new-123" / "lib.py": 60_000,
+        root.answers / "toy.json": 5_000,
+        root.path / "caches" / "inductor" / "kernel.so": 70_000,
+        tmp_path / "cache" / "uv" / "other.py": 80_000,
+        tmp_path / "cache" / "mosaic" / "wheels" / "toy.whl": 10_000,
+    }
+    for path, count in sizes.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(os.urandom(count))
+    os.link(root.envs / "toy" / "lib.py", tmp_path / "cache" / "uv" / "lib.py")  # as uv fills an environment
+
+    items = {item.name: item for item in Census().items(root)}
+
+    def about(name, count):
+        return count <= items[name].bytes < count + 8192
+
+    assert about("toy", 50_000)
+    assert about(".new-123", 60_000)
+    assert "doctor --fix" in items[".new-123"].note
+    assert about("workers' answers", 5_000)
+    assert about(str(root.path / "caches" / "inductor"), 70_000)
+    assert about(str(tmp_path / "cache" / "uv"), 80_000)
+    assert about(str(tmp_path / "cache" / "mosaic"), 10_000)
+
+
+def test_half_made_environments_are_found_and_removed(root):
+    for name in (".new-123", ".new-gone-toy", "whole"):
+        (root.envs / name).mkdir()
+
+    found = list(check_half_made(Patient(root)))
+
+    assert [finding.what.split(" ")[0] for finding in found] == [
+        str(root.envs / name) for name in (".new-123", ".new-gone-toy")
+    ]
+    assert {mend(finding) for finding in found} == {"done"}
+    assert [path.name for path in root.envs.glob("*[!k]")] == ["whole"]
+
+
+def test_an_environment_that_lost_its_name_gets_it_back(root):
+    (root.envs / ".old-toy").mkdir()
+
+    (found,) = check_half_made(Patient(root))
+
+    assert "worker 'toy'" in found.what
+    assert mend(found) == "done"
+    assert (root.envs / "toy").is_dir()
+
+
+def test_what_is_being_made_right_now_is_left_alone(root):
+    (root.envs / ".new-123").mkdir()
+
+    with open(root.envs / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        assert list(check_half_made(Patient(root))) == []
+        assert "an install is at work" in [item.note for item in Census().items(root)]
+        with pytest.raises(BlockingIOError):
+            tidy_now(root.envs)
+
+    assert (root.envs / ".new-123").is_dir()
