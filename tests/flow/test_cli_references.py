@@ -84,3 +84,14 @@ def test_a_run_is_deleted_by_last_and_last_is_then_the_one_before(shared):
     shared.client.delete_run("last")
 
     assert shared.client.get_run("last").run_id == shared.runs[-1].run_id != gone.run_id
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("toy/los", "Did you mean 'toy/loss'? There are: "), ("reward", "Did you mean 'step/reward'?")]
+)
+def test_a_curve_that_is_not_there_is_an_error_with_the_ones_that_are(mosaic, name, told):
+    for words in (("curve", "alpha", name), ("curve", "alpha", name, "--json")):
+        refused = mosaic(*words, code=1)
+
+        assert f"has no curve '{name}'. {told}" in refused
+        assert "episode/return" in refused

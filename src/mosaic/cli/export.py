@@ -14,6 +14,7 @@ from mosaic.cli.paint import number
 from mosaic.cli.table import render_table
 from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
 from mosaic.model.errors import MosaicError
+from mosaic.model.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -125,13 +126,22 @@ def _output(path: str | None) -> Iterator[TextIO]:
         yield file
 
 
+def no_such_curve(run_id: str, name: str, known: list[str]) -> MosaicError:
+    hint = did_you_mean(name, known)
+    there_are = f"There are: {', '.join(known)}" if known else "It has measured nothing so far"
+    return MosaicError(f"Run {run_id} has no curve '{name}'. {hint + ' ' if hint else ''}{there_are}.")
+
+
 def show_curve(args: argparse.Namespace) -> int:
     with connected(args) as client:
         if not args.name:
             names = client.curve_names(args.run)
             print(json.dumps(names, indent=1) if args.json else "\n".join(names))
             return 0
-        curve = client.query_curve(args.run, args.name, args.points)
+        run_id = client.get_run(args.run).run_id
+        curve = client.query_curve(run_id, args.name, args.points)
+        if not curve.step:
+            raise no_such_curve(run_id, args.name, client.curve_names(run_id))
     points = list(zip(curve.step, curve.mean, curve.min, curve.max, curve.count, strict=True))
     if args.json:
         keys = ("step", "mean", "min", "max", "count")

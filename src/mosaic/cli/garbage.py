@@ -36,7 +36,7 @@ mosaic gc --old-checkpoints --older-than 7d            all but the best and the 
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    summary = "list files that nothing uses any more; deletes only with --yes, and checkpoints only by their own word"
+    summary = "list files that nothing uses any more (--yes deletes them; checkpoints only with --old-checkpoints)"
     parser = add_verb(verbs, "gc", collect, summary, EXAMPLES)
     parser.add_argument("--older-than", type=parse_duration, metavar="30d", help="also runs that ended so long ago")
     parser.add_argument("--state", type=parse_states, default=parse_states("over"), help="only runs in these states")

@@ -1,7 +1,6 @@
 """Which runs a command line means: the ones it names, or those that match its --state, --tag, --worker and age."""
 
 import argparse
-import difflib
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -13,6 +12,7 @@ from mosaic.cli.paint import printable
 from mosaic.cli.runs import parse_states
 from mosaic.cli.verb import RUN_HELP, BadUsage
 from mosaic.model.errors import MosaicError
+from mosaic.model.nearest import did_you_mean
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ class Filter:
 def _refuse(asked: str, known: set[str], why: str) -> None:
     if asked in known:
         return
-    near = difflib.get_close_matches(asked, known, n=1)
-    hint = f"Did you mean '{near[0]}'?" if near else f"There are: {', '.join(sorted(known)[:20]) or 'none'}."
+    hint = did_you_mean(asked, sorted(known)) or f"There are: {', '.join(sorted(known)[:20]) or 'none'}."
     raise MosaicError(f"{why} '{asked}'. {hint}")
 
 

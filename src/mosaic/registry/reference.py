@@ -8,18 +8,16 @@
 Several runs under rule 3 or 4 are refused with a list: guessing would cancel or delete the wrong one.
 """
 
-import difflib
 import re
-from collections.abc import Sequence
 from typing import Protocol
 
 from mosaic.model.errors import AmbiguousRun, UnknownRun
+from mosaic.model.nearest import did_you_mean
 from mosaic.model.run import RunRecord
 
 LAST = re.compile(r"last(?:~(\d{1,9}))?")
 SHOWN = 8  # candidates in a refusal: it travels in a gRPC header of 2,000 bytes
 LONGEST_NAME = 24  # in a refusal
-LONGEST_GUESS = 100  # letters; comparing texts of a million would stop the daemon
 
 
 class Runs(Protocol):
@@ -53,7 +51,7 @@ def resolve(runs: Runs, reference: str) -> RunRecord:
     starting = runs.starting_with(reference.upper(), SHOWN + 1) if reference else []
     if starting:
         return _only(runs, starting, f"Several runs have ids that start with '{reference}'")
-    raise UnknownRun(reference, _nearest(runs, reference))
+    raise UnknownRun(reference, did_you_mean(reference, runs.newest_names()))
 
 
 def _last(runs: Runs, n: int, reference: str) -> RunRecord:
@@ -84,18 +82,3 @@ def _ago(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds // size:.0f} {unit} ago"
     return f"{max(0.0, seconds):.0f} s ago"
-
-
-def _nearest(runs: Runs, reference: str) -> str:
-    """`Did you mean 'cartpole-1' or 'cartpole-2'?`: names that begin alike first, then names that look alike."""
-    if not reference or len(reference) > LONGEST_GUESS:
-        return ""
-    names = runs.newest_names()
-    near = [name for name in names if name.lower().startswith(reference.lower())]
-    near += difflib.get_close_matches(reference, names, n=3)
-    return did_you_mean(list(dict.fromkeys(near))[:3])
-
-
-def did_you_mean(near: Sequence[str]) -> str:
-    quoted = [f"'{name}'" for name in near]
-    return f"Did you mean {' or '.join(quoted)}?" if near else ""
