@@ -73,7 +73,9 @@ def _where_from(root: StateRoot, wish: Wish) -> tuple[Wish, Source]:
     """The name of a worker that is here means: once more, from where it came and with what was chosen then."""
     here = read_installed(root.envs / spelled(wish.asked, wish.variant)) if is_name(wish.asked) else None
     if here is None:
-        return wish, find_source(wish.asked)
+        # A new variant of a worker that is here comes from where that came from.
+        other = read_installed(root.envs / wish.asked) if wish.variant and is_name(wish.asked) else None
+        return wish, find_source(wish.asked, other.source if other else "")
     again = replace(wish, python=wish.python or here.asked_python, torch=wish.torch or here.asked_torch)
     return again, find_source(wish.asked, here.source)
 

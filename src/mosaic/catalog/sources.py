@@ -63,7 +63,7 @@ def find_source(asked: str, earlier: str = "") -> Source:
     """
     if _is_path(asked):
         return Source(asked, folder=_package_folder(asked))
-    folder = _brought_along(asked)
+    folder = brought_along(asked)
     if folder:
         return Source(asked, folder=folder)
     if _is_path(earlier):
@@ -154,10 +154,18 @@ def no_worker_package(package: str) -> str:
     )
 
 
-def _brought_along(name: str) -> Path | None:
+def brought_along(name: str) -> Path | None:
+    """The folder of a worker that comes with MOSAIC."""
+    return next((folder for folder in _worker_folders() if name in (*entry_points(folder), folder.name)), None)
+
+
+def names_brought_along() -> list[str]:
+    return sorted({name for folder in _worker_folders() for name in entry_points(folder)})
+
+
+def _worker_folders() -> list[Path]:
     home = platform_sources()
-    folders = sorted((home / "workers").glob("*/pyproject.toml")) if home else []
-    return next((path.parent for path in folders if name in (*entry_points(path.parent), path.parent.name)), None)
+    return [path.parent for path in sorted((home / "workers").glob("*/pyproject.toml"))] if home else []
 
 
 def _project(folder: Path) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The catalog: which workers exist, and in which environment."""
 
-import difflib
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, distributions
 from pathlib import Path
@@ -115,20 +114,16 @@ class Catalog:
         return Worker(package, package, module, "", environment)
 
     def _unknown(self, field: str, wanted: str, name: str) -> UnknownWorker:
-        workers = self.workers()
-        known = sorted({worker.spelled for worker in workers})
-        near = difflib.get_close_matches(name, [*known, *(worker.package for worker in workers)], n=1)
-        # The very name: it is the variant that is missing, nothing was mistyped.
-        hint = f" Did you mean '{near[0]}'?" if near and near[0] != name else ""
-        install = name.removesuffix("_worker") + wanted[len(name) :]
+        from mosaic.catalog.advice import how_to_get  # which knows the sources, and they know this module
+
+        known = sorted({worker.spelled for worker in self.workers()})
+        packages = sorted({worker.package for worker in self.workers()}) if field else []
+        bare, variant = name.removesuffix("_worker"), wanted[len(name) + 1 :]
         for broken in self.broken():
-            if broken.name == install:
-                return _unusable(field, install, broken.problem)
+            if broken.name == spelled(bare, variant):
+                return _unusable(field, broken.name, broken.problem, self._root.envs)
         lack = f"no environment has '{wanted}'" if field else f"Worker '{wanted}' is not installed"
-        return UnknownWorker(
-            field,
-            f"{lack}.{hint} Installed: {', '.join(known) or 'none'}. Install it with: mosaic worker install {install}",
-        )
+        return UnknownWorker(field, f"{lack}. {how_to_get(name, variant, known, packages, self._root.envs)}")
 
 
 def registered(environment: Environment) -> list[Worker]:
@@ -169,17 +164,19 @@ def _sdk_problem(sdk: str) -> str:
 
 def _sound(field: str, worker: Worker) -> Worker:
     if worker.problem:
-        raise _unusable(field, worker.spelled, worker.problem)
+        raise _unusable(field, worker.spelled, worker.problem, worker.environment.python.parents[2])
     return worker
 
 
-def _unusable(field: str, name: str, problem: str) -> UnknownWorker:
+def _unusable(field: str, name: str, problem: str, envs: Path) -> UnknownWorker:
     who = f"worker '{name}'" if field else f"Worker '{name}'"
-    return UnknownWorker(field, f"{who} cannot be run: {problem}. {remedy(name, problem)}")
+    return UnknownWorker(field, f"{who} cannot be run: {problem}. {remedy(name, problem, envs)}")
 
 
-def remedy(name: str, problem: str) -> str:
+def remedy(name: str, problem: str, envs: Path) -> str:
     """What to do about a broken environment."""
+    from mosaic.catalog.advice import how_to_get_again
+
     if problem.startswith(TWO_PACKAGES):
         return f"Remove one of them, or both with: mosaic worker remove {name}"
-    return f"Install it again with: mosaic worker install {name} --upgrade"
+    return how_to_get_again(name, envs)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mosaic import __version__
+from mosaic.catalog.advice import how_to_get_again
 from mosaic.catalog.place import tidy_now
 from mosaic.cli.disk import usage_of_path
 from mosaic.cli.flocks import is_locked, lock_holder
@@ -222,7 +223,7 @@ def check_environments(patient: Patient) -> Iterator[Finding]:
             yield Finding(
                 f"The environment of worker '{folder.name}' is broken: {reason}.",
                 "Runs of this worker fail at once.",
-                f"Make it anew: mosaic worker install {folder.name} --upgrade",
+                how_to_get_again(folder.name, envs),
             )
 
 

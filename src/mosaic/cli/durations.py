@@ -14,7 +14,7 @@ def parse_duration(text: str) -> float:
         return float(compact)
     parts = PART.findall(compact)
     if not parts or PART.sub("", compact).strip():
-        raise argparse.ArgumentTypeError(f"'{text}' is no duration. Write it as 90s, 45m, 2h, 1h30m or 30d.")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a valid duration. Write it as 90s, 45m, 2h, 1h30m or 30d.")
     return sum(float(number) * SECONDS[unit] for number, unit in parts)
 
 

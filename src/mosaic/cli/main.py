@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from mosaic import __version__
 from mosaic.cli import cancel, daemon, disk, doctor, export, frames, garbage, logs, remove, run, runs, watch, worker
+from mosaic.cli.connection import host_of, seen_from_here
+from mosaic.cli.parser import Parser
 from mosaic.cli.verb import BadUsage, common_options
 from mosaic.model.errors import MosaicError
 
@@ -31,7 +33,7 @@ All verbs: run submit runs show watch frames logs cancel export curve du rm gc d
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    args = build_parser().parse_args(argv)
+    args = build_parser().parse(argv)
     try:
         code: int = args.action(args)
         sys.stdout.flush()
@@ -41,18 +43,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        return _tell(error, getattr(args, "verbose", False))
+        return _tell(error, getattr(args, "verbose", False), host_of(args))
 
 
-def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def build_parser() -> Parser:
+    parser = Parser(
         prog="mosaic",
         description="Run reinforcement-learning libraries, each in its own process and environment.",
         epilog="Each verb has its own --help, with examples.",
         parents=[common_options()],
     )
     parser.add_argument("--version", action="version", version=f"mosaic {__version__}")
-    parser.set_defaults(action=_overview)
+    parser.set_defaults(action=_overview, parser=parser)
     verbs = parser.add_subparsers(metavar="VERB", title="verbs")
     for group in (run, runs, watch, frames, logs, export, cancel, remove, disk, garbage, daemon, worker, doctor):
         group.add_verbs(verbs)
@@ -64,11 +66,11 @@ def _overview(_: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(error: Exception, verbose: bool) -> int:
+def _tell(error: Exception, verbose: bool, host: str = "") -> int:
     if verbose:
         traceback.print_exception(error)
     elif isinstance(error, MosaicError):
-        print(f"mosaic: {error}", file=sys.stderr)
+        print(f"mosaic: {seen_from_here(str(error), host)}", file=sys.stderr)
     else:
         print(f"mosaic: {type(error).__name__}: {error} (run it again with -v for the traceback)", file=sys.stderr)
     return 2 if isinstance(error, BadUsage) else 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mosaic.cli.connection import connected, host_of, refuse_host
+from mosaic.cli.connection import connected, host_of, refuse_host, seen_from_here
 from mosaic.cli.durations import parse_duration
 from mosaic.cli.follow import follow, wait_quietly
 from mosaic.cli.settings import parse_settings
@@ -70,7 +70,7 @@ def run_worker(args: argparse.Namespace) -> int:
     with connected(args) as client:
         run = client.submit_run(config, args.idempotency_key)
         if args.detach:
-            _print_submitted(run, args.json)
+            _print_submitted(run, args)
             return 0
         return wait_quietly(client, run) if args.json else follow(client, run)
 
@@ -78,7 +78,7 @@ def run_worker(args: argparse.Namespace) -> int:
 def submit_config(args: argparse.Namespace) -> int:
     text = sys.stdin.read() if args.config == "-" else _read(Path(args.config))
     with connected(args) as client:
-        _print_submitted(client.submit_run(text, args.idempotency_key), args.json)
+        _print_submitted(client.submit_run(text, args.idempotency_key), args)
     return 0
 
 
@@ -149,11 +149,12 @@ class WorkerHelp(argparse.Action):
         parser.exit()
 
 
-def _print_submitted(run: "Run", as_json: bool) -> None:
-    if as_json:
+def _print_submitted(run: "Run", args: argparse.Namespace) -> None:
+    if args.json:
         print(json.dumps(run.to_dict(), indent=1))
     else:
-        print(f"Run {run.run_id} ({run.name}) is {run.state}. Watch it with: mosaic watch {run.run_id}")
+        told = f"Run {run.run_id} ({run.name}) is {run.state}. Watch it with: mosaic watch {run.run_id}"
+        print(seen_from_here(told, host_of(args)))
 
 
 def _read(path: Path) -> str:

@@ -30,7 +30,7 @@ def add_verb(verbs: "Verbs", name: str, action: Action, summary: str, examples: 
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[common_options()],
     )
-    parser.set_defaults(action=action)
+    parser.set_defaults(action=action, parser=parser)
     return parser
 
 

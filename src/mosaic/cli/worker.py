@@ -78,7 +78,7 @@ def _remedy(listed: dict[str, Any]) -> str:
 
     if not listed["problem"] or listed["environment"] == OWN:
         return ""
-    return remedy(listed["name"], listed["problem"])
+    return remedy(listed["name"], listed["problem"], StateRoot.from_environment().envs)
 
 
 def describe_worker(args: argparse.Namespace) -> int:

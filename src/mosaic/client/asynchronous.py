@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from mosaic.client.endpoint import Endpoint, endpoint_elsewhere, find_endpoint, is_elsewhere
+from mosaic.client.endpoint import Endpoint, endpoint_elsewhere, find_endpoint, how_to_start, is_elsewhere
 from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.frames import Frame, FrameStream, FrameWish
 from mosaic.client.run import Run, RunList
@@ -110,7 +110,7 @@ class AsyncTrainerClient:
         state = self._channel.get_state(try_to_connect=True)
         while state is not grpc.ChannelConnectivity.READY:
             if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                raise NoDaemon(f"No daemon answers at {self.target}. Start it with: mosaic daemon start")
+                raise NoDaemon(f"No daemon answers at {self.target}. {how_to_start()}")
             await self._channel.wait_for_state_change(state)
             state = self._channel.get_state(try_to_connect=True)
 

@@ -20,6 +20,13 @@ def is_elsewhere() -> bool:
     return bool(os.environ.get("MOSAIC_ADDRESS"))
 
 
+def how_to_start() -> str:
+    """What to do when nobody answers. `mosaic daemon start` would ask the same silent address."""
+    if is_elsewhere():
+        return "MOSAIC_ADDRESS names it: start the daemon there, or unset MOSAIC_ADDRESS to use this machine's own."
+    return "Start it with: mosaic daemon start"
+
+
 def find_endpoint(root: StateRoot) -> Endpoint | None:
     """The endpoint named by the environment or left by the daemon of `root`; None when there is none yet."""
     target = os.environ.get("MOSAIC_ADDRESS") or _address_in(root)

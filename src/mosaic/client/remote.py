@@ -73,8 +73,10 @@ def read_remote(host: str, home: str = "") -> tuple[str, str]:
     except FileNotFoundError:
         raise NoDaemon("There is no ssh on this machine. Install an ssh client to use --host.") from None
     except subprocess.CalledProcessError as error:
-        why = "ssh failed" if error.returncode == 255 else "no daemon has run there"
-        raise NoDaemon(f"{host}: {why}. Start it with: ssh {host} mosaic daemon start") from None
+        if error.returncode == 255:
+            raise NoDaemon(f"ssh cannot reach {host}. See what is wrong with: ssh {host} true") from None
+        where = f"MOSAIC_HOME={shlex.quote(home)} " if home else ""
+        raise NoDaemon(f"No daemon has run on {host}. Start it with: ssh {host} {where}mosaic daemon start") from None
     return parse_remote(told)
 
 

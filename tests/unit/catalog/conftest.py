@@ -3,6 +3,7 @@ import venv
 
 import pytest
 
+from mosaic.catalog.installed import Installed
 from mosaic.catalog.workers import Catalog
 from mosaic.model.rundir import StateRoot
 
@@ -45,3 +46,13 @@ def install():
             (info / "entry_points.txt").write_text(f"[mosaic.workers]\n{name} = {package}:get_worker_metadata\n")
 
     return install
+
+
+@pytest.fixture
+def came_from():
+    """Writes down where an environment came from, as an install does."""
+
+    def write(root, name, source):
+        Installed(name, "", f"{name}-worker", "1", source, "3.11.7", "0.1.0", False, "").write(root.envs / name)
+
+    return write

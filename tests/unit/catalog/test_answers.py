@@ -72,8 +72,9 @@ def test_a_damaged_answer_is_asked_for_again(catalog, answers, root, make_enviro
     assert answers.of(catalog.find("mine")).metadata == {"name": "Mine"}
 
 
-def test_an_interpreter_that_is_gone_is_told(catalog, root, make_environment, install):
+def test_an_interpreter_that_is_gone_is_told(catalog, root, make_environment, install, came_from):
     install(make_environment("mine"), "mine", "my_worker", GOOD)
+    came_from(root, "mine", "mine-worker")
     python = root.envs / "mine" / "bin" / "python"
     python.unlink()
     python.symlink_to("/opt/gone/python3.9")
@@ -110,7 +111,9 @@ def test_an_sdk_of_another_minor_version_is_refused(catalog, make_environment, i
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mosaic-sdk\nVersion: 7.3.0\n")
 
-    with pytest.raises(UnknownWorker, match=r"its mosaic-sdk is 7\.3\.0 .* install mine@jax --upgrade"):
+    with pytest.raises(
+        UnknownWorker, match=r"its mosaic-sdk is 7\.3\.0 .* from where it came: mosaic worker remove mine@jax"
+    ):
         catalog.find("mine", "jax")
     assert catalog.find("toy")
 

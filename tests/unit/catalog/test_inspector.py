@@ -152,8 +152,11 @@ def test_a_value_that_the_schema_maps_to_a_variant_chooses_it(choose, make_envir
     assert choose(variant="jax", algo="ppo") == "jax"
 
 
-def test_a_variant_that_is_not_installed_is_refused_with_what_to_install(choose, make_environment, install):
+def test_a_variant_that_is_not_installed_is_refused_with_what_to_install(
+    choose, make_environment, install, came_from, root
+):
     install(make_environment("mine"), "mine", "my_worker", VARIANTS)
+    came_from(root, "mine", "mine-worker")
 
     with pytest.raises(UnknownWorker) as error:
         choose(algo="ppo_jax")

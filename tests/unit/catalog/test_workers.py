@@ -86,7 +86,6 @@ def test_an_unknown_worker_is_told_with_the_nearest_name_and_what_to_do(catalog)
         "no environment has 'toy_wroker'",
         "Did you mean 'toy_worker'?",
         "Installed: toy",
-        "mosaic worker install",
     ):
         assert part in str(by_module.value)
     assert "Did you mean 'toy'?" in str(by_name.value)

@@ -1,0 +1,58 @@
+"""What to do about a worker that is not here. Only commands that can work: a name that nobody knows would be looked up
+on the package index, where a stranger's package may bear it."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from mosaic.catalog.installed import read_installed
+from mosaic.catalog.sources import Source, brought_along, find_source, names_brought_along
+from mosaic.catalog.uv import InstallFailed
+from mosaic.model.nearest import nearest
+
+
+def how_to_get(asked: str, variant: str, known: Collection[str], packages: Collection[str], envs: Path) -> str:
+    """`known`: the workers that are installed, as `mosaic run` takes them; `packages`: theirs, if one was asked for."""
+    name = asked.removesuffix("_worker")
+    source = _source_of(name, envs)
+    if source:
+        return _from_source(name, variant, source)
+    if name in known:
+        return f"Install it from where {name} came: mosaic worker install PATH --variant {variant}"
+    near = nearest(asked, [*known, *packages, *names_brought_along()], 1)
+    if near and near[0] in (*known, *packages):
+        return f"Did you mean '{near[0]}'? {_installed(known)}"
+    if near:
+        return f"Did you mean '{near[0]}'? It comes with MOSAIC. Install it with: mosaic worker install {near[0]}"
+    brought = ", ".join(each for each in names_brought_along() if each not in known)
+    offer = f" These come with MOSAIC: {brought} (mosaic worker install NAME)." if brought else ""
+    return f"{_installed(known)}{offer} One of your own is installed from its folder: mosaic worker install PATH"
+
+
+def how_to_get_again(name: str, envs: Path) -> str:
+    """For an environment that is broken; `name` with its variant."""
+    if read_installed(envs / name) or _source_of(name.partition("@")[0], envs):
+        return f"Install it again with: mosaic worker install {name} --upgrade"
+    return f"Install it again from where it came: mosaic worker remove {name}, then mosaic worker install PATH"
+
+
+def _installed(known: Collection[str]) -> str:
+    return f"Installed: {', '.join(known) or 'none'}."
+
+
+def _source_of(name: str, envs: Path) -> Source | None:
+    """Where a worker of that name can be had: with MOSAIC, or where an installed one came from."""
+    if brought_along(name):
+        return find_source(name)
+    here = read_installed(envs / name)
+    try:
+        return find_source(name, here.source) if here else None
+    except InstallFailed:
+        return None  # its folder is gone
+
+
+def _from_source(name: str, variant: str, source: Source) -> str:
+    try:
+        source.extra(variant)
+    except InstallFailed as error:
+        return str(error)
+    return f"Install it with: mosaic worker install {f'{name}@{variant}' if variant else name}"

@@ -1,0 +1,67 @@
+"""A worker that is not here: the advice is a command that can work, or none."""
+
+import pytest
+
+from mosaic.catalog.install import Wish, _where_from
+from mosaic.model.errors import UnknownWorker
+
+
+def told_of(catalog, name, variant=""):
+    with pytest.raises(UnknownWorker) as refusal:
+        catalog.find(name, variant)
+    return str(refusal.value)
+
+
+@pytest.fixture
+def own_worker(tmp_path):
+    """The folder of a worker with a variant."""
+    folder = tmp_path / "mine_worker"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(
+        '[project]\nname = "mine-worker"\nversion = "1"\noptional-dependencies = {jax = []}\n'
+        '[project.entry-points."mosaic.workers"]\nmine = "mine_worker:get_worker_metadata"\n'
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "command"), [("cleanrl", "", "cleanrl"), ("cleanrl", "jax", "cleanrl@jax")]
+)
+def test_what_comes_with_mosaic_is_offered_for_install(catalog, name, variant, command):
+    assert told_of(catalog, name, variant).endswith(f"Install it with: mosaic worker install {command}")
+
+
+def test_a_misspelled_name_leads_to_the_right_one_installed_or_not(catalog):
+    assert "Did you mean 'toy'? Installed: toy" in told_of(catalog, "tpy")
+    assert "Did you mean 'cleanrl'? It comes with MOSAIC. Install it with: mosaic worker install cleanrl" in told_of(
+        catalog, "cleanlr"
+    )
+
+
+def test_a_name_that_nobody_knows_is_not_offered_for_install(catalog):
+    told = told_of(catalog, "nosuch")
+
+    assert "worker install nosuch" not in told
+    assert "These come with MOSAIC: cleanrl, dreamer" in told
+
+
+def test_a_variant_that_the_worker_does_not_have_is_not_offered(catalog):
+    assert told_of(catalog, "cleanrl", "jx").endswith("cleanrl has no variant 'jx'. It has: jax.")
+
+
+def test_a_variant_of_a_worker_of_ones_own_comes_from_where_that_came_from(
+    catalog, root, make_environment, install, came_from, own_worker
+):
+    install(make_environment("mine"), "mine", "mine_worker")
+    came_from(root, "mine", str(own_worker))
+
+    assert told_of(catalog, "mine", "jax").endswith("Install it with: mosaic worker install mine@jax")
+    assert told_of(catalog, "mine", "tpu").endswith("mine has no variant 'tpu'. It has: jax.")
+    _, source = _where_from(root, Wish("mine", "jax"))
+    assert source.folder == own_worker
+
+
+def test_an_environment_made_by_hand_has_no_command_that_would_work(catalog, make_environment, install):
+    install(make_environment("mine"), "mine", "mine_worker")
+
+    assert "mosaic worker install PATH --variant jax" in told_of(catalog, "mine", "jax")
