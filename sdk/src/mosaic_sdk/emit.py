@@ -89,14 +89,17 @@ class Emitter:
         agent_id: Optional[str] = None,
         terminated: Optional[bool] = None,
         truncated: Optional[bool] = None,
+        global_step: Optional[int] = None,
         **more: Any,
     ) -> bool:
-        """The end of an episode. `more`: metadata and whatever else belongs to it."""
+        """The end of an episode. `global_step`: environment steps of all training envs so far, so that episodes can
+        be drawn over steps. `more`: metadata and whatever else belongs to it."""
         line = (
             f'{{"event_type":"episode","episode_index":{_number(episode_index)}'
             f',"total_reward":{_number(total_reward)},"steps":{_number(steps)}'
         )
-        optional = {"env_index": env_index, "agent_id": agent_id, "terminated": terminated, "truncated": truncated}
+        optional: Dict[str, Any] = {"env_index": env_index, "agent_id": agent_id}
+        optional.update(terminated=terminated, truncated=truncated, global_step=global_step)
         more.update((key, value) for key, value in optional.items() if value is not None)
         return self._finish(line, more)
 

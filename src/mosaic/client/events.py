@@ -57,12 +57,14 @@ class Episode:
     terminated: bool
     truncated: bool
     extra_json: bytes
+    global_step: int | None = None  # env steps of the training when it ended, if the worker told
 
     @property
     def extra(self) -> dict[str, Any]:
         return _object(self.extra_json)
 
     def to_dict(self) -> dict[str, Any]:
+        told = {} if self.global_step is None else {"global_step": self.global_step}
         return {
             **self.extra,
             "type": self.type,
@@ -75,6 +77,7 @@ class Episode:
             "agent_id": self.agent_id,
             "terminated": self.terminated,
             "truncated": self.truncated,
+            **told,
         }
 
 
@@ -155,6 +158,7 @@ def _episode(seq: int, ts_ns: int, e: pb.Episode) -> Episode:
         e.terminated,
         e.truncated,
         e.extra,
+        e.global_step if e.HasField("global_step") else None,
     )
 
 
@@ -203,7 +207,9 @@ class Curve:
     min: list[float]
     max: list[float]
     count: list[int]
+    axis: str = "steps"  # what `step` counts: "env steps", "episodes", or "steps" as the worker numbers them
 
     @classmethod
     def from_wire(cls, wire: pb.Curve) -> "Curve":
-        return cls(wire.name, list(wire.step), list(wire.mean), list(wire.min), list(wire.max), list(wire.count))
+        columns = (list(wire.step), list(wire.mean), list(wire.min), list(wire.max), list(wire.count))
+        return cls(wire.name, *columns, axis=wire.axis or "steps")

@@ -85,17 +85,20 @@ class Run:
 
     @property
     def progress(self) -> float | None:
-        """Between 0 and 1, when the config told how many steps there are."""
+        """Between 0 and 1, when the config or the worker told how many steps there are.
+
+        A run that finished is done, however many steps it made: a trainer stops at the last whole batch.
+        """
         if not self.total_steps:
             return None
-        return min(1.0, (self.summary.last_step + 1) / self.total_steps)
+        return 1.0 if self.state is RunState.TERMINATED else min(1.0, self.summary.env_steps / self.total_steps)
 
     @property
     def eta_s(self) -> float | None:
         """Seconds until the last step at the present rate; None when nobody can tell."""
         if self.state is not RunState.EXECUTING or not self.total_steps or self.summary.steps_per_s <= 0:
             return None
-        return max(0.0, self.total_steps - self.summary.last_step - 1) / self.summary.steps_per_s
+        return max(0.0, self.total_steps - self.summary.env_steps) / self.summary.steps_per_s
 
     @property
     def duration_s(self) -> float:
@@ -153,6 +156,9 @@ def _summary(info: pb.RunInfo) -> RunSummary:
         eval_episodes=wire.eval_episodes,
         eval_mean=wire.eval_mean if wire.HasField("eval_mean") else None,
         eval_interval=wire.eval_interval if wire.HasField("eval_interval") else None,
+        eval_over=wire.eval_over,
+        # A daemon of an older MOSAIC tells only the highest step number, which counts from 0.
+        env_steps=wire.env_steps if wire.HasField("env_steps") else wire.last_step + 1,
     )
 
 

@@ -8,7 +8,7 @@ import sqlite3
 from array import array
 from collections.abc import Iterator
 
-from mosaic.ingest.rollup import CHUNK, LEVELS, NAN, Bucket, Curve
+from mosaic.ingest.rollup import CHUNK, EPISODES, LEVELS, NAN, STEPS, Bucket, Curve
 from mosaic.ingest.rows import Row
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -49,9 +49,9 @@ class CurveReader:
         points = min(points or POINTS, MOST_POINTS)
         first, end = self._span()
         if end - first <= CHUNK * points:
-            return _message(self._curve.name, self._raw(first, end, points))
+            return _message(self._curve, self._raw(first, end, points))
         level = next((i for i, size in enumerate(LEVELS) if (end - first) // size <= MOST_ROWS), 2)
-        return _message(self._curve.name, self._summed(level, first, end, points))
+        return _message(self._curve, self._summed(level, first, end, points))
 
     def _span(self) -> "tuple[int, int]":
         """Ordinals [first, end) outside of which no point lies in the window."""
@@ -131,8 +131,10 @@ def _bucket(group: Row) -> Bucket:
     return Bucket(*fields)
 
 
-def _message(name: str, buckets: Iterator[Bucket]) -> pb.Curve:
-    curve = pb.Curve(name=name)
+def _message(of: Curve, buckets: Iterator[Bucket]) -> pb.Curve:
+    # An older MOSAIC's curves of episodes do not say their axis, which was always the same.
+    axis = of.axis or (EPISODES if of.name in ("episode/return", "episode/length") else STEPS)
+    curve = pb.Curve(name=of.name, axis=axis)
     for bucket in buckets:
         curve.step.append(bucket.step_last)
         curve.mean.append(bucket.mean)

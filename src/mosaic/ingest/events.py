@@ -73,8 +73,7 @@ def _first_bytes(found: list[Found]) -> list[Found]:
     """As many as make a page, at least one."""
     size = 0
     for place, (_, _, row) in enumerate(found):
-        size += 64 + len(row[-1])
-        size += len(row[-2]) if isinstance(row[-2], bytes) else 0
+        size += 64 + sum(len(part) for part in row[-2:] if isinstance(part, bytes))
         if size > PAGE_BYTES and place:
             return found[:place]
     return found

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from mosaic.model.errors import SchemaTooNew, StoreFailed
 
-SCHEMA = 1
+SCHEMA = 2
 BUSY_S = 5.0  # only a stranger's connection can be in the way
 
 # MIGRATIONS[n] leads from schema n to n + 1, and only adds.
-MIGRATIONS = [resources.files("mosaic.ingest").joinpath("schema.sql").read_text()]
+MIGRATIONS = [resources.files("mosaic.ingest").joinpath(name).read_text() for name in ("schema.sql", "schema-2.sql")]
+# A finished run's file is not migrated, only read: for this connection the older tables look like today's.
+DISGUISES = {1: "CREATE TEMP VIEW episodes AS SELECT *, NULL AS global_step FROM main.episodes"}
 
 
 def connect(path: Path, read_only: bool) -> sqlite3.Connection:
@@ -27,7 +29,9 @@ def connect(path: Path, read_only: bool) -> sqlite3.Connection:
         db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
         _check_version(db, path)
-        if not frozen:
+        if frozen:
+            _disguise(db)
+        else:
             _prepare(db)
     except BaseException:
         db.close()
@@ -48,6 +52,13 @@ def _prepare(db: sqlite3.Connection) -> None:
     found = db.execute("PRAGMA user_version").fetchone()[0]
     for version in range(found, SCHEMA):
         db.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[version]}; PRAGMA user_version = {version + 1}; COMMIT;")
+
+
+def _disguise(db: sqlite3.Connection) -> None:
+    found = db.execute("PRAGMA user_version").fetchone()[0]
+    for version in range(found, SCHEMA):
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.executescript(DISGUISES.get(version, ""))
 
 
 def _exists(path: Path) -> bool:

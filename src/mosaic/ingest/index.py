@@ -11,7 +11,7 @@ from mosaic.model.run import RunSummary
 
 log = logging.getLogger(__name__)
 
-SCHEMA = 1
+SCHEMA = 2  # of what a summary says; an index of another version is made anew from the runs' files
 
 # NaN and Infinity are data, which JSON lacks and msgpack has.
 _SCHEMA = f"""

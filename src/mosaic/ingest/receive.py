@@ -230,7 +230,8 @@ class Ingest:
         run_id = rundir.run_id
         run = self._open.get(run_id)
         if run is None:
-            run = self._open[run_id] = OpenRun(run_id, self._writer_of(run_id), RunStore(rundir.telemetry, run_id))
+            store = RunStore(rundir.telemetry, run_id, is_evaluation=rundir.is_evaluation)
+            run = self._open[run_id] = OpenRun(run_id, self._writer_of(run_id), store)
             if reader := self._readers.pop(run_id, None):
                 reader.writer.post(reader.store.close)
             # The index knows closed files only: after a crash it must not say what was true before.
@@ -252,7 +253,7 @@ class Ingest:
         run_id = rundir.run_id
         run = self._open.get(run_id) or self._readers.get(run_id)
         if run is None:
-            store = RunStore(rundir.telemetry, run_id, read_only=True)
+            store = RunStore(rundir.telemetry, run_id, read_only=True, is_evaluation=rundir.is_evaluation)
             run = self._readers[run_id] = OpenRun(run_id, self._writer_of(run_id), store)
             self._close_oldest_reader()
         if run_id in self._readers:

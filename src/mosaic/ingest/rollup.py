@@ -17,12 +17,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mosaic.ingest.names import NameSets
-from mosaic.ingest.rows import Row, Rows, number, values_of
+from mosaic.ingest.returns import EVALUATION
+from mosaic.ingest.rows import AGENT, GLOBAL_STEP, RETURN, Row, Rows, number, values_of
 
 LEVELS = (64, 1024, 16384)
 CHUNK = LEVELS[0]
 MOST_CURVES = 4096  # names beyond it are stored as events and have no curve
 NAN = float("nan")
+ENV_STEPS, EPISODES, STEPS = "env steps", "episodes", "steps"  # what a curve's steps count
 
 
 class Bucket(msgspec.Struct, array_like=True):
@@ -81,6 +83,8 @@ class _State(msgspec.Struct, array_like=True):
     steps: bytes
     values: bytes
     wide: list["Bucket | None"]
+    axis: str = ""
+    env_step: int = 0
 
 
 class Curve:
@@ -93,12 +97,32 @@ class Curve:
         self.steps = array("q")
         self.values = array("d")
         self.wide: list[Bucket | None] = [None, None]  # levels 1 and 2, without what is in steps and values
+        self.axis = ""  # of episodes, once there is one
+        self.env_step = 0  # the last that an episode told
         if state:
             self._restore(state)
 
     @property
     def count(self) -> int:
         return self.chunks * CHUNK + len(self.values)
+
+    def places(self, episodes: list[Row]) -> list[int]:
+        """Where these episodes lie on the curve's axis.
+
+        The first episode decides for all: env steps if it tells its own, else the episode's number. Should a later one
+        not tell, it is put where the one before it ended; the two kinds of number are never on one axis.
+        """
+        if not self.axis:
+            told = not self.count and episodes[0][GLOBAL_STEP] is not None
+            self.axis = ENV_STEPS if told else EPISODES
+        if self.axis == EPISODES:
+            return [row[2] for row in episodes]
+        places = []
+        for row in episodes:
+            if row[GLOBAL_STEP] is not None:
+                self.env_step = row[GLOBAL_STEP]
+            places.append(self.env_step)
+        return places
 
     def extend(self, steps: Iterable[int], values: Iterable[float], finished: Finished) -> None:
         self.steps.extend(steps)
@@ -122,11 +146,13 @@ class Curve:
         return whole
 
     def state(self) -> bytes:
-        return msgspec.msgpack.encode(_State(self.chunks, self.steps.tobytes(), self.values.tobytes(), self.wide))
+        points = (self.steps.tobytes(), self.values.tobytes())
+        return msgspec.msgpack.encode(_State(self.chunks, *points, self.wide, self.axis, self.env_step))
 
     def _restore(self, state: bytes) -> None:
         saved = msgspec.msgpack.decode(state, type=_State)
         self.chunks, self.wide = saved.chunks, saved.wide
+        self.axis, self.env_step = saved.axis, saved.env_step
         self.steps.frombytes(saved.steps)
         self.values.frombytes(saved.values)
 
@@ -163,9 +189,8 @@ class Curves:
         finished = Finished()
         rewarded = [row for row in rows.step if row[3] is not None]
         self._extend("step/reward", [row[2] for row in rewarded], [number(row[3]) for row in rewarded], finished)
-        places = [row[2] for row in rows.episode]
-        self._extend("episode/return", places, [number(row[3]) for row in rows.episode], finished)
-        self._extend("episode/length", places, [float(row[4]) for row in rows.episode], finished)
+        if rows.episode:
+            self._fold_episodes(rows.episode, finished)
         self._fold_metrics(rows.metric, names, finished)
         return finished
 
@@ -178,6 +203,19 @@ class Curves:
         """(state, number) of every curve that grew since the last time."""
         touched, self._touched = self._touched, set()
         return [(curve.state(), curve.number) for curve in map(self.by_name.__getitem__, touched)]
+
+    def _fold_episodes(self, rows: list[Row], finished: Finished) -> None:
+        # What a training run plays to test itself is another curve than the one it learns by.
+        evals = [row for row in rows if row[AGENT] == EVALUATION]
+        trained = [row for row in rows if row[AGENT] != EVALUATION] if evals else rows
+        for prefix, played in (("episode", trained), ("eval", evals)):
+            curve = (self.by_name.get(f"{prefix}/return") or self._add(f"{prefix}/return")) if played else None
+            if curve:
+                places = curve.places(played)
+                self._extend(f"{prefix}/return", places, [number(row[RETURN]) for row in played], finished)
+                self._extend(f"{prefix}/length", places, [float(row[4]) for row in played], finished)
+                if lengths := self.by_name.get(f"{prefix}/length"):
+                    lengths.axis = curve.axis
 
     def _fold_metrics(self, rows: list[Row], names: NameSets, finished: Finished) -> None:
         points: dict[str, tuple[list[int], list[float]]] = {}

@@ -14,8 +14,10 @@ from mosaic.model.errors import BadBatch
 from mosaic.wire import mosaic_pb2 as pb
 
 Row = tuple[Any, ...]
+number: Callable[[Any], float] = float  # a REAL column's value; the text 'nan' is NaN
 KINDS = ("step", "episode", "metric", "lifecycle")
 TABLES = {"step": "steps", "episode": "episodes", "metric": "metrics", "lifecycle": "lifecycle"}
+RETURN, AGENT, GLOBAL_STEP = 3, 6, 10  # where an episode's row has them
 
 
 @dataclass(slots=True)
@@ -62,11 +64,6 @@ def fill(batch: pb.EventBatch, kind: str, row: Row, names: NameSets) -> None:
     _FILLERS[kind](event, row, names)
 
 
-def number(stored: Any) -> float:
-    """A REAL column's value; the text 'nan' is NaN."""
-    return float(stored)
-
-
 def values_of(packed: bytes) -> "array[float]":
     values = array("d")
     values.frombytes(packed)
@@ -105,6 +102,7 @@ def _episode_row(seq: int, ts_ns: int, it: pb.Episode) -> Row:
         it.terminated,
         it.truncated,
         it.extra,
+        it.global_step if it.HasField("global_step") else None,
     )
 
 
@@ -134,7 +132,7 @@ def _fill_step(event: pb.Event, row: Row, names: NameSets) -> None:
 
 
 def _fill_episode(event: pb.Event, row: Row, names: NameSets) -> None:
-    _, _, episode_index, total_reward, steps, env_index, agent_id, terminated, truncated, extra = row
+    _, _, episode_index, total_reward, steps, env_index, agent_id, terminated, truncated, extra, global_step = row
     it = event.episode
     it.episode_index = episode_index
     it.total_reward = number(total_reward)
@@ -144,6 +142,8 @@ def _fill_episode(event: pb.Event, row: Row, names: NameSets) -> None:
     it.terminated = bool(terminated)
     it.truncated = bool(truncated)
     it.extra = extra
+    if global_step is not None:
+        it.global_step = global_step
 
 
 def _fill_metric(event: pb.Event, row: Row, names: NameSets) -> None:

@@ -18,6 +18,7 @@ from mosaic.ingest.events import EventPage, EventReader
 from mosaic.ingest.file import connect
 from mosaic.ingest.logs import LogPage, read_logs
 from mosaic.ingest.names import NameSets
+from mosaic.ingest.returns import Returns
 from mosaic.ingest.rollup import Curves
 from mosaic.ingest.rows import KINDS, TABLES, Row, Rows, rows_of
 from mosaic.ingest.tally import Tally, object_of, progress_of, sayable
@@ -55,6 +56,7 @@ class _Snapshot(msgspec.Struct, array_like=True):
 
     seq: int
     summary: RunSummary
+    returns: Returns | None = None  # None: an older MOSAIC saved it
 
 
 def _told(method: "Callable[Concatenate[RunStore, P], T]") -> "Callable[Concatenate[RunStore, P], T]":
@@ -91,10 +93,11 @@ class RunStore:
     4. After close(final=True) the file stands alone: no -wal, no -shm.
     """
 
-    def __init__(self, path: Path, run_id: str, read_only: bool = False) -> None:
+    def __init__(self, path: Path, run_id: str, read_only: bool = False, is_evaluation: bool = False) -> None:
         self.path = path
         self.run_id = run_id
         self.read_only = read_only
+        self._is_evaluation = is_evaluation
         self._db: sqlite3.Connection | None = None
         self._loaded = False
         self._durable = {pb.STDOUT: 0, pb.STDERR: 0}
@@ -316,14 +319,24 @@ class RunStore:
         snapshot = msgspec.msgpack.decode(saved[0], type=_Snapshot) if saved else _Snapshot(0, RunSummary())
         self._snapshot_seq = snapshot.seq
         self._curves = Curves(db.execute("SELECT id, name, state FROM curves"))
-        self._tally = Tally(snapshot.summary)
+        self._tally = Tally(snapshot.summary, snapshot.returns or self._older_returns(db, snapshot))
         rows = Rows(*(_rows_after(db, TABLES[kind], snapshot.seq) for kind in KINDS))
         self._curves.fold(rows, self._names)  # the buckets it finishes are stored already
         self._tally.fold(rows, self._names)
 
+    def _older_returns(self, db: sqlite3.Connection, snapshot: _Snapshot) -> Returns:
+        """What a snapshot of an older MOSAIC, or none, leaves to be worked out from the rows before it."""
+        returns = Returns(is_evaluation=self._is_evaluation)
+        if snapshot.seq:
+            returns.fold(db.execute("SELECT * FROM episodes WHERE seq <= ? ORDER BY seq", (snapshot.seq,)).fetchall())
+            it = snapshot.summary
+            # Its step lines count from 0, metrics and heartbeats tell how many there were.
+            it.env_steps = max(0, it.last_step + bool(it.steps))
+        return returns
+
     def _save_snapshot(self, db: sqlite3.Connection) -> None:
         seq = self._tally.summary.events
-        value = msgspec.msgpack.encode(_Snapshot(seq, self._tally.summary))
+        value = msgspec.msgpack.encode(_Snapshot(seq, self._tally.summary, self._tally.returns))
         db.executemany("UPDATE curves SET state = ? WHERE id = ?", self._curves.take_states())
         db.execute("INSERT OR REPLACE INTO meta VALUES ('snapshot', ?)", (value,))
         self._snapshot_seq = seq
@@ -356,5 +369,5 @@ def _told_gap(request: pb.PublishTelemetryRequest, row: Row) -> Row:
 
 
 _INSERT_ROLLUP = f"INSERT INTO rollups VALUES ({', '.join('?' * 11)})"
-_WIDTHS = {"step": 10, "episode": 10, "metric": 6, "lifecycle": 5}
+_WIDTHS = {"step": 10, "episode": 11, "metric": 6, "lifecycle": 5}
 _INSERT = {kind: f"INSERT INTO {TABLES[kind]} VALUES ({', '.join('?' * _WIDTHS[kind])})" for kind in KINDS}

@@ -3,26 +3,27 @@
 import json
 from collections import deque
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 from mosaic.ingest.names import NameSets
+from mosaic.ingest.returns import EVALUATION, Returns
 from mosaic.ingest.rollup import MOST_CURVES
-from mosaic.ingest.rows import Row, Rows, number, values_of
+from mosaic.ingest.rows import GLOBAL_STEP, Row, Rows, values_of
 from mosaic.model.run import RunSummary
 
-RECENT = 60
 RATE_WINDOW_S = 10.0
 RATE_SPACING_S = 0.25
 LONGEST_MESSAGE = 500
-AGENT = 6  # where an episode's row has its agent
-EVALUATION = "eval"  # the agent's name in a training run's evaluation episodes
+_step_index, _step_agent = itemgetter(2), itemgetter(5)  # of a step's row
 
 
 class Tally:
     """A run's summary: the same rows in the same order give the same numbers, the rate aside."""
 
-    def __init__(self, summary: "RunSummary | None" = None) -> None:
+    def __init__(self, summary: "RunSummary | None" = None, returns: "Returns | None" = None) -> None:
         self.summary = summary or RunSummary()
+        self.returns = returns or Returns()
         self._samples: deque[tuple[float, int]] = deque()
 
     def fold(self, rows: Rows, names: NameSets) -> None:
@@ -30,28 +31,40 @@ class Tally:
         it.steps += len(rows.step)
         it.episodes += len(rows.episode)
         it.metrics += len(rows.metric)
-        it.last_step = max(it.last_step, max((row[2] for row in rows.step), default=-1))
+        self._fold_steps(rows.step)
         self._fold_episodes(rows.episode)
         self._fold_metrics(rows.metric, names)
         self._fold_lifecycle(rows.lifecycle)
         self._advance(rows)
 
     def copy(self) -> RunSummary:
+        copy = replace(self.summary, last_values=dict(self.summary.last_values))
+        self.returns.fill(copy)
+        return copy
+
+    def _fold_steps(self, rows: list[Row]) -> None:
         it = self.summary
-        return replace(it, recent_returns=list(it.recent_returns), last_values=dict(it.last_values))
+        highest = max(map(_step_index, rows), default=-1)
+        if highest > it.last_step and EVALUATION in map(_step_agent, rows):
+            # Steps of an evaluation are not the training's.
+            highest = max((row[2] for row in rows if row[5] != EVALUATION), default=-1)
+        it.last_step = max(it.last_step, highest)
+        it.env_steps = max(it.env_steps, highest + 1)  # steps are numbered from 0
 
     def _fold_episodes(self, rows: list[Row]) -> None:
-        # What a training run plays to test itself is another curve than the one it learns by.
-        played = [number(row[3]) for row in rows[-RECENT:] if row[AGENT] != EVALUATION]
-        if played:
-            it = self.summary
-            it.recent_returns = [*it.recent_returns, *played][-RECENT:]
-            it.last_return = it.recent_returns[-1]
+        if rows:
+            told = max([row[GLOBAL_STEP] or 0 for row in rows])
+            self.summary.env_steps = max(self.summary.env_steps, told)
+            self.returns.fold(rows)
 
     def _fold_metrics(self, rows: list[Row], names: NameSets) -> None:
         it = self.summary
         for row in rows:
-            it.last_step = max(it.last_step, row[2])
+            step = row[2]
+            if step > it.last_step:
+                it.last_step = step
+            if step > it.env_steps:
+                it.env_steps = step
             for name, value in zip(names.names(row[3]), values_of(row[4]), strict=True):
                 if name in it.last_values or len(it.last_values) < MOST_CURVES:
                     it.last_values[name] = value
@@ -60,7 +73,9 @@ class Tally:
         it = self.summary
         for row in rows:
             if row[2] == "heartbeat":
-                it.last_step = max(it.last_step, progress_of(row[3]) or -1)
+                progress = progress_of(row[3]) or 0
+                it.last_step = max(it.last_step, progress or -1)
+                it.env_steps = max(it.env_steps, progress)
                 it.total_steps = _count(object_of(row[3]).get("total")) or it.total_steps
             elif row[2] == "run_failed":
                 it.failed_message = _message_of(row[3])
@@ -75,7 +90,7 @@ class Tally:
 
     def _sample(self, at: float) -> None:
         # A library may number its steps anew in every episode; then the count of steps is what grows.
-        done = max(self.summary.last_step, self.summary.steps)
+        done = max(self.summary.env_steps, self.summary.steps)
         samples = self._samples
         if samples and not 0 <= at - samples[-1][0] < 10 * RATE_WINDOW_S:
             samples.clear()  # the clock jumped, or the run was silent: begin anew

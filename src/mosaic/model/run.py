@@ -126,11 +126,12 @@ class RunSummary:
     """What a listing shows of a run's telemetry; kept in memory while it lives, in the index afterwards."""
 
     events: int = 0  # = the last seq
-    steps: int = 0
-    episodes: int = 0
+    steps: int = 0  # stored step events; a worker need not tell every step it makes
+    episodes: int = 0  # stored episode events, evaluation episodes included
     metrics: int = 0
     rejects: int = 0
     last_step: int = -1  # highest step number seen in a step, metric or heartbeat
+    env_steps: int = 0  # environment steps made in training, as far as any line tells
     total_steps: int = 0  # as heartbeats tell it; 0: they do not
     last_return: float | None = None
     recent_returns: list[float] = field(default_factory=list)  # newest last, at most 60
@@ -140,7 +141,12 @@ class RunSummary:
     eval_episodes: int = 0  # of agent "eval", or of an evaluation run
     eval_mean: float | None = None  # of the newest evaluation; of a whole evaluation run
     eval_interval: float | None = None  # half the width of its 95 % confidence interval
+    eval_over: int = 0  # how many episodes eval_mean is the mean of
     steps_per_s: float = 0.0
     last_event_at: float = 0.0  # unix seconds
     failed_message: str = ""  # error of a run_failed line
     last_values: dict[str, float] = field(default_factory=dict)  # newest value of every metric
+
+    @property
+    def training_episodes(self) -> int:
+        return self.episodes - self.eval_episodes

@@ -14,7 +14,8 @@
 import os
 from pathlib import Path
 
-AREAS = ("runs", "custom_scripts", "evals")
+EVALS = "evals"
+AREAS = ("runs", "custom_scripts", EVALS)
 
 
 class RunDir:
@@ -52,6 +53,10 @@ class RunDir:
         self.checkpoints = self.path / "checkpoints"
         self.videos = self.path / "videos"
         self.config = self.path / "config"
+
+    @property
+    def is_evaluation(self) -> bool:
+        return self.path.parent.name == EVALS
 
     def make(self) -> None:
         for folder in (self.path, self.logs, self.tensorboard, self.checkpoints, self.videos):

@@ -88,6 +88,20 @@ def whole(fields: Fields, name: str, default: int | None) -> int:
     return value
 
 
+def count_in(fields: Fields, name: str) -> int | None:
+    """A whole number from 0 on, taken out; anything else stays: libraries use common names for their own purposes."""
+    raw = fields.get(name)
+    if raw is None:
+        return None
+    try:
+        value = float(raw)
+    except ValueError:
+        return None
+    if not 0 <= value < _INT64 or not value.is_integer():
+        return None
+    return whole(fields, name, None)
+
+
 def _whole_of_float(name: str, raw: Raw) -> int:
     value = scalar(name, raw, "a whole number")
     if math.isinf(value):

@@ -18,6 +18,7 @@ from mosaic.proxy.fields import (
     NULL,
     Fields,
     Impossible,
+    count_in,
     encode,
     fields_of,
     flag,
@@ -158,6 +159,7 @@ def _add_episode(fields: Fields, now_ns: int, request: Request) -> None:
         agent_id=name_in(fields, "agent_id"),
         terminated=flag(fields, "terminated"),
         truncated=flag(fields, "truncated"),
+        global_step=count_in(fields, "global_step"),
     )
     ts_ns = whole(fields, "ts_unix_ns", now_ns)
     episode.extra = rest(fields)

@@ -83,4 +83,6 @@ def summary_to_wire(summary: RunSummary) -> pb.Summary:
         eval_episodes=summary.eval_episodes,
         eval_mean=summary.eval_mean,
         eval_interval=summary.eval_interval,
+        eval_over=summary.eval_over,
+        env_steps=summary.env_steps,
     )

@@ -128,7 +128,7 @@ class Move(_message.Message):
     def __init__(self, old: _Optional[_Union[State, str]] = ..., new: _Optional[_Union[State, str]] = ..., at: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Summary(_message.Message):
-    __slots__ = ("events", "steps", "episodes", "metrics", "rejects", "last_step", "last_return", "recent_returns", "steps_per_s", "last_event_at", "last_values", "mean_return", "mean_over", "return_trace", "eval_episodes", "eval_mean", "eval_interval")
+    __slots__ = ("events", "steps", "episodes", "metrics", "rejects", "last_step", "last_return", "recent_returns", "steps_per_s", "last_event_at", "last_values", "mean_return", "mean_over", "return_trace", "eval_episodes", "eval_mean", "eval_interval", "eval_over", "env_steps")
     class LastValuesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -153,6 +153,8 @@ class Summary(_message.Message):
     EVAL_EPISODES_FIELD_NUMBER: _ClassVar[int]
     EVAL_MEAN_FIELD_NUMBER: _ClassVar[int]
     EVAL_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    EVAL_OVER_FIELD_NUMBER: _ClassVar[int]
+    ENV_STEPS_FIELD_NUMBER: _ClassVar[int]
     events: int
     steps: int
     episodes: int
@@ -170,7 +172,9 @@ class Summary(_message.Message):
     eval_episodes: int
     eval_mean: float
     eval_interval: float
-    def __init__(self, events: _Optional[int] = ..., steps: _Optional[int] = ..., episodes: _Optional[int] = ..., metrics: _Optional[int] = ..., rejects: _Optional[int] = ..., last_step: _Optional[int] = ..., last_return: _Optional[float] = ..., recent_returns: _Optional[_Iterable[float]] = ..., steps_per_s: _Optional[float] = ..., last_event_at: _Optional[float] = ..., last_values: _Optional[_Mapping[str, float]] = ..., mean_return: _Optional[float] = ..., mean_over: _Optional[int] = ..., return_trace: _Optional[_Iterable[float]] = ..., eval_episodes: _Optional[int] = ..., eval_mean: _Optional[float] = ..., eval_interval: _Optional[float] = ...) -> None: ...
+    eval_over: int
+    env_steps: int
+    def __init__(self, events: _Optional[int] = ..., steps: _Optional[int] = ..., episodes: _Optional[int] = ..., metrics: _Optional[int] = ..., rejects: _Optional[int] = ..., last_step: _Optional[int] = ..., last_return: _Optional[float] = ..., recent_returns: _Optional[_Iterable[float]] = ..., steps_per_s: _Optional[float] = ..., last_event_at: _Optional[float] = ..., last_values: _Optional[_Mapping[str, float]] = ..., mean_return: _Optional[float] = ..., mean_over: _Optional[int] = ..., return_trace: _Optional[_Iterable[float]] = ..., eval_episodes: _Optional[int] = ..., eval_mean: _Optional[float] = ..., eval_interval: _Optional[float] = ..., eval_over: _Optional[int] = ..., env_steps: _Optional[int] = ...) -> None: ...
 
 class ListRunsRequest(_message.Message):
     __slots__ = ("states", "limit")
@@ -243,7 +247,7 @@ class Step(_message.Message):
     def __init__(self, step_index: _Optional[int] = ..., reward: _Optional[float] = ..., env_index: _Optional[int] = ..., agent_id: _Optional[str] = ..., episode_index: _Optional[int] = ..., terminated: _Optional[bool] = ..., truncated: _Optional[bool] = ..., extra: _Optional[bytes] = ...) -> None: ...
 
 class Episode(_message.Message):
-    __slots__ = ("episode_index", "total_reward", "steps", "env_index", "agent_id", "terminated", "truncated", "extra")
+    __slots__ = ("episode_index", "total_reward", "steps", "env_index", "agent_id", "terminated", "truncated", "extra", "global_step")
     EPISODE_INDEX_FIELD_NUMBER: _ClassVar[int]
     TOTAL_REWARD_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
@@ -252,6 +256,7 @@ class Episode(_message.Message):
     TERMINATED_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     EXTRA_FIELD_NUMBER: _ClassVar[int]
+    GLOBAL_STEP_FIELD_NUMBER: _ClassVar[int]
     episode_index: int
     total_reward: float
     steps: int
@@ -260,7 +265,8 @@ class Episode(_message.Message):
     terminated: bool
     truncated: bool
     extra: bytes
-    def __init__(self, episode_index: _Optional[int] = ..., total_reward: _Optional[float] = ..., steps: _Optional[int] = ..., env_index: _Optional[int] = ..., agent_id: _Optional[str] = ..., terminated: _Optional[bool] = ..., truncated: _Optional[bool] = ..., extra: _Optional[bytes] = ...) -> None: ...
+    global_step: int
+    def __init__(self, episode_index: _Optional[int] = ..., total_reward: _Optional[float] = ..., steps: _Optional[int] = ..., env_index: _Optional[int] = ..., agent_id: _Optional[str] = ..., terminated: _Optional[bool] = ..., truncated: _Optional[bool] = ..., extra: _Optional[bytes] = ..., global_step: _Optional[int] = ...) -> None: ...
 
 class Metric(_message.Message):
     __slots__ = ("names", "values", "step", "extra")
@@ -493,7 +499,7 @@ class QueryCurveRequest(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., points: _Optional[int] = ..., from_step: _Optional[int] = ..., to_step: _Optional[int] = ...) -> None: ...
 
 class Curve(_message.Message):
-    __slots__ = ("name", "step", "mean", "min", "max", "count", "known_names")
+    __slots__ = ("name", "step", "mean", "min", "max", "count", "known_names", "axis")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     MEAN_FIELD_NUMBER: _ClassVar[int]
@@ -501,6 +507,7 @@ class Curve(_message.Message):
     MAX_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     KNOWN_NAMES_FIELD_NUMBER: _ClassVar[int]
+    AXIS_FIELD_NUMBER: _ClassVar[int]
     name: str
     step: _containers.RepeatedScalarFieldContainer[int]
     mean: _containers.RepeatedScalarFieldContainer[float]
@@ -508,7 +515,8 @@ class Curve(_message.Message):
     max: _containers.RepeatedScalarFieldContainer[float]
     count: _containers.RepeatedScalarFieldContainer[int]
     known_names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., step: _Optional[_Iterable[int]] = ..., mean: _Optional[_Iterable[float]] = ..., min: _Optional[_Iterable[float]] = ..., max: _Optional[_Iterable[float]] = ..., count: _Optional[_Iterable[int]] = ..., known_names: _Optional[_Iterable[str]] = ...) -> None: ...
+    axis: str
+    def __init__(self, name: _Optional[str] = ..., step: _Optional[_Iterable[int]] = ..., mean: _Optional[_Iterable[float]] = ..., min: _Optional[_Iterable[float]] = ..., max: _Optional[_Iterable[float]] = ..., count: _Optional[_Iterable[int]] = ..., known_names: _Optional[_Iterable[str]] = ..., axis: _Optional[str] = ...) -> None: ...
 
 class GetHealthRequest(_message.Message):
     __slots__ = ()

@@ -3,6 +3,7 @@ import sqlite3
 
 import pytest
 
+from mosaic.ingest import index as module
 from mosaic.ingest.index import Index
 from mosaic.model.run import RunSummary
 
@@ -27,6 +28,16 @@ def test_a_summary_comes_back_also_after_a_restart(path, index):
     index.close()
 
     assert Index(path).get(["a", "nobody"]) == {"a": SUMMARY}
+
+
+def test_summaries_of_an_older_mosaic_are_derived_again_from_the_runs_files(path, index, monkeypatch):
+    monkeypatch.setattr(module, "SCHEMA", 1)
+    monkeypatch.setattr(module, "_SCHEMA", module._SCHEMA.replace("user_version = 2", "user_version = 1"))
+    index.put("a", SUMMARY)
+    index.close()
+    monkeypatch.undo()
+
+    assert Index(path).get(["a"]) == {}
 
 
 def test_nan_is_kept(index):

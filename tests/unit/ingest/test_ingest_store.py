@@ -47,6 +47,8 @@ def test_every_event_comes_back_as_it_was_sent(store, spool):
         step(8),
         step(0, 0.0),
         episode(4, -1.5, steps=9, env_index=2, agent_id="b", truncated=True, extra=b'{"k":1}'),
+        episode(5, 0.5, global_step=4096),
+        episode(6, 0.5, global_step=0),
         metric(11, loss=0.5, acc=0.75, extra=b'{"x":2}'),
         lifecycle("heartbeat", b'{"progress": 3}', ts_ns=-4),
     ]
@@ -244,7 +246,7 @@ def test_how_far_a_run_goes_may_be_told_by_its_heartbeats(store, spool):
     assert summary.total_steps == 120
     record = RunRecord("id", "n", "runs", "toy", RunState.EXECUTING)
     told = Run.from_wire(run_to_wire(record, Path("/runs/id"), summary))
-    assert (told.total_steps, told.progress) == (120, 61 / 120)
+    assert (told.total_steps, told.progress) == (120, 60 / 120)
 
 
 def test_evaluation_episodes_are_counted_but_are_not_the_returns_it_learns_by(store, spool):
@@ -253,7 +255,10 @@ def test_evaluation_episodes_are_counted_but_are_not_the_returns_it_learns_by(st
 
     got = store.summary()
 
-    assert (got.episodes, got.last_return, got.recent_returns) == (4, 5.0, [3.0, 5.0])
+    assert (got.episodes, got.training_episodes, got.eval_episodes) == (4, 2, 2)
+    assert (got.last_return, got.recent_returns) == (5.0, [3.0, 5.0])
+    assert (got.mean_return, got.mean_over, got.return_trace) == (4.0, 2, [3.0, 5.0])
+    assert (got.eval_mean, got.eval_over) == (450.0, 2)
 
 
 def test_the_summary_counts_what_is_stored(store, spool):

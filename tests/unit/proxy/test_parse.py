@@ -53,6 +53,25 @@ def test_a_step_of_zeros_is_still_a_step():
     assert event.ts_ns == NOW
 
 
+@pytest.mark.parametrize(("told", "step"), [("4096", 4096), ("0", 0), ("4096.0", 4096)])
+def test_an_episode_may_say_at_which_env_step_it_ended(told, step):
+    event = only_event(
+        f'{{"type": "episode", "episode_index": 0, "total_reward": 4, "steps": 9, "global_step": {told}}}'
+    )
+
+    assert event.episode == pb.Episode(total_reward=4.0, steps=9, global_step=step)
+
+
+@pytest.mark.parametrize("told", ["-1", "1.5", '"7"', "null", "true", "1e300", "[3]"])
+def test_what_others_call_global_step_is_kept_as_they_said_it(told):
+    event = only_event(
+        f'{{"type": "episode", "episode_index": 0, "total_reward": 4, "steps": 9, "global_step": {told}}}'
+    )
+
+    assert not event.episode.HasField("global_step")
+    assert event.episode.extra == f'{{"global_step":{told}}}'.encode()
+
+
 def test_an_episode_counts_its_steps_under_either_name():
     for name in ("steps", "num_steps"):
         event = only_event(

@@ -87,6 +87,13 @@ def test_an_episode_says_its_return_and_length(spool):
     }
 
 
+def test_an_episode_says_at_which_env_step_it_ended_when_it_is_told(spool):
+    spool.emitter.episode(0, 1.0, 10, global_step=4096, terminated=True)
+
+    line = spool.last()
+    assert (line["global_step"], line["terminated"]) == (4096, True)
+
+
 def test_metrics_come_alone_or_many_at_once(spool):
     spool.emitter.metric('odd "name"\n', 1e-9, 4)
     spool.emitter.metrics({"a": 1, "b": 2.5}, 5)

@@ -80,7 +80,7 @@ def run_eval(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:
         scores.append(score)
         lengths.append(length)
         steps += length
-        tell.episode(number, score, length, terminated=terminated)
+        tell.episode(number, score, length, terminated=terminated, truncated=not terminated)
         tell.metrics({"eval_episode/score": score, "eval_episode/length": length}, steps)
     screen.close()
     env.close()

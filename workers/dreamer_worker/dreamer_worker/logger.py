@@ -132,9 +132,9 @@ class Logger:
             # Only the newest life matters: an older one sends nothing any more.
             self._told = {actor: int(number)}
             self.step = max(self.step, int(env_steps))
-            ended = list(self._ended(rows))
+            at, ended = self.step, list(self._ended(rows))
         for episode in ended:
-            self._tell_episode(episode)
+            self._tell_episode(at, episode)
 
     def metrics(self, prefix: str, values: dict[str, Any]) -> None:
         self._averages.add({f"{prefix}/{name}": float(value) for name, value in values.items()})
@@ -190,7 +190,7 @@ class Logger:
             if episode:
                 yield env, is_eval, bool(rows["is_terminal"][index]), episode
 
-    def _tell_episode(self, ended: tuple[Any, bool, bool, Episode]) -> None:
+    def _tell_episode(self, step: int, ended: tuple[Any, bool, bool, Episode]) -> None:
         env, is_eval, terminated, episode = ended
         name = "eval_episodes" if is_eval else "episodes"
         number = self.counters[name]
@@ -205,7 +205,7 @@ class Logger:
             "length": episode.length,
             "terminated": terminated,
         }
-        self._tell(lambda output: output.episode(self.step, number, told))
+        self._tell(lambda output: output.episode(step, number, told))
 
 
 class LoggerService:

@@ -95,6 +95,8 @@ class Mosaic:
             episode["length"],
             env_index=episode["env"],
             terminated=episode["terminated"],
+            truncated=not episode["terminated"],
+            global_step=step,
             **more,
         )
 

@@ -206,6 +206,27 @@ def test_mosaic_is_told_metrics_and_episodes(capfd):
     assert metric["values"] == {"train/loss": 0.5}
     assert metric["step"] == 7
     assert (episode["episode_index"], episode["total_reward"], episode["agent_id"]) == (2, 3.0, "eval")
+    assert (episode["global_step"], episode["terminated"], episode["truncated"]) == (8, True, False)
+
+
+def test_a_time_limit_is_a_truncation(capfd):
+    Mosaic(Telemetry(run_id="R")).episode(
+        8, 2, {"env": 1, "eval": False, "score": 3.0, "length": 4, "terminated": False}
+    )
+
+    episode = json.loads(capfd.readouterr().out)
+    assert (episode["terminated"], episode["truncated"]) == (False, True)
+
+
+def test_an_episode_is_told_with_the_env_step_at_which_it_ended(make_logger, paper):
+    logger = make_logger()
+    both = {"env": np.asarray([0, 1]), "is_eval": False, "reward": np.zeros(2)}
+    both |= {"is_last": np.asarray([False, True]), "is_terminal": np.zeros(2, bool)}
+
+    logger.steps("a", 1, 102, {**both, "is_first": np.ones(2, bool)})
+    logger.steps("a", 2, 104, {**both, "is_first": np.asarray([False, True])})
+
+    assert [step for step, _, _ in paper.episodes] == [102, 104]
 
 
 def test_clips_are_films(make_logger, tmp_path):

@@ -66,11 +66,12 @@ class ToyRuntime:
         for agent in self._agents():
             self.tell.step(step, reward, episode_index=self.episode_index, terminated=ended, truncated=False, **agent)
         if ended:
-            self._end_episode(in_episode)
+            self._end_episode(in_episode, step + 1)
 
-    def _end_episode(self, steps: int) -> None:
+    def _end_episode(self, steps: int, global_step: int) -> None:
+        how = {"terminated": True, "truncated": False, "global_step": global_step}
         for agent in self._agents():
-            self.tell.episode(self.episode_index, self.episode_return, steps, terminated=True, truncated=False, **agent)
+            self.tell.episode(self.episode_index, self.episode_return, steps, **how, **agent)
         self.episode_index += 1
         self.last_return, self.episode_return = self.episode_return, 0.0
 

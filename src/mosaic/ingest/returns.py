@@ -1,0 +1,160 @@
+"""What a run's episodes returned, in bounded memory: the newest ones, the whole run as a trace, its evaluations.
+
+Everything is added one return at a time, so the same episodes in the same order give the same numbers, however they
+were cut into batches. A snapshot saves it as it is.
+"""
+
+import math
+
+import msgspec
+
+from mosaic.ingest.rows import AGENT, GLOBAL_STEP, RETURN, Row, number
+from mosaic.model.run import RunSummary
+
+EVALUATION = "eval"  # the agent's name in a training run's evaluation episodes
+RECENT = 60  # returns a summary carries one by one
+MEAN_OVER = 100  # episodes of the mean
+TRACE = 64  # buckets a trace never exceeds
+EVAL_RECENT = 20  # where evaluations are single episodes, so many make a mean
+
+# Student's t: 97.5 % of it lie below, for 1 … 30 degrees of freedom.
+_T = (
+    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),
+    *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),
+    *(2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423),
+)
+_Z = 1.959964  # the same of the normal distribution
+
+
+def t_quantile(freedom: int) -> float:
+    """Half the width of a 95 % confidence interval, in standard errors of the mean."""
+    if freedom <= len(_T):
+        return _T[freedom - 1]
+    # The first terms of Student's t around the normal distribution: four digits from here on.
+    return _Z + (_Z**3 + _Z) / (4 * freedom) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom * freedom)
+
+
+class Spread(msgspec.Struct, array_like=True):
+    """Mean and confidence interval of numbers that come one by one (Welford's sums)."""
+
+    n: int = 0
+    mean: float = 0.0
+    squares: float = 0.0  # of the distances from the mean
+
+    def add(self, value: float) -> None:
+        self.n += 1
+        distance = value - self.mean
+        self.mean += distance / self.n
+        self.squares += distance * (value - self.mean)
+
+    @property
+    def interval(self) -> "float | None":
+        """Half the width of the mean's 95 % confidence interval; one number has none."""
+        if self.n < 2:
+            return None
+        return t_quantile(self.n - 1) * math.sqrt(self.squares / (self.n - 1) / self.n)
+
+
+class Trace(msgspec.Struct, array_like=True):
+    """Means of equally many consecutive returns; when there are too many of them, neighbours are merged."""
+
+    width: int = 1  # returns per bucket
+    filled: int = 0  # in the last bucket
+    totals: list[float] = msgspec.field(default_factory=list)
+    counts: list[int] = msgspec.field(default_factory=list)  # of those that are not NaN
+
+    def extend(self, values: list[float]) -> None:
+        here = 0
+        while here < len(values):
+            if self.filled == self.width or not self.totals:
+                self._begin_bucket()
+            fits = values[here : here + self.width - self.filled]
+            self._fill(fits)
+            here += len(fits)
+
+    def means(self) -> list[float]:
+        return [total / count if count else math.nan for total, count in zip(self.totals, self.counts, strict=True)]
+
+    def _fill(self, values: list[float]) -> None:
+        # One by one: sum() rounds otherwise, and then the batches could be seen in the figures.
+        total, count = self.totals[-1], self.counts[-1]
+        for value in values:
+            if value == value:
+                total += value
+                count += 1
+        self.totals[-1], self.counts[-1] = total, count
+        self.filled += len(values)
+
+    def _begin_bucket(self) -> None:
+        if len(self.totals) == TRACE:
+            self.totals = [a + b for a, b in zip(self.totals[::2], self.totals[1::2], strict=True)]
+            self.counts = [a + b for a, b in zip(self.counts[::2], self.counts[1::2], strict=True)]
+            self.width *= 2
+        self.totals.append(0.0)
+        self.counts.append(0)
+        self.filled = 0
+
+
+class Returns(msgspec.Struct, array_like=True):
+    """The returns of one run. In an evaluation run every episode is an evaluation's."""
+
+    is_evaluation: bool = False
+    recent: list[float] = msgspec.field(default_factory=list)  # the newest, at most MEAN_OVER
+    trace: Trace = msgspec.field(default_factory=Trace)
+    evaluated: int = 0  # evaluation episodes
+    evals: list["tuple[int | None, float]"] = msgspec.field(default_factory=list)  # (global_step, return), the newest
+    whole: Spread = msgspec.field(default_factory=Spread)  # of an evaluation run
+
+    def fold(self, rows: list[Row]) -> None:
+        """Take in rows of `episodes`."""
+        if self.is_evaluation:
+            self._fold_own(rows)
+            self.evaluated += len(rows)
+            for row in rows:
+                self.whole.add(number(row[RETURN]))
+            return
+        evals = [(row[GLOBAL_STEP], number(row[RETURN])) for row in rows if row[AGENT] == EVALUATION]
+        self._fold_own([row for row in rows if row[AGENT] != EVALUATION] if evals else rows)
+        self.evaluated += len(evals)
+        self.evals = [*self.evals, *evals][-MEAN_OVER:]
+
+    def _fold_own(self, rows: list[Row]) -> None:
+        values = [number(row[RETURN]) for row in rows]
+        self.trace.extend(values)
+        self.recent = [*self.recent, *values][-MEAN_OVER:]
+
+    def fill(self, summary: RunSummary) -> None:
+        """Write the figures into a summary."""
+        summary.recent_returns = self.recent[-RECENT:]
+        summary.last_return = self.recent[-1] if self.recent else None
+        summary.return_trace = self.trace.means()
+        trained = [] if self.is_evaluation else self.recent
+        summary.mean_over = len(trained)
+        summary.mean_return = sum(trained) / len(trained) if trained else None
+        summary.eval_episodes = self.evaluated
+        spread = self._newest_evaluation()
+        summary.eval_over = spread.n
+        summary.eval_mean = spread.mean if spread.n else None
+        summary.eval_interval = spread.interval
+
+    def _newest_evaluation(self) -> Spread:
+        """Of the whole run when it is one; else of the newest evaluation episodes that ended at one env step."""
+        if self.is_evaluation:
+            return self.whole
+        together = _trailing(self.evals, len(self.evals))
+        before = _trailing(self.evals, len(self.evals) - together)
+        if together == 1 and before <= 1:
+            # An env that plays beside the training: each episode is of a slightly older policy than the next.
+            together = EVAL_RECENT
+        spread = Spread()
+        for _, value in self.evals[-together:] if together else ():
+            spread.add(value)
+        return spread
+
+
+def _trailing(evals: "list[tuple[int | None, float]]", end: int) -> int:
+    """How many episodes before `end` ended at the same env step as the last of them."""
+    count = 0
+    while count < end and evals[end - 1 - count][0] == evals[end - 1][0]:
+        count += 1
+    return count
