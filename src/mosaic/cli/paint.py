@@ -1,5 +1,6 @@
 """Colour and small pictures in text: only on a terminal, never with NO_COLOR."""
 
+import itertools
 import math
 import os
 import re
@@ -21,12 +22,18 @@ STATE_STYLE = {
     RunState.CANCELLED: "dim",
 }
 
-ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+# Colours and cursor moves; titles and links, which end with BEL or ST; two-letter sequences.
+ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
 LEVELS = "▁▂▃▄▅▆▇█"
 
 
+def is_screen(stream: TextIO) -> bool:
+    """Whether what was written can be written over; TERM=dumb says that it cannot."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def is_colourful(stream: TextIO) -> bool:
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return is_screen(stream) and not os.environ.get("NO_COLOR")
 
 
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
@@ -36,13 +43,26 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
 
 
 def sparkline(values: Sequence[float], width: int = 20) -> str:
-    """The newest values as small bars, at most `width`; what is not a finite number is a gap."""
-    shown = list(values)[-width:]
+    """All values as small bars, at most `width`, each the mean of its part; what is not a finite number is a gap."""
+    shown = squeeze(values, width)
     finite = [value for value in shown if math.isfinite(value)]
     if not finite:
         return ""
     low, high = min(finite), max(finite)
     return "".join(_level(value, low, high) for value in shown)
+
+
+def squeeze(values: Sequence[float], width: int) -> list[float]:
+    """The values, or the means of `width` equal parts of them when there are more."""
+    if len(values) <= width:
+        return list(values)
+    edges = [len(values) * part // width for part in range(width + 1)]
+    return [_mean(values[start:end]) for start, end in itertools.pairwise(edges)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    finite = [value for value in values if math.isfinite(value)]
+    return sum(finite) / len(finite) if finite else math.nan
 
 
 def _level(value: float, low: float, high: float) -> str:
