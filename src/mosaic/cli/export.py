@@ -26,7 +26,10 @@ TYPES = ("step", "episode", "metric", "lifecycle")
 # What CSV has of each type; every other field is JSON in the last column.
 COLUMNS = {
     "step": ("step_index", "reward", "env_index", "agent_id", "episode_index", "terminated", "truncated"),
-    "episode": ("episode_index", "total_reward", "steps", "env_index", "agent_id", "terminated", "truncated"),
+    "episode": (
+        *("episode_index", "total_reward", "steps", "env_index", "agent_id", "terminated", "truncated"),
+        "global_step",
+    ),
     "metric": ("step", "name", "value"),
     "lifecycle": ("event", "payload"),
 }
@@ -106,7 +109,7 @@ def csv_rows(event: "Event") -> "Iterator[dict[str, Any]]":
         for name, value in plain["values"].items():
             yield {**shared, "step": plain["step"], "name": name, "value": value}
     else:
-        yield {**shared, **{name: _cell(plain[name]) for name in COLUMNS[event.type]}}
+        yield {**shared, **{name: _cell(plain.get(name)) for name in COLUMNS[event.type]}}
 
 
 def _cell(value: Any) -> Any:
@@ -145,8 +148,9 @@ def show_curve(args: argparse.Namespace) -> int:
     points = list(zip(curve.step, curve.mean, curve.min, curve.max, curve.count, strict=True))
     if args.json:
         keys = ("step", "mean", "min", "max", "count")
-        print(json.dumps([dict(zip(keys, point, strict=True)) for point in points], indent=1))
+        print(json.dumps([dict(zip(keys, point, strict=True), axis=curve.axis) for point in points], indent=1))
         return 0
     rows = [(str(step), number(mean), number(low), number(high), str(count)) for step, mean, low, high, count in points]
-    print(render_table(("STEP", "MEAN", "MIN", "MAX", "COUNT"), rows, right=frozenset(range(5))))
+    axis = {"env steps": "ENV STEP", "episodes": "EPISODE"}.get(curve.axis, "STEP")
+    print(render_table((axis, "MEAN", "MIN", "MAX", "COUNT"), rows, right=frozenset(range(5))))
     return 0

@@ -14,7 +14,8 @@ from rich.text import Text
 from mosaic.cli.durations import format_duration
 from mosaic.cli.follow import progress_words
 from mosaic.cli.paint import STATE_STYLE, bar, number, printable, sparkline
-from mosaic.cli.runs import SHORT_ID, clock, note
+from mosaic.cli.runs import SHORT_ID, note
+from mosaic.cli.show import clock
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:

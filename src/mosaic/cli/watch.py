@@ -96,7 +96,8 @@ def _keep_open(client: "TrainerClient", scene: Scene) -> None:
 
 def _print_once(client: "TrainerClient", scene: Scene) -> int:
     """Not a terminal: one picture and out."""
-    from mosaic.cli.runs import describe, runs_table
+    from mosaic.cli.runs import runs_table
+    from mosaic.cli.show import describe
 
     refresh(client, scene, 24)
     if scene.trouble:

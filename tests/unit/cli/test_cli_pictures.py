@@ -1,5 +1,6 @@
 """What people see: numbers, sparklines, tables, a run told in words."""
 
+import csv
 import io
 import json
 import math
@@ -12,7 +13,8 @@ from mosaic.cli.follow import ending, exit_code, line, picture
 from mosaic.cli.keyboard import names_of
 from mosaic.cli.logs import last_lines, render, tail_pieces
 from mosaic.cli.paint import bar, number, paint, printable, size, sparkline
-from mosaic.cli.runs import describe, note, runs_table
+from mosaic.cli.runs import note, runs_table
+from mosaic.cli.show import describe
 from mosaic.cli.table import render_table
 from mosaic.cli.watch import Scene
 from mosaic.client.events import Curve, LogPiece, event_from_wire
@@ -82,12 +84,12 @@ def test_a_table_aligns_columns_and_pushes_numbers_right():
 
 
 def test_a_listing_names_the_whole_id_when_it_is_piped(make_run):
-    run = make_run(total_steps=200, summary={"last_step": 99, "steps_per_s": 50, "last_return": 12.5})
+    run = make_run(total_steps=200, summary={"last_step": 99, "steps_per_s": 50, "mean_return": 12.5, "mean_over": 100})
 
     table = runs_table((run,))
 
     assert run.run_id in table
-    for word in ("cartpole", "EXECUTING", "50%", "12.5"):
+    for word in ("cartpole", "EXECUTING", "50%", "12.5 (100)"):
         assert word in table
 
 
@@ -103,32 +105,6 @@ def test_a_listing_names_the_whole_id_when_it_is_piped(make_run):
 )
 def test_a_listing_says_the_one_thing_worth_saying(make_run, fields, told):
     assert note(make_run(**fields)) == told
-
-
-def test_show_tells_everything(make_run):
-    run = make_run(
-        state="FAULTED",
-        reason="killed by SIGSEGV",
-        total_steps=1000,
-        summary={"last_step": 499, "events": 510, "steps": 500, "rejects": 2, "last_values": {"loss": 0.25}},
-        held_by="pid namespace",
-        telemetry="incomplete",
-        gpus_requested=1,
-        run_dir="/data/run",
-        config_json='{"metadata": {"seed": 42}}',
-        history=[
-            pb.Move(new=pb.INIT, at=1.0),
-            pb.Move(old=pb.INIT, new=pb.FAULTED, at=2.0, reason="killed by SIGSEGV"),
-        ],
-        tags=["ablation"],
-    )
-
-    told = describe(run)
-
-    for word in ("FAULTED: killed by SIGSEGV", "50% of 1000", "510", "2 rejected", "pid namespace", "incomplete"):
-        assert word in told
-    for word in ("/data/run", "ablation", '"seed": 42', "loss", "0.25", "1 asked for", "history"):
-        assert word in told
 
 
 def test_the_last_words_point_to_the_log_of_a_failed_run(make_run):
@@ -179,6 +155,20 @@ def test_exported_csv_has_a_row_per_value_of_a_metric():
     assert [row.split(",")[2] for row in rows[1:]] == ["step", "metric", "metric", "lifecycle"]
 
 
+def test_exported_episodes_say_the_env_step_at_which_they_ended():
+    told = pb.Event(seq=1, episode=pb.Episode(total_reward=2, steps=9, global_step=4096, terminated=True))
+    untold = pb.Event(seq=2, episode=pb.Episode(total_reward=2, steps=9))
+    lines, table = io.StringIO(), io.StringIO()
+
+    write_jsonl(map(event_from_wire, [told, untold]), lines)
+    write_csv(map(event_from_wire, [told, untold]), table, "episode")
+
+    first, second = [json.loads(text) for text in lines.getvalue().splitlines()]
+    assert (first["global_step"], "global_step" in second) == (4096, False)
+    rows = list(csv.DictReader(table.getvalue().splitlines()))
+    assert [row["global_step"] for row in rows] == ["4096", ""]
+
+
 def test_a_tail_of_lines_is_cut_at_a_line():
     pieces = [LogPiece("stdout", 0, 8, b"one\ntwo\n"), LogPiece("stdout", 8, 6, b"three\n")]
 
@@ -223,7 +213,7 @@ def test_a_run_that_tells_no_single_steps_still_ends_with_its_number_of_steps(ma
     run = make_run("TERMINATED", summary={"last_step": 3000, "episodes": 25, "metrics": 30, "events": 58})
 
     assert ending(run).splitlines()[1].startswith("3000 steps, 25 episodes, 30 metrics")
-    assert "58 (25 episodes, 30 metrics)" in describe(run)
+    assert "58 events (25 episodes, 30 metric lines, 3 lifecycle lines)" in describe(run)
 
 
 def test_a_rejected_line_is_shown_with_its_reason():

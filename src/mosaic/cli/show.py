@@ -1,0 +1,197 @@
+"""`mosaic show`: one run in words."""
+
+import argparse
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from mosaic.cli.best import Best, read_best
+from mosaic.cli.connection import connected, host_of
+from mosaic.cli.durations import format_duration
+from mosaic.cli.paint import STATE_STYLE, bar, number, paint, printable
+from mosaic.cli.returns import count, is_evaluation, score_words, trace
+from mosaic.cli.states import explain
+from mosaic.model.errors import UnknownRun
+from mosaic.model.states import RunState
+
+if TYPE_CHECKING:
+    from mosaic.client import Run, TrainerClient
+
+MOST_VALUES = 40
+MOST_CHILDREN = 12
+NOBODY: "Mapping[str, Run]" = {}
+
+
+def show_run(args: argparse.Namespace) -> int:
+    with connected(args) as client:
+        run = client.get_run(args.run)
+        if args.json:
+            print(json.dumps(run.to_dict(), indent=1))
+            return 0
+        relatives = find_relatives(client, run)
+    # On another machine the run's folder is not here.
+    best = None if host_of(args) else read_best(run.run_dir)
+    print(describe(run, relatives, best))
+    return 0
+
+
+def find_relatives(client: "TrainerClient", run: "Run") -> "dict[str, Run]":
+    """The run it was made from and those made from it; one that was deleted is left out."""
+    found: dict[str, Run] = {}
+    for run_id in (run.parent_run_id, *run.children[:MOST_CHILDREN]):
+        try:
+            if run_id:
+                found[run_id] = client.get_run(run_id)
+        except UnknownRun:
+            continue
+    return found
+
+
+def describe(run: "Run", relatives: "Mapping[str, Run]" = NOBODY, best: Best | None = None) -> str:
+    sections = [_headline(run), _facts(run, relatives, best), _history(run), _metrics(run), _config(run)]
+    return "\n\n".join(section for section in sections if section)
+
+
+def _headline(run: "Run") -> str:
+    name = f"{paint(printable(run.name or run.worker_name), 'bold')}  {run.run_id}"
+    state, _, words = explain(run).partition(": ")
+    # The explanation has the reason's first line; a traceback's last words may be in the others.
+    more = [printable(line) for line in run.reason.strip().split("\n")[1:]] if run.state.is_over else []
+    return "\n".join([name, f"{paint(state, STATE_STYLE[run.state])}: {words}", *more])
+
+
+def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str:
+    facts = {
+        "worker": run.worker_name,
+        "progress": _progress(run),
+        "env steps": _env_steps(run),
+        "returns": _returns(run),
+        "evaluation": _evaluation(run),
+        "best": _best(best),
+        "stored": _stored(run),
+        "rejected": _rejected(run),
+        "made from": _relative(run.parent_run_id, run.relation, relatives),
+        "led to": _children(run, relatives),
+        "needs": _needs(run),
+        "GPUs": _gpus(run),
+        "settings": f"not checked: {printable(run.settings_note)}" if run.settings_note else "",
+        "held by": run.held_by,
+        "time limit": format_duration(run.time_limit_s) if run.time_limit_s else "",
+        "took" if run.state.is_over else "running for": format_duration(run.duration_s),
+        "tags": printable(" ".join(run.tags)),
+        "attempt": str(run.attempt) if run.attempt > 1 else "",
+        "folder": run.run_dir,
+    }
+    return "\n".join(f"{paint(f'{name:<12}', 'dim')} {value}" for name, value in facts.items() if value)
+
+
+def _progress(run: "Run") -> str:
+    if run.progress is None:
+        return ""
+    eta = f", {format_duration(run.eta_s)} left" if run.eta_s is not None else ""
+    return f"{bar(run.progress, 24)} {run.progress:.0%}{eta}"
+
+
+def _env_steps(run: "Run") -> str:
+    steps = f"{run.summary.env_steps:,}" if run.summary.env_steps else ""
+    total = f" of {run.total_steps:,}" if run.total_steps else ""
+    rate = f", {number(run.summary.steps_per_s)} per second" if run.state is RunState.EXECUTING else ""
+    return f"{steps or '0'}{total}{rate}" if steps or total else ""
+
+
+def _returns(run: "Run") -> str:
+    s = run.summary
+    if s.mean_return is None:
+        return ""
+    episodes = (
+        f"{number(s.mean_return)} over the last {count(s.mean_over, 'training episode')} of {s.training_episodes:,}"
+    )
+    return f"{trace(run, 40)}  mean return {episodes}"
+
+
+def _evaluation(run: "Run") -> str:
+    s = run.summary
+    if s.eval_mean is None:
+        return ""
+    if is_evaluation(run):
+        return f"{trace(run, 40)}  {score_words(run)}"
+    interval = f" ± {s.eval_interval:.2g}" if s.eval_interval is not None else ""
+    newest = f"newest: mean return {number(s.eval_mean)}{interval} over {count(s.eval_over, 'episode')}"
+    return newest if s.eval_over == s.eval_episodes else f"{newest} (of {s.eval_episodes:,} in all)"
+
+
+def _best(best: Best | None) -> str:
+    if best is None:
+        return ""
+    over = f" over {count(best.episodes, 'episode')}" if best.episodes else ""
+    return f"checkpoints/best: score {number(best.score)}{over}, at env step {best.step:,}"
+
+
+def _stored(run: "Run") -> str:
+    s = run.summary
+    other = s.events - s.steps - s.episodes - s.metrics
+    counts = {"step line": s.steps, "episode": s.episodes, "metric line": s.metrics, "lifecycle line": max(0, other)}
+    kinds = ", ".join(count(many, kind) for kind, many in counts.items() if many)
+    return f"{count(s.events, 'event')} ({kinds})" if kinds else count(s.events, "event")
+
+
+def _rejected(run: "Run") -> str:
+    rejects = run.summary.rejects
+    return f"{count(rejects, 'line')}; see why with: mosaic logs {run.run_id} --rejects" if rejects else ""
+
+
+def _relative(run_id: str, relation: str, relatives: "Mapping[str, Run]") -> str:
+    if not run_id:
+        return ""
+    known = relatives.get(run_id)
+    how = {"resume": "resumed", "eval": "evaluated"}.get(relation, relation)
+    name = printable(known.name) if known else "deleted since"
+    return f"{run_id}  {name}{f'  ({how})' if how else ''}"
+
+
+def _children(run: "Run", relatives: "Mapping[str, Run]") -> str:
+    known = [relatives[child] for child in run.children if child in relatives]
+    lines = [f"{child.run_id}  {printable(child.name)}  ({child.relation or 'made from it'})" for child in known]
+    if left := len(run.children) - len(known):
+        lines.append(f"… and {left} more")
+    return ("\n" + " " * 13).join(lines)
+
+
+def _needs(run: "Run") -> str:
+    memory = f", {run.memory_mb:,} MB of memory" if run.memory_mb else ""
+    return f"{run.cpus:g} CPU{'' if run.cpus == 1 else 's'}{memory}" if run.cpus or memory else ""
+
+
+def _gpus(run: "Run") -> str:
+    if run.granted:
+        return " ".join(run.granted)
+    must = ", mandatory" if run.gpus_mandatory else ""
+    return f"{run.gpus_requested} requested{must}, none held now" if run.gpus_requested else ""
+
+
+def _history(run: "Run") -> str:
+    lines = [
+        f"{clock(move.at)}  {move.new!s:<10}  {printable(move.reason.splitlines()[0]) if move.reason else ''}".rstrip()
+        for move in run.history
+    ]
+    return "\n".join([paint("history", "bold"), *lines]) if lines else ""
+
+
+def _metrics(run: "Run") -> str:
+    # The shorter its path, the nearer to what one asks first: episode/score before actor/rpc/replay/sent_rate.
+    values = sorted(run.summary.last_values.items(), key=lambda item: (item[0].count("/"), item[0]))
+    shown, left = values[:MOST_VALUES], len(values[MOST_VALUES:])
+    width = max((len(printable(name)) for name, _ in shown), default=0)
+    lines = [f"{printable(name):<{width}}  {number(value)}" for name, value in shown]
+    if left:
+        lines.append(paint(f"… and {left} more: mosaic show {run.run_id} --json", "dim"))
+    return "\n".join([paint("last values", "bold"), *lines]) if lines else ""
+
+
+def _config(run: "Run") -> str:
+    return f"{paint('config', 'bold')}\n{json.dumps(run.config, indent=1)}" if run.config else ""
+
+
+def clock(at: float) -> str:
+    return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
