@@ -7,7 +7,22 @@ import traceback
 from collections.abc import Sequence
 
 from mosaic import __version__
-from mosaic.cli import cancel, daemon, disk, doctor, export, frames, garbage, logs, remove, run, runs, watch, worker
+from mosaic.cli import (
+    cancel,
+    daemon,
+    disk,
+    doctor,
+    export,
+    frames,
+    garbage,
+    logs,
+    remove,
+    run,
+    runs,
+    tensorboard,
+    watch,
+    worker,
+)
 from mosaic.cli.connection import host_of, seen_from_here
 from mosaic.cli.parser import Parser
 from mosaic.cli.verb import BadUsage, common_options
@@ -28,7 +43,7 @@ MOSAIC runs any reinforcement-learning library, each in its own process and envi
   mosaic doctor                        when something is odd
 
 RUN is an id or its first letters, a name, last or last~1. Every verb explains itself: mosaic run --help
-All verbs: run submit runs show watch frames logs cancel export curve du rm gc daemon worker doctor
+All verbs: run submit runs show watch frames logs cancel export curve tensorboard du rm gc daemon worker doctor
 """
 
 
@@ -56,7 +71,8 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"mosaic {__version__}")
     parser.set_defaults(action=_overview, parser=parser)
     verbs = parser.add_subparsers(metavar="VERB", title="verbs")
-    for group in (run, runs, watch, frames, logs, export, cancel, remove, disk, garbage, daemon, worker, doctor):
+    looking = (run, runs, watch, frames, logs, export, tensorboard)
+    for group in (*looking, cancel, remove, disk, garbage, daemon, worker, doctor):
         group.add_verbs(verbs)
     return parser
 
