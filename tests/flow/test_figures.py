@@ -2,14 +2,16 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
-from lab import wait_until
+from lab import Lab, wait_until
 
 from mosaic.cli.tensorboard import free_port
 from mosaic.model.states import RunState
@@ -30,10 +32,25 @@ print('{"type": "step"}')
 """
 
 
-@pytest.fixture
-def played(lab, tmp_path):
+@pytest.fixture(scope="module")
+def home():
+    path = Path(tempfile.mkdtemp(prefix="mosaic-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def lab(home):
+    """One daemon for all of them."""
+    lab = Lab(home)
+    yield lab
+    lab.close()
+
+
+@pytest.fixture(scope="module")
+def played(lab, tmp_path_factory):
     """A run of the script, which is over."""
-    script = tmp_path / "plays.py"
+    script = tmp_path_factory.mktemp("script") / "plays.py"
     script.write_text(SCRIPT)
     return lab.wait_until_over(lab.submit_worker({"script": str(script)}, name="it plays"))
 

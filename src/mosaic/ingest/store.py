@@ -21,7 +21,7 @@ from mosaic.ingest.names import NameSets
 from mosaic.ingest.returns import Returns
 from mosaic.ingest.rollup import Curves
 from mosaic.ingest.rows import KINDS, TABLES, Row, Rows, rows_of
-from mosaic.ingest.tally import Tally, object_of, progress_of, sayable
+from mosaic.ingest.tally import Steps, Tally, object_of, progress_of, sayable
 from mosaic.model.errors import BadBatch, MosaicError, StoreUnavailable
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunSummary
@@ -57,6 +57,7 @@ class _Snapshot(msgspec.Struct, array_like=True):
     seq: int
     summary: RunSummary
     returns: Returns | None = None  # None: an older MOSAIC saved it
+    steps: Steps | None = None
 
 
 def _told(method: "Callable[Concatenate[RunStore, P], T]") -> "Callable[Concatenate[RunStore, P], T]":
@@ -319,7 +320,7 @@ class RunStore:
         snapshot = msgspec.msgpack.decode(saved[0], type=_Snapshot) if saved else _Snapshot(0, RunSummary())
         self._snapshot_seq = snapshot.seq
         self._curves = Curves(db.execute("SELECT id, name, state FROM curves"))
-        self._tally = Tally(snapshot.summary, snapshot.returns or self._older_returns(db, snapshot))
+        self._tally = Tally(snapshot.summary, snapshot.returns or self._older_returns(db, snapshot), snapshot.steps)
         rows = Rows(*(_rows_after(db, TABLES[kind], snapshot.seq) for kind in KINDS))
         self._curves.fold(rows, self._names)  # the buckets it finishes are stored already
         self._tally.fold(rows, self._names)
@@ -336,7 +337,7 @@ class RunStore:
 
     def _save_snapshot(self, db: sqlite3.Connection) -> None:
         seq = self._tally.summary.events
-        value = msgspec.msgpack.encode(_Snapshot(seq, self._tally.summary, self._tally.returns))
+        value = msgspec.msgpack.encode(_Snapshot(seq, self._tally.summary, self._tally.returns, self._tally.steps))
         db.executemany("UPDATE curves SET state = ? WHERE id = ?", self._curves.take_states())
         db.execute("INSERT OR REPLACE INTO meta VALUES ('snapshot', ?)", (value,))
         self._snapshot_seq = seq

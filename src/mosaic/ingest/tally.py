@@ -6,6 +6,8 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
+import msgspec
+
 from mosaic.ingest.names import NameSets
 from mosaic.ingest.returns import EVALUATION, Returns
 from mosaic.ingest.rollup import MOST_CURVES
@@ -18,12 +20,29 @@ LONGEST_MESSAGE = 500
 _step_index, _step_agent = itemgetter(2), itemgetter(5)  # of a step's row
 
 
+class Steps(msgspec.Struct, array_like=True):
+    """Counts the step lines of one agent: each is another env step, however the library numbers them."""
+
+    agent: str | None = None  # the first one that is not an evaluation's
+    lines: int = 0
+
+    def fold(self, agents: list[str]) -> None:
+        """Take in the agents of step lines, one for each line."""
+        if self.agent is None:
+            self.agent = next((agent for agent in agents if agent != EVALUATION), None)
+        if self.agent is not None:
+            self.lines += agents.count(self.agent)
+
+
 class Tally:
     """A run's summary: the same rows in the same order give the same numbers, the rate aside."""
 
-    def __init__(self, summary: "RunSummary | None" = None, returns: "Returns | None" = None) -> None:
+    def __init__(
+        self, summary: "RunSummary | None" = None, returns: "Returns | None" = None, steps: "Steps | None" = None
+    ) -> None:
         self.summary = summary or RunSummary()
         self.returns = returns or Returns()
+        self.steps = steps or Steps()
         self._samples: deque[tuple[float, int]] = deque()
 
     def fold(self, rows: Rows, names: NameSets) -> None:
@@ -31,7 +50,8 @@ class Tally:
         it.steps += len(rows.step)
         it.episodes += len(rows.episode)
         it.metrics += len(rows.metric)
-        self._fold_steps(rows.step)
+        if rows.step:
+            self._fold_steps(rows.step)
         self._fold_episodes(rows.episode)
         self._fold_metrics(rows.metric, names)
         self._fold_lifecycle(rows.lifecycle)
@@ -44,12 +64,15 @@ class Tally:
 
     def _fold_steps(self, rows: list[Row]) -> None:
         it = self.summary
-        highest = max(map(_step_index, rows), default=-1)
-        if highest > it.last_step and EVALUATION in map(_step_agent, rows):
+        agents = [*map(_step_agent, rows)]
+        self.steps.fold(agents)
+        highest = max(map(_step_index, rows))
+        if highest > it.last_step and EVALUATION in agents:
             # Steps of an evaluation are not the training's.
             highest = max((row[2] for row in rows if row[5] != EVALUATION), default=-1)
         it.last_step = max(it.last_step, highest)
-        it.env_steps = max(it.env_steps, highest + 1)  # steps are numbered from 0
+        # Steps are numbered from 0, by some libraries anew in every episode.
+        it.env_steps = max(it.env_steps, highest + 1, self.steps.lines)
 
     def _fold_episodes(self, rows: list[Row]) -> None:
         if rows:
@@ -89,8 +112,7 @@ class Tally:
             self._sample(ts_ns / 1e9)
 
     def _sample(self, at: float) -> None:
-        # A library may number its steps anew in every episode; then the count of steps is what grows.
-        done = max(self.summary.env_steps, self.summary.steps)
+        done = self.summary.env_steps
         samples = self._samples
         if samples and not 0 <= at - samples[-1][0] < 10 * RATE_WINDOW_S:
             samples.clear()  # the clock jumped, or the run was silent: begin anew

@@ -144,7 +144,9 @@ def test_reopening_gives_the_same_figures(path, monkeypatch):
     chance, spool, store = random.Random(2), Spool(), RunStore(path, RUN)
     returns = noisy(2000)
     events = [
-        episode(i, value, agent_id=chance.choice(["", "eval"]), global_step=None if i % 7 else i * 10)
+        step(i % 5)
+        if i % 3
+        else episode(i, value, agent_id=chance.choice(["", "eval"]), global_step=(i * 10, None)[i % 2])
         for i, value in enumerate(returns)
     ]
     while events:
@@ -185,12 +187,35 @@ def test_whoever_tells_500_steps_made_500(store, spool, told):
     assert store.summary().env_steps == 500
 
 
+def test_a_library_that_numbers_its_steps_anew_in_every_episode_has_made_all_of_them(store, spool):
+    for _ in range(3):
+        store.commit(spool.batch(*(step(i, agent_id="a", env_index=i % 2) for i in range(10))))
+
+    assert store.summary().env_steps == 30
+
+
+def test_agents_that_act_together_make_one_step(store, spool):
+    store.commit(spool.batch(*(step(i // 2, agent_id=f"agent_{i % 2}") for i in range(20))))
+
+    got = store.summary()
+
+    assert (got.steps, got.env_steps) == (20, 10)
+
+
 def test_steps_of_an_evaluation_are_not_the_trainings(store, spool):
     store.commit(spool.batch(step(9), step(5000, agent_id="eval"), step(8)))
 
     got = store.summary()
 
     assert (got.steps, got.env_steps, got.last_step) == (3, 10, 9)
+
+
+def test_an_evaluation_that_comes_first_does_not_hide_the_training(store, spool):
+    store.commit(spool.batch(step(700, agent_id="eval")))
+    before = store.summary().env_steps
+    store.commit(spool.batch(step(0), step(0), step(0)))
+
+    assert (before, store.summary().env_steps) == (0, 3)
 
 
 # ---- curves
