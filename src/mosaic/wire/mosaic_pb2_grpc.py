@@ -145,7 +145,7 @@ class TrainerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetRun(self, request, context):
-        """run_id may be a unique prefix, as in every RunRequest
+        """run_id, in every call: see registry/reference.py
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
