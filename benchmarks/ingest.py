@@ -1,6 +1,6 @@
 """What an event costs from the worker's print to the store and one subscriber.
 
-python benchmarks/ingest.py [--events 100000] [--quick]
+python benchmarks/ingest.py [--events 100000] [--only steady] [--quick]
 """
 
 import argparse
@@ -13,23 +13,28 @@ from pathlib import Path
 
 from rig import Lab, LifeCpu, cpu_s, lab, p50, rss_mb, table, ticked_cpu_s, verdict
 
+PARTS = ("burst", "steady", "silent", "memory", "many")
 QUIET = {"metrics_every": 0, "episode_length": 10_000_000}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--only", choices=PARTS, help="measure only this part")
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
     args = parser.parse_args()
     events = args.events // 10 if args.quick else args.events
     with lab() as rig:
         rig.wait_until_over(rig.submit(steps=10))  # warm imports and files
-        floor_us = floor(events)
-        burst(rig, events, floor_us)
-        steady(rig, 1_000 if args.quick else 10_000)
-        silent(rig, 5 if args.quick else 30)
-        memory(rig, 1 if args.quick else 10, events)
-        many(rig, 8 if args.quick else 32)
+        parts = {
+            "burst": lambda: burst(rig, events, floor(events)),
+            "steady": lambda: steady(rig, 1_000 if args.quick else 10_000),
+            "silent": lambda: silent(rig, 5 if args.quick else 30),
+            "memory": lambda: memory(rig, 1 if args.quick else 10, events),
+            "many": lambda: many(rig, 8 if args.quick else 32),
+        }
+        for name in [args.only] if args.only else PARTS:
+            parts[name]()
 
 
 def floor(events: int) -> float:

@@ -416,7 +416,7 @@ class Ordeal:
         request = pb.PublishTelemetryRequest(run_id=run_id, start=0, end=0, drained=True)
         with contextlib.suppress(grpc.RpcError), grpc.insecure_channel(target) as channel:
             metadata = [("authorization", "Bearer wrong")]
-            TrainerServiceStub(channel).PublishTelemetry(request, timeout=10, metadata=metadata)  # type: ignore[no-untyped-call]
+            next(TrainerServiceStub(channel).PublishTelemetry(iter([request]), timeout=10, metadata=metadata))  # type: ignore[no-untyped-call]
             self.report.violations.append(f"run {number}: a publish with a wrong token was taken")
         return True
 

@@ -45,7 +45,7 @@ def call(lab, method, request, token=None):
     with grpc.insecure_channel(address) as channel:
         reply = getattr(TrainerServiceStub(channel), method)
         try:
-            result = reply(request, metadata=metadata, timeout=10)
+            result = reply(iter([request]) if method == "PublishTelemetry" else request, metadata=metadata, timeout=10)
             list(result) if hasattr(result, "__iter__") else result
         except grpc.RpcError as error:
             return error.code()

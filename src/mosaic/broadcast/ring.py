@@ -6,7 +6,7 @@ Bounded twice: in events and, because observations can be large, in bytes. The n
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -40,7 +40,9 @@ class Entry:
     def _only(self, kinds: "frozenset[str]") -> pb.EventBatch:
         # Chosen once, whoever asks first: two hundred subscribers want the same steps.
         if kinds not in self._chosen:
-            self._chosen[kinds] = _batch_of(event for event in self.batch.events if event.WhichOneof("kind") in kinds)
+            wanted = [event for event in self.batch.events if event.WhichOneof("kind") in kinds]
+            # Most batches are of one kind; copying those again would cost as much as storing them in the ring did.
+            self._chosen[kinds] = self.batch if len(wanted) == len(self) else _batch_of(wanted)
         return self._chosen[kinds]
 
 
@@ -94,7 +96,7 @@ class Ring:
         return self._bytes > HELD_BYTES or self._events - len(oldest) >= most_events
 
 
-def _batch_of(events: "Iterator[pb.Event]") -> pb.EventBatch:
+def _batch_of(events: Iterable[pb.Event]) -> pb.EventBatch:
     batch = pb.EventBatch()
     batch.events.extend(events)
     return batch

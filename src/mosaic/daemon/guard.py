@@ -56,6 +56,9 @@ class Guard(grpc.aio.ServerInterceptor):
     def _guard(self, handler: Any, method: str) -> Any:
         is_open, read = method in RUN_METHODS, handler.request_deserializer
         # Without a deserializer the request comes as bytes: nobody's message is read before the token is.
+        if handler.request_streaming:
+            dialogue = self._guarded_dialogue(handler.stream_stream, read, is_open)
+            return grpc.stream_stream_rpc_method_handler(dialogue, None, handler.response_serializer)
         if handler.response_streaming:
             stream = self._guarded_stream(handler.unary_stream, read, is_open)
             return grpc.unary_stream_rpc_method_handler(stream, None, handler.response_serializer)
@@ -89,8 +92,27 @@ class Guard(grpc.aio.ServerInterceptor):
 
         return guarded
 
+    def _guarded_dialogue(
+        self, call: Callable[..., AsyncIterator[Any]], read: Callable[[bytes], Any], is_open: bool
+    ) -> Callable[..., AsyncIterator[Any]]:
+        async def guarded(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
+            if not (is_open or self._is_owner(context)):
+                await _refuse(context)
+            try:
+                async for reply in call(_read_each(requests, read), context):
+                    yield reply
+            except Exception as error:
+                await _abort(context, error)
+
+        return guarded
+
     def _is_owner(self, context: Any) -> bool:
         return self._tokens.is_owner(bearer(context.invocation_metadata()))
+
+
+async def _read_each(requests: AsyncIterator[bytes], read: Callable[[bytes], Any]) -> AsyncIterator[Any]:
+    async for request in requests:
+        yield read(request)
 
 
 async def _refuse(context: Any) -> None:

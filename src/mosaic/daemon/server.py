@@ -138,6 +138,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
             dispatching.cancel()
             # Its failure, if it had one, is already on its way up; it must not keep the files from being closed.
             await asyncio.gather(dispatching, return_exceptions=True)
+        trainer.listening.close()  # else every stop would wait out the grace of the tailers' open streams
         await doors.close()
         await ingest.close()
         registry.close()

@@ -9,7 +9,6 @@ from mosaic.daemon.frames import Frames
 from mosaic.daemon.trainer import Trainer
 from mosaic.ingest.check import LARGEST
 from mosaic.ingest.follow import stream_logs
-from mosaic.model.rundir import RunDir
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import state_from_wire
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceServicer
@@ -50,17 +49,18 @@ class Service(TrainerServiceServicer):
         return pb.RegisterWorkerReply(session_token=token, cursor=cursor)
 
     async def Heartbeat(self, request: pb.HeartbeatRequest, context: Any) -> pb.HeartbeatReply:
-        await self._session(request.run_id, context)
+        await self._trainer.allow_session(request.run_id, bearer(context.invocation_metadata()))
         progress = request.progress if request.HasField("progress") else None
         self._trainer.hearing.heartbeat(request.run_id, progress)
         return pb.HeartbeatReply()
 
-    async def PublishTelemetry(self, request: pb.PublishTelemetryRequest, context: Any) -> pb.PublishTelemetryReply:
-        rundir = await self._session(request.run_id, context)
-        return await self._trainer.ingest.publish(rundir, request)
-
-    async def _session(self, run_id: str, context: Any) -> RunDir:
-        return await self._trainer.allow_session(run_id, bearer(context.invocation_metadata()))
+    async def PublishTelemetry(
+        self, requests: AsyncIterator[pb.PublishTelemetryRequest], context: Any
+    ) -> AsyncIterator[pb.PublishTelemetryReply]:
+        token = bearer(context.invocation_metadata())
+        async for request in self._trainer.listening.each(requests):
+            rundir = await self._trainer.allow_session(request.run_id, token)
+            yield await self._trainer.ingest.publish(rundir, request)
 
     # ---- streams
 

@@ -16,6 +16,7 @@ from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
 from mosaic.daemon.auth import Tokens, token_hash
 from mosaic.daemon.doors import Doors
+from mosaic.daemon.listening import Listening
 from mosaic.dispatch.gpus import belongs_to
 from mosaic.dispatch.hearing import Hearing
 from mosaic.dispatch.launcher import Launcher
@@ -62,6 +63,7 @@ class Trainer:
     doors: Doors
     open_tcp: Callable[[], Awaitable[str]]
     started_at: float
+    listening: Listening = field(default_factory=Listening)
     sessions: dict[str, Session] = field(default_factory=dict)
 
     # ---- runs

@@ -9,7 +9,7 @@ from inotify_simple import INotify, flags
 from mosaic.model.rundir import RunDir
 
 LINGER_S = 0.003  # after the first new byte: a few lines that belong together go together
-BUSY_LINGER_S = 0.009  # while line follows line: a request costs more CPU than a hundred events in it
+BUSY_LINGER_S = 0.012  # while line follows line: a request costs more CPU than a hundred events in it
 BUSY_WITHIN_S = 0.05
 LOOK_S = 0.2
 
@@ -28,14 +28,16 @@ class Bell:
             # A machine may give out few inotify instances (128 per user); a run must not stop for that.
             log.warning("inotify is not to be had (%s); looking five times a second", error)
 
-    def wait(self) -> None:
-        """Return when something may have changed."""
+    def wait(self, limit_s: float | None = None) -> bool:
+        """Return when something may have changed; False when nothing has for `limit_s`."""
         if self._inotify is None:
             time.sleep(LOOK_S)
-            return
-        self._poll.poll()
+            return True
+        if not self._poll.poll(None if limit_s is None else limit_s * 1000):
+            return False
         self.linger()
         self._inotify.read(timeout=0)
+        return True
 
     def linger(self) -> None:
         is_busy = time.monotonic() - self._rang_at < BUSY_WITHIN_S

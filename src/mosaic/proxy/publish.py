@@ -1,12 +1,14 @@
 """The tailer's side of the wire: register, publish, and begin again when the daemon was away.
 
-What a status means for the request at hand:
+Requests travel on one stream, each sent when the one before is acknowledged. A refusal ends the stream, and its status
+says what to do with the request at hand:
 
     UNAVAILABLE, DEADLINE_EXCEEDED, …   the daemon is gone; only a new registration tells whether it was stored
     FAILED_PRECONDITION                 it does not start where the store ends; a new registration tells where that is
     RESOURCE_EXHAUSTED, INTERNAL        the store cannot take it now; keep it and send the same again
     INVALID_ARGUMENT                    it will never be taken; the caller makes another request of the range
     NOT_FOUND                           the run was deleted
+    none, but the stream has ended      the daemon is stopping; as if it were gone
 """
 
 import logging
@@ -18,6 +20,7 @@ from mosaic.model.durable import read_json
 from mosaic.model.rundir import RunDir
 from mosaic.proxy.doorbell import Doorbell
 from mosaic.proxy.parse import Request
+from mosaic.proxy.stream import Ended, PublishStream
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 
@@ -62,6 +65,7 @@ class Publisher:
         self._channel: grpc.Channel | None = None
         self._stub: TrainerServiceStub | None = None  # made once per channel: it is not cheap
         self._session: list[tuple[str, str]] = []
+        self._stream: PublishStream | None = None
 
     def register(self) -> pb.Cursor:
         """Where the store ends, for both streams."""
@@ -85,18 +89,33 @@ class Publisher:
         """Returns when the store has it."""
         while True:
             try:
-                reply: pb.PublishTelemetryReply = self._connect().PublishTelemetry(
-                    request, timeout=CALL_LIMIT_S, metadata=self._session
-                )
+                return self._open_stream().publish(request)
+            except Ended:
+                self._lose_place(Code.UNAVAILABLE)
             except grpc.RpcError as error:
+                self._close_stream()
                 self._after_failed_publish(error)
-                continue
-            return reply
+
+    def rest(self) -> None:
+        """Nothing is to be said for a while: a silent run keeps no stream open, neither here nor in the daemon."""
+        self._close_stream()
 
     def close(self) -> None:
+        self._close_stream()
         if self._channel:
             self._channel.close()
         self._channel = self._stub = None
+
+    def _open_stream(self) -> PublishStream:
+        if self._stream is None or not self._stream.is_usable:
+            self._close_stream()
+            self._stream = PublishStream(self._connect(), self._session)
+        return self._stream
+
+    def _close_stream(self) -> None:
+        if self._stream:
+            self._stream.close()
+        self._stream = None
 
     def _connect(self) -> TrainerServiceStub:
         if self._stub is None:

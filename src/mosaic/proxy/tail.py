@@ -25,6 +25,8 @@ from mosaic.proxy.request import Requests
 from mosaic.proxy.spool_reader import CHUNK_BYTES, Lines, Piece, Spool
 from mosaic.wire import mosaic_pb2 as pb
 
+REST_AFTER_S = 2.0  # of silence the stream to the daemon is closed; the next line opens another
+
 log = logging.getLogger(__name__)
 
 
@@ -69,9 +71,14 @@ class Tailer:
             if self._exited:
                 self._publish_the_end()
                 return
-            self._bell.wait()
+            self._wait()
             if not self._run.path.exists():
                 raise RunGone(f"{self._run.path} was deleted")
+
+    def _wait(self) -> None:
+        if not self._bell.wait(REST_AFTER_S):
+            self._publisher.rest()
+            self._bell.wait()
 
     def _publish_what_is_there(self) -> None:
         for stream, piece in self._pieces():

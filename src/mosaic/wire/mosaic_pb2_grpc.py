@@ -75,7 +75,7 @@ class TrainerServiceStub:
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.HeartbeatRequest.SerializeToString,
                 response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.HeartbeatReply.FromString,
                 _registered_method=True)
-        self.PublishTelemetry = channel.unary_unary(
+        self.PublishTelemetry = channel.stream_stream(
                 '/mosaic.v1.TrainerService/PublishTelemetry',
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.PublishTelemetryRequest.SerializeToString,
                 response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.PublishTelemetryReply.FromString,
@@ -176,8 +176,10 @@ class TrainerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def PublishTelemetry(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+    def PublishTelemetry(self, request_iterator, context):
+        """Each request is committed, or refused whole, and then acknowledged, before the next one is read; a refusal ends the
+        stream with its status. A stream on which nothing is said for 30 s is ended.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -273,7 +275,7 @@ def add_TrainerServiceServicer_to_server(servicer, server):
                     request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.HeartbeatRequest.FromString,
                     response_serializer=mosaic_dot_wire_dot_mosaic__pb2.HeartbeatReply.SerializeToString,
             ),
-            'PublishTelemetry': grpc.unary_unary_rpc_method_handler(
+            'PublishTelemetry': grpc.stream_stream_rpc_method_handler(
                     servicer.PublishTelemetry,
                     request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.PublishTelemetryRequest.FromString,
                     response_serializer=mosaic_dot_wire_dot_mosaic__pb2.PublishTelemetryReply.SerializeToString,
@@ -547,7 +549,7 @@ class TrainerService:
             _registered_method=True)
 
     @staticmethod
-    def PublishTelemetry(request,
+    def PublishTelemetry(request_iterator,
             target,
             options=(),
             channel_credentials=None,
@@ -557,8 +559,8 @@ class TrainerService:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
+        return grpc.experimental.stream_stream(
+            request_iterator,
             target,
             '/mosaic.v1.TrainerService/PublishTelemetry',
             mosaic_dot_wire_dot_mosaic__pb2.PublishTelemetryRequest.SerializeToString,

@@ -47,6 +47,20 @@ def test_the_newest_batch_stays_however_large_it_is(monkeypatch):
     assert held(ring) == [6, 7, 8, 9, 10]
 
 
+def test_a_batch_of_one_kind_is_not_copied_for_those_who_want_that_kind():
+    ring = Ring()
+    steps = batch(1, 3)
+    mixed = batch(4, 5)
+    mixed.events.add(seq=6, metric=pb.Metric())
+    ring.append(steps)
+    ring.append(mixed)
+
+    first, second = ring.entries_after(0)
+
+    assert first.after(0, frozenset({"step"})) is steps
+    assert [event.seq for event in second.after(0, frozenset({"step"})).events] == [4, 5]
+
+
 def test_reading_begins_anywhere():
     ring = Ring()
     for first, last in ((1, 3), (4, 4), (5, 9)):

@@ -59,6 +59,27 @@ def stream(handler, token="owner"):
     return asyncio.run(run())
 
 
+def dialogue(handler, *messages, token="owner", method="SomeDialogue"):
+    async def run():
+        async def continuation(details):
+            kind = grpc.stream_stream_rpc_method_handler
+            return kind(handler, pb.RunRequest.FromString, pb.RunInfo.SerializeToString)
+
+        async def said():
+            for message in messages:
+                yield message
+
+        guarded = await Guard(Tokens("owner")).intercept_service(continuation, Details(method))
+        return [reply async for reply in guarded.stream_stream(said(), Context(token))]
+
+    return asyncio.run(run())
+
+
+async def echo_each(requests, context):
+    async for request in requests:
+        yield request.run_id
+
+
 def raising(error):
     async def handler(request, context):
         raise error
@@ -93,8 +114,34 @@ def test_a_stranger_is_refused_before_the_first_reply_of_a_stream():
     assert refusal.value.code is Code.UNAUTHENTICATED
 
 
+def test_a_stranger_is_refused_before_the_first_message_of_a_dialogue():
+    message = pb.RunRequest(run_id="a").SerializeToString()
+
+    assert dialogue(echo_each, message, message) == ["a", "a"]
+    for data in (message, b"\xff\xff"):
+        with pytest.raises(Aborted) as refusal:
+            dialogue(echo_each, data, token="wrong")
+        assert refusal.value.code is Code.UNAUTHENTICATED
+
+
+def test_a_dialogue_ends_with_the_code_of_the_message_that_failed():
+    async def dislike(requests, context):
+        async for request in requests:
+            if request.run_id == "b":
+                raise errors.BadBatch("b", "no")
+            yield request.run_id
+
+    messages = [pb.RunRequest(run_id=name).SerializeToString() for name in "abc"]
+
+    for failing in (messages, [messages[0], b"\xff\xff"]):
+        with pytest.raises(Aborted) as refusal:
+            dialogue(dislike, *failing)
+        assert refusal.value.code is Code.INVALID_ARGUMENT
+
+
 def test_calls_with_a_key_of_their_own_are_let_through():
     assert call(echo, token="", method="Heartbeat") == ""
+    assert dialogue(echo_each, b"", token="", method="PublishTelemetry") == [""]
 
 
 def test_bytes_that_are_no_message_are_the_callers_mistake():

@@ -27,6 +27,8 @@ class MemoryStore(TrainerServiceServicer):
         self.next_offset = {pb.STDOUT: 0, pb.STDERR: 0}
         self.events, self.texts, self.rejects, self.gaps = [], [], [], []
         self.requests = []
+        self.streams = self.open_streams = 0
+        self.requests_per_stream: float = float("inf")
         self.registrations = []
         self.durable = 0
         self.drained = threading.Event()
@@ -40,9 +42,22 @@ class MemoryStore(TrainerServiceServicer):
             cursor = pb.Cursor(stdout_offset=self.next_offset[pb.STDOUT], stderr_offset=self.next_offset[pb.STDERR])
             return pb.RegisterWorkerReply(session_token="session", cursor=cursor)
 
-    def PublishTelemetry(self, request, context):
+    def PublishTelemetry(self, requests, context):
         if ("authorization", "Bearer session") not in context.invocation_metadata():
             context.abort(grpc.StatusCode.UNAUTHENTICATED, "no session")
+        with self.lock:
+            self.streams += 1
+            self.open_streams += 1
+        try:
+            for taken, request in enumerate(requests, start=1):
+                yield self._take(request, context)
+                if taken >= self.requests_per_stream:
+                    return
+        finally:
+            with self.lock:
+                self.open_streams -= 1
+
+    def _take(self, request, context):
         with self.lock:
             if (code := self.fault(request, "before")) is not None:
                 context.abort(code, "fault before the commit")

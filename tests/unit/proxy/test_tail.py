@@ -246,6 +246,33 @@ def test_observations_are_kept_when_launch_json_says_so(bench):
     assert len(json.loads(bench.store.events[0].step.extra)["observation"]) == 5000
 
 
+def test_requests_share_one_stream(bench):
+    bench.start_server()
+    tailer = bench.start_tailer()
+
+    for index in range(5):
+        bench.stdout.write(step_line(index))
+        wait_until(lambda index=index: len(bench.store.events) > index, "an event")
+
+    assert len(bench.store.requests) >= 5
+    assert bench.store.streams == 1
+    bench.finish(tailer)
+
+
+def test_a_silent_run_holds_no_stream_open(bench):
+    bench.start_server()
+    tailer = bench.start_tailer()
+    bench.stdout.write(step_line(0))
+    wait_until(bench.store.steps, "the first event")
+
+    wait_until(lambda: bench.store.open_streams == 0, "the end of the stream")
+
+    bench.stdout.write(step_line(1))
+    bench.finish(tailer)
+    assert bench.store.steps() == [0, 1]
+    assert bench.store.streams == 2
+
+
 def test_a_silent_run_wakes_nobody(bench):
     bench.start_server()
     tailer = bench.start_tailer()

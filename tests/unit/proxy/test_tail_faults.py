@@ -117,6 +117,22 @@ def test_a_failed_answer_is_no_reason_to_lose_or_double(bench, when, code):
     assert_everything_once(bench, worker)
 
 
+@pytest.mark.parametrize("requests", [1, 3])
+def test_a_daemon_that_ends_the_stream_again_and_again_gets_everything_once(bench, requests):
+    # 1 is a daemon from before the stream: it answers one request per call.
+    bench.store.requests_per_stream = requests
+    worker = Worker(bench, 9)
+    bench.start_server()
+    tailer = bench.start_tailer()
+    wait_until(lambda: bench.store.registrations, "the tailer")
+
+    worker.run()
+    bench.finish(tailer)
+
+    assert bench.store.streams >= len(bench.store.requests) / requests
+    assert_everything_once(bench, worker)
+
+
 @pytest.mark.parametrize("code", [grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INTERNAL])
 def test_a_full_disk_is_waited_for(bench, code):
     refusals = []

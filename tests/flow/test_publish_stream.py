@@ -1,0 +1,179 @@
+"""PublishTelemetry as a stream, said to a real daemon by clients that are not the tailer."""
+
+import contextlib
+import queue
+import shutil
+import tempfile
+from pathlib import Path
+
+import grpc
+import pytest
+from lab import Lab, alive, wait_until
+
+from mosaic.model.durable import read_json
+from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
+
+Code = grpc.StatusCode
+PATH = "/mosaic.v1.TrainerService/PublishTelemetry"
+
+
+@pytest.fixture(scope="module")
+def shared_lab():
+    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
+    lab = Lab(home)
+    yield lab
+    lab.close()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+class Publishing:
+    """One stream: says a message and takes its answer, or says several at once."""
+
+    def __init__(self, stub, token):
+        self._said = queue.SimpleQueue()
+        metadata = [("authorization", f"Bearer {token}")]
+        self.call = stub.PublishTelemetry(iter(self._said.get, None), metadata=metadata, timeout=60)
+
+    def say(self, *requests):
+        for request in requests:
+            self._said.put(request)
+
+    def answer(self):
+        """How far the store is, or the status of a refusal."""
+        try:
+            return next(self.call).next_offset
+        except StopIteration:
+            return Code.OK
+        except grpc.RpcError as error:
+            return error.code()
+
+    def close(self):
+        self._said.put(None)
+
+
+class Desk:
+    """A finished run of its own, its session, and streams to the daemon."""
+
+    def __init__(self, lab, channel):
+        self.lab, self.channel = lab, channel
+        self.run = lab.submit(steps=3)
+        lab.wait_until_over(self.run)
+        launch = read_json(lab.rundir(self.run).launch)
+        ids = {"run_id": self.run.run_id, "attempt": launch["attempt"], "nonce": launch["nonce"]}
+        session = TrainerServiceStub(channel).RegisterWorker(pb.RegisterWorkerRequest(**ids))
+        self.token, self.end = session.session_token, session.cursor.stderr_offset
+        self._streams = []
+
+    def publishing(self, token=None):
+        stream = Publishing(TrainerServiceStub(self.channel), self.token if token is None else token)
+        self._streams.append(stream)
+        return stream
+
+    def text(self, start, data, run_id=""):
+        ids = {"run_id": run_id or self.run.run_id, "stream": pb.STDERR}
+        request = pb.PublishTelemetryRequest(**ids, start=start, end=start + len(data))
+        request.texts.add(stream=pb.STDERR, offset=start, text=data)
+        return request
+
+    def close(self):
+        for stream in self._streams:
+            stream.close()
+
+
+@contextlib.contextmanager
+def desk_in(lab):
+    with (
+        grpc.insecure_channel(read_json(lab.root.address)["addresses"][0]) as channel,
+        contextlib.closing(Desk(lab, channel)) as desk,
+    ):
+        yield desk
+
+
+@pytest.fixture
+def desk(shared_lab):
+    with desk_in(shared_lab) as desk:
+        yield desk
+
+
+def stored(desk):
+    return desk.lab.text(desk.run, "stderr")[desk.end :]
+
+
+def test_requests_that_are_said_at_once_are_stored_and_acknowledged_in_order(desk):
+    stream = desk.publishing()
+
+    stream.say(*(desk.text(desk.end + 2 * n, b"%d\n" % n) for n in range(5)))
+
+    assert [stream.answer() for _ in range(5)] == [desk.end + 2 * n for n in range(1, 6)]
+    assert stored(desk) == b"0\n1\n2\n3\n4\n"
+
+
+def test_a_refused_request_ends_the_stream_and_what_was_said_after_it_is_not_stored(desk):
+    stream = desk.publishing()
+
+    stream.say(desk.text(desk.end, b"a\n"), desk.text(desk.end + 9, b"b\n"), desk.text(desk.end + 2, b"c\n"))
+
+    assert [stream.answer(), stream.answer()] == [desk.end + 2, Code.FAILED_PRECONDITION]
+    assert stored(desk) == b"a\n"
+
+
+def test_of_two_streams_for_one_run_the_one_that_is_behind_is_fenced(desk):
+    first, second = desk.publishing(), desk.publishing()
+    first.say(desk.text(desk.end, b"a\n"))
+    assert first.answer() == desk.end + 2
+
+    second.say(desk.text(desk.end, b"a\n"))
+    first.say(desk.text(desk.end + 2, b"b\n"))
+
+    assert second.answer() is Code.FAILED_PRECONDITION
+    assert first.answer() == desk.end + 4
+    assert stored(desk) == b"a\nb\n"
+
+
+def test_every_request_of_a_stream_must_be_of_the_tokens_run(desk):
+    other = desk.lab.submit(steps=3)
+    desk.lab.wait_until_over(other)
+    stream = desk.publishing()
+    stream.say(desk.text(desk.end, b"a\n"))
+    assert stream.answer() == desk.end + 2
+
+    stream.say(desk.text(0, b"b\n", other.run_id))
+
+    assert stream.answer() is Code.PERMISSION_DENIED
+    assert desk.lab.text(other, "stderr") == b""
+
+
+@pytest.mark.parametrize("token", ["", "wrong"])
+def test_a_stream_without_a_session_stores_nothing(desk, token):
+    stream = desk.publishing(token)
+
+    stream.say(desk.text(desk.end, b"a\n"))
+
+    assert stream.answer() is Code.PERMISSION_DENIED
+    assert stored(desk) == b""
+
+
+def test_a_tailer_from_before_the_stream_is_understood(desk):
+    call = desk.channel.unary_unary(
+        PATH, pb.PublishTelemetryRequest.SerializeToString, pb.PublishTelemetryReply.FromString
+    )
+
+    reply = call(desk.text(desk.end, b"a\n"), metadata=[("authorization", f"Bearer {desk.token}")], timeout=60)
+
+    assert reply.next_offset == desk.end + 2
+
+
+def test_a_daemon_that_stops_ends_silent_streams_itself(lab):
+    with desk_in(lab) as desk:
+        silent = [desk.publishing() for _ in range(5)]
+        for number, stream in enumerate(silent):
+            stream.say(desk.text(desk.end + 2 * number, b"a\n"))
+            assert stream.answer() == desk.end + 2 * number + 2
+        pid = lab.daemon_pid()
+
+        lab.client.shutdown()
+
+        # Not UNAVAILABLE, which is what a stream gets that the server had to wait for and then cut.
+        assert [stream.answer() for stream in silent] == [Code.OK] * 5
+    wait_until(lambda: not alive(pid), words="the daemon's end")
