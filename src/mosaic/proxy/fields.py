@@ -13,6 +13,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from mosaic.proxy import nonfinite
+from mosaic.proxy.nesting import is_deeper
+
+KNOWN_BYTES = 256  # longer names are not kept for the next line
 MAX_DEPTH = 200  # a reader of what is left recurses; Python's own limit is 1000 frames, its callers' included
 
 Fields = dict[str, Raw]
@@ -22,8 +26,8 @@ encode = msgspec.json.Encoder().encode
 _TRUE, _FALSE = Raw(b"true"), Raw(b"false")
 _INT64 = 1 << 63
 _decode = msgspec.json.Decoder(Fields).decode
-_QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"?')
 _NOT_STRICT = re.compile(rb"NaN|Infinity|\\u[dD]")  # what Python's json reads and msgspec refuses
+_decode_floats = msgspec.json.Decoder(dict[str, float]).decode
 
 
 class Impossible(Exception):
@@ -33,44 +37,56 @@ class Impossible(Exception):
         super().__init__(f"{field}: {why}")
 
 
+class TooDeep(Impossible):
+    def __init__(self) -> None:
+        super().__init__("line", f"is nested deeper than {MAX_DEPTH} levels")
+
+
 def looks_like_object(line: bytes) -> bool:
     return line[:1] == b"{" or (line[:1] in b" \t\r" and line.lstrip()[:1] == b"{")
 
 
 def fields_of(data: "bytes | Raw") -> Fields | None:
     """The members of a JSON object, their values still raw; None when it is none."""
-    if len(line := bytes(data)) > 2 * MAX_DEPTH and _depth(line) > MAX_DEPTH:
-        raise Impossible("line", f"is nested deeper than {MAX_DEPTH} levels")
+    line = bytes(data)
     try:
-        fields = _decode(line)
         # Raw values are not checked for UTF-8, and `extra` must be JSON that everybody can read.
-        return fields if line.isascii() or line.decode() else None
+        return _decode(line) if _is_utf8(line) else None
     except ValueError:
-        return _lenient_fields_of(line) if _NOT_STRICT.search(line) else None
+        return _fields_of_python(line)
+    except RecursionError:
+        raise TooDeep from None
 
 
-def _lenient_fields_of(line: bytes) -> Fields | None:
-    """NaN and Infinity are data; only the standard library reads them."""
+def _fields_of_python(line: bytes) -> Fields | None:
     try:
-        fields = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(fields, dict):
-        return None
+        return nonfinite.fields_of(line) if _NOT_STRICT.search(line) else None
+    except RecursionError:
+        raise TooDeep from None
+
+
+def _is_utf8(line: bytes) -> bool:
     try:
-        return {_sayable("line", name): Raw(json.dumps(value).encode()) for name, value in fields.items()}
-    except Impossible:
-        return None
+        return line.isascii() or bool(line.decode())
+    except UnicodeDecodeError:
+        return False
 
 
-def _depth(line: bytes) -> int:
-    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
-        return 0
-    depth = deepest = 0
-    for byte in re.sub(rb"[^\[\]{}]", b"", _QUOTED.sub(b"", line)):
-        depth += 1 if byte in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+def refuse_deep(fields: Fields) -> None:
+    """TooDeep when a reader of these values would recurse too far."""
+    if any(is_deeper(value, MAX_DEPTH - 1) for value in fields.values()):
+        raise TooDeep
+
+
+def floats_of(raw: Raw) -> dict[str, float]:
+    """The numbers of an object, by name; Impossible when it is none, or one of them is not a number."""
+    try:
+        return _decode_floats(raw)
+    except ValueError:  # NaN, for one; or something whose place the error must name
+        members = fields_of(raw)
+    if members is None:
+        raise Impossible("values", f"{shown(raw)} is not an object")
+    return {name: scalar(f"values.{name[:60]}", value) for name, value in members.items()}
 
 
 def whole(fields: Fields, name: str, default: int | None) -> int:
@@ -141,17 +157,25 @@ def name_in(fields: Fields, name: str) -> str:
     return "" if raw is NULL else text_of(name, bytes(raw))
 
 
-@functools.lru_cache(maxsize=1024)  # a run has few agents and few metrics, and names them on every line
 def text_of(name: str, raw: bytes) -> str:
+    return _known_text(name, raw) if len(raw) <= KNOWN_BYTES else _text(name, raw)
+
+
+@functools.lru_cache(maxsize=1024)  # a run has few agents and few metrics, and names them on every line
+def _known_text(name: str, raw: bytes) -> str:
+    return _text(name, raw)
+
+
+def _text(name: str, raw: bytes) -> str:
     value = plain(raw)
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise Impossible(name, f"{shown(raw)} is not a text")
-    return _sayable(name, str(value))
+    return sayable(name, str(value))
 
 
-def _sayable(name: str, text: str) -> str:
+def sayable(name: str, text: str) -> str:
     """JSON can spell half a surrogate pair; UTF-8 cannot."""
     try:
         text.encode()

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from msgspec import Raw
 
 from mosaic.proxy.fields import (
+    MAX_DEPTH,
     NULL,
     Fields,
     Impossible,
@@ -22,10 +23,12 @@ from mosaic.proxy.fields import (
     encode,
     fields_of,
     flag,
+    floats_of,
     looks_like_object,
     name_in,
     number,
     plain,
+    refuse_deep,
     rest,
     scalar,
     shown,
@@ -82,6 +85,8 @@ class Parser:
             fields.pop("run_id", None)
             if not self._keep_observations and len(line) > OBSERVATION_BYTES:
                 _omit_long_observation(fields)
+            if len(line) > 2 * MAX_DEPTH:
+                refuse_deep(fields)
             add(fields, now_ns, request)
         except Impossible as error:
             add_reject(request, pb.STDOUT, offset, length, str(error), line)
@@ -185,10 +190,7 @@ def _values(fields: Fields) -> dict[str, float]:
     """The scalars of a metric line: `values{}`, or `name` and `value`, or both."""
     values = {}
     if (raw := fields.pop("values", NULL)) != NULL:
-        members = fields_of(raw)
-        if members is None:
-            raise Impossible("values", f"{shown(raw)} is not an object")
-        values = {name: scalar(f"values.{name[:60]}", value) for name, value in members.items()}
+        values = floats_of(raw)
     if "name" in fields or not values:
         raw = fields.pop("name", NULL)
         if not bytes(raw).startswith(b'"'):

@@ -1,0 +1,75 @@
+"""JSON as Python writes it: NaN, Infinity and halves of surrogate pairs, which the standard and msgspec refuse.
+
+A line with such numbers is read with others of the same length in their place, and the values are then taken from the
+line itself. So a long one costs a few scans, and what the worker wrote stays as it was.
+"""
+
+import json
+import re
+
+import msgspec
+from msgspec import Raw
+
+# The possessive `*+` never steps back: without it a long text is remembered character by character.
+_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_TEXTS = re.compile(_TEXT)
+# In brackets: "1NaN" must not become a number.
+_STAND_INS = {b"-Infinity": b"[1111111]", b"Infinity": b"[111111]", b"NaN": b"[1]"}
+_NUMBERS = re.compile(_TEXT + rb"|-?Infinity|NaN")
+_MEMBER = re.compile(rb"[{,][ \t\r]*(" + _TEXT + rb")[ \t\r]*:[ \t\r]*")
+_END = re.compile(rb"[ \t\r]*(?=[,}])")
+
+_decode = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def fields_of(line: bytes) -> "dict[str, Raw] | None":
+    """The members of an object that strict JSON is not, their values raw; None when Python reads none either."""
+    fields = None
+    if b"NaN" in line or b"Infinity" in line:
+        fields = _fields_of_numbers(line)
+    return _fields_of_tree(line) if fields is None else fields
+
+
+def _fields_of_numbers(line: bytes) -> "dict[str, Raw] | None":
+    strict = _with_stand_ins(line)
+    try:
+        return _originals(line, strict, _decode(strict))
+    except ValueError:
+        return None
+
+
+def _with_stand_ins(line: bytes) -> bytes:
+    texts = b"".join(_TEXTS.findall(line))
+    if b"NaN" in texts or b"Infinity" in texts:
+        return _NUMBERS.sub(lambda found: _STAND_INS.get(found[0], found[0]), line)
+    for number, stand_in in _STAND_INS.items():
+        line = line.replace(number, stand_in)
+    return line
+
+
+def _originals(line: bytes, strict: bytes, fields: "dict[str, Raw]") -> "dict[str, Raw] | None":
+    """The values of `fields`, which were read from `strict`, as `line` has them; None when a name comes twice."""
+    here, originals = strict.index(b"{"), {}
+    while member := _MEMBER.match(strict, here):
+        name, start = msgspec.json.decode(member[1], type=str), member.end()
+        raw = memoryview(fields[name])
+        end = start + len(raw)
+        after = _END.match(strict, end)
+        if name in originals or after is None or not strict.startswith(raw, start):
+            return None
+        originals[name] = Raw(line[start:end])
+        here = after.end()
+    return originals
+
+
+def _fields_of_tree(line: bytes) -> "dict[str, Raw] | None":
+    """The long way round: rare, because it takes a half of a surrogate pair, or a name that comes twice."""
+    try:
+        fields = json.loads(line)
+        if not isinstance(fields, dict):
+            return None
+        for name in fields:
+            name.encode()  # half a pair in a name: UTF-8 cannot say it
+        return {name: Raw(json.dumps(value).encode()) for name, value in fields.items()}
+    except ValueError:
+        return None
