@@ -45,6 +45,7 @@ class Run:
     config: dict[str, Any] | None = None  # get_run only; secrets redacted
     settings: dict[str, Any] | None = None  # get_run only: what was in force, under dotted keys; secrets redacted
     children: tuple[str, ...] = ()  # get_run only: the runs made from this one
+    capabilities: dict[str, Any] | None = None  # get_run only: what its worker registered
 
     @classmethod
     def from_wire(cls, info: pb.RunInfo) -> "Run":
@@ -81,6 +82,7 @@ class Run:
             config=json.loads(info.config_json) if info.config_json else None,
             settings=json.loads(info.settings_json) if info.settings_json else None,
             children=tuple(info.children),
+            capabilities=json.loads(info.capabilities_json) if info.capabilities_json else None,
         )
 
     @property

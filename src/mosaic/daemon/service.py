@@ -45,7 +45,8 @@ class Service(TrainerServiceServicer):
     # ---- what workers and tailers say
 
     async def RegisterWorker(self, request: pb.RegisterWorkerRequest, context: Any) -> pb.RegisterWorkerReply:
-        token, cursor = await self._trainer.register(request.run_id, request.attempt, request.nonce)
+        told = request.capabilities_json
+        token, cursor = await self._trainer.register(request.run_id, request.attempt, request.nonce, told)
         return pb.RegisterWorkerReply(session_token=token, cursor=cursor)
 
     async def Heartbeat(self, request: pb.HeartbeatRequest, context: Any) -> pb.HeartbeatReply:

@@ -8,9 +8,11 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mosaic import __version__
 from mosaic.broadcast.subscribers import Broadcaster
+from mosaic.catalog.capabilities import read_capabilities
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
@@ -132,6 +134,8 @@ class Trainer:
         info.history.extend(move_to_wire(move) for move in history)
         info.config_json = json.dumps(config)
         info.settings_json = json.dumps(redact(await self.registry.do(lambda r: r.settings(record.run_id))))
+        capabilities = await self.registry.do(lambda r: r.capabilities(record.run_id))
+        info.capabilities_json = json.dumps(capabilities) if capabilities else ""
         info.children.extend(child.run_id for child in await self.registry.do(lambda r: r.children(record.run_id)))
         return info
 
@@ -159,15 +163,22 @@ class Trainer:
 
     # ---- what tailers and workers say
 
-    async def register(self, run_id: str, attempt: int, nonce: str) -> tuple[str, pb.Cursor]:
-        """A session token for whoever knows the nonce of the run's present attempt. Saying it again gives the same."""
+    async def register(
+        self, run_id: str, attempt: int, nonce: str, capabilities_json: str = ""
+    ) -> tuple[str, pb.Cursor]:
+        """A session token for whoever knows the nonce of the run's present attempt. Saying it again gives the same.
+
+        The tailer brings what the catalog knows, each time it registers; what a worker itself said stands above that.
+        """
         record = await self.registry.do(lambda r: r.get(run_id))
         rundir = self.rundir(record)
         launch = read_json(rundir.launch) or {}
         if not nonce or launch.get("nonce") != nonce or attempt != record.attempt or launch.get("attempt") != attempt:
             raise NotAllowed(f"Run {run_id}: this nonce is not the one of attempt {record.attempt}.")
         token = self.tokens.session(run_id, attempt)
-        await self.registry.do(lambda r: _make_ready(r, run_id, token))
+        told = read_capabilities(capabilities_json)
+        is_own_word = bool(told) and told != launch.get("capabilities")
+        await self.registry.do(lambda r: _make_ready(r, run_id, token, told, is_own_word))
         failpoint("register.ready")
         self._remember(run_id, Session(token_hash(token), rundir))
         cursor = await self.ingest.open(run_id, rundir)
@@ -261,8 +272,9 @@ class Trainer:
             path.unlink(missing_ok=True)
 
 
-def _make_ready(registry: Registry, run_id: str, token: str) -> None:
-    registry.set_session(run_id, token_hash(token))
+def _make_ready(registry: Registry, run_id: str, token: str, capabilities: dict[str, Any], is_own_word: bool) -> None:
+    is_news = is_own_word or not registry.capabilities(run_id)
+    registry.set_session(run_id, token_hash(token), capabilities if is_news else None)
     if registry.state(run_id) is RunState.HANDSHAKE:
         registry.move(run_id, RunState.READY)
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from mosaic.catalog.answers import Answers
+from mosaic.catalog.capabilities import known_capabilities
 from mosaic.catalog.command import Command, build_command
 from mosaic.catalog.workers import Catalog
 from mosaic.model.run import RunConfig
@@ -58,6 +60,7 @@ def plan_launch(
         "attempt": attempt,
         "nonce": secrets.token_hex(16),
         "worker_id": config.worker.worker_id,
+        "capabilities": known_capabilities(Answers(root.answers), catalog, config.worker),
         "argv": list(command.argv),
         "env": dict(command.env),
         "cwd": str(command.cwd),

@@ -11,8 +11,11 @@ says what to do with the request at hand:
     none, but the stream has ended      the daemon is stopping; as if it were gone
 """
 
+import json
 import logging
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import grpc
 
@@ -74,12 +77,15 @@ class Publisher:
             attempt=self.launch["attempt"],
             nonce=self.launch["nonce"],
             worker_id=self.launch.get("worker_id", ""),
+            capabilities_json=_capabilities_of(self.launch),
         )
         while True:
             try:
                 reply: pb.RegisterWorkerReply = self._connect().RegisterWorker(request, timeout=CALL_LIMIT_S)
             except grpc.RpcError as error:
                 self._after_failed_registration(error)
+                if error.code() is Code.INVALID_ARGUMENT:
+                    request.capabilities_json = ""  # somebody changed launch.json; the run goes on without them
                 continue
             self._doorbell.answered()
             self._session = [("authorization", f"Bearer {reply.session_token}")]
@@ -159,3 +165,8 @@ class Publisher:
             self.close()
         time.sleep(LOST_PAUSE_S)
         raise LostPlace
+
+
+def _capabilities_of(launch: "Mapping[str, Any]") -> str:
+    told = launch.get("capabilities")
+    return json.dumps(told) if told else ""

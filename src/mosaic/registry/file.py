@@ -11,7 +11,8 @@ from mosaic.model.errors import BadRoot, SchemaTooNew
 
 # Step n brings version n to n + 1. Steps only add, so that an older MOSAIC's rows always survive.
 STEPS: tuple[str, ...] = tuple(
-    resources.files("mosaic.registry").joinpath(name).read_text() for name in ("schema.sql", "schema-2.sql")
+    resources.files("mosaic.registry").joinpath(name).read_text()
+    for name in ("schema.sql", "schema-2.sql", "schema-3.sql")
 )
 
 

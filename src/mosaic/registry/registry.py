@@ -212,11 +212,24 @@ class Registry:
 
     # Sessions
 
-    def set_session(self, run_id: str, token_hash: str) -> None:
-        if self.session(run_id) == token_hash:
+    def set_session(self, run_id: str, token_hash: str, capabilities: dict[str, Any] | None = None) -> None:
+        """Who speaks for this attempt, and what the worker can do; None leaves that as it was."""
+        known = self.capabilities(run_id)
+        news = known if capabilities is None else capabilities
+        if self.session(run_id) == token_hash and news == known:
             return
         with self._change() as revision:
-            self._db.execute("UPDATE runs SET session = ?, revision = ? WHERE id = ?", (token_hash, revision, run_id))
+            self._db.execute(
+                "UPDATE runs SET session = ?, capabilities = ?, revision = ? WHERE id = ?",
+                (token_hash, json.dumps(news) if news else "", revision, run_id),
+            )
+
+    def capabilities(self, run_id: str) -> dict[str, Any]:
+        """What the worker registered that it can do; empty before that."""
+        value = self._value("SELECT capabilities FROM runs WHERE id = ?", run_id)
+        if value is None:
+            raise UnknownRun(run_id)
+        return dict(json.loads(value or "{}"))
 
     def session(self, run_id: str) -> str:
         """The hash of the session token of this attempt; empty before its worker registered."""

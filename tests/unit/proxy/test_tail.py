@@ -60,6 +60,31 @@ def test_it_registers_with_the_nonce_and_attempt_of_launch_json(bench):
     assert (request.run_id, request.attempt, request.nonce) == (RUN_ID, 1, "n")
 
 
+def test_it_registers_the_capabilities_of_launch_json(bench):
+    launch = {"run_id": RUN_ID, "attempt": 1, "nonce": "n", "capabilities": {"worker_type": "toy"}}
+    write_json(bench.run.launch, launch)
+    bench.start_server()
+
+    bench.finish(bench.start_tailer())
+
+    assert json.loads(bench.store.registrations[0].capabilities_json) == {"worker_type": "toy"}
+
+
+def test_capabilities_that_are_refused_do_not_keep_a_run_from_being_registered(bench):
+    launch = {"run_id": RUN_ID, "attempt": 1, "nonce": "n", "capabilities": {"max_agents": "spoilt by its worker"}}
+    write_json(bench.run.launch, launch)
+    bench.store.fault = lambda request, when: (
+        grpc.StatusCode.INVALID_ARGUMENT if when == "register" and request.capabilities_json else None
+    )
+    bench.start_server()
+    bench.stdout.write(step_line(0))
+
+    bench.finish(bench.start_tailer())
+
+    assert bench.store.steps() == [0]
+    assert bench.store.registrations[-1].capabilities_json == ""
+
+
 def test_a_run_that_was_over_before_the_tailer_came_is_drained(bench):
     bench.start_server()
     bench.stdout.write(step_line(0) + b'{"type": "step", "step_ind')
