@@ -39,7 +39,7 @@ _RANGES = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLen
 def schema_of(
     config: type, *, title: str = "", lab: Optional[Mapping[str, Mapping[str, Any]]] = None, closed: bool = True
 ) -> Dict[str, Any]:
-    """The schema of a class with annotated fields. `closed`: a key it does not have is an error."""
+    """The schema of a class with annotated fields. `closed`: a key it does not have is an error, in extras too."""
     fields = {field.name: field for field in dataclasses.fields(config)} if dataclasses.is_dataclass(config) else {}
     schema = _object(closed)
     for name, hint in get_type_hints(config).items():
@@ -49,7 +49,7 @@ def schema_of(
         part = _part(hint, metadata, _default(config, fields.get(name), name))
         _folder(schema, metadata.get("place", ""), closed)["properties"][name] = part
     schema["properties"].update({name: {} for name in _COMMON})
-    _folder(schema, "extras", closed=False)  # frames and tags go there, for every worker
+    _folder(schema, "extras", closed)  # MOSAIC adds the keys that it reads itself, for every worker
     if title:
         schema["title"] = title
     if lab:
@@ -67,7 +67,7 @@ def _folder(schema: Dict[str, Any], place: str, closed: bool) -> Dict[str, Any]:
     if place not in PLACES:
         raise ValueError(f"place must be one of {PLACES}, not {place!r}")
     for name in place.split(".") if place else ():
-        schema = schema["properties"].setdefault(name, _object(closed and name == "algo_params"))
+        schema = schema["properties"].setdefault(name, _object(closed))
     return schema
 
 
@@ -76,6 +76,8 @@ def _part(hint: Any, metadata: Mapping[str, Any], default: Any) -> Dict[str, Any
     if metadata.get("choices"):
         part["enum"] = list(metadata["choices"]) + ([None] if _is_optional(hint) else [])
     part.update({name: metadata[name] for name in _RANGES if name in metadata})
+    if metadata.get("same_as"):
+        part["x-mosaic-same-as"] = metadata["same_as"]
     if metadata.get("help"):
         part["description"] = metadata["help"]
     if default is not dataclasses.MISSING:

@@ -6,19 +6,23 @@ import re
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mosaic.catalog.answers import Answers
+from mosaic.catalog.check import check
+from mosaic.catalog.common import with_common
 from mosaic.catalog.descriptor import Descriptor
-from mosaic.catalog.schema import check, variant_for
+from mosaic.catalog.in_force import flattened, settings_in_force
+from mosaic.catalog.placement import PATH, put_in_place, with_whole_numbers
+from mosaic.catalog.schema import for_config, variant_for
 from mosaic.catalog.workers import Catalog, Worker
 from mosaic.model.errors import UnknownWorker
-from mosaic.model.run import WorkerSpec
+from mosaic.model.run import Settings, WorkerSpec
 
 log = logging.getLogger(__name__)
 
-PATH = "metadata.worker.config"
+NO_SCHEMA = "the worker publishes no schema"
 _NONSENSE = (TypeError, ValueError, AttributeError, KeyError, re.error)  # what a schema that is none leads to
 
 
@@ -27,7 +31,13 @@ class Verdict:
     """Of settings that are let through."""
 
     variant: str  # of the worker's environment: what the config names, else what the schema maps one of its values to
-    note: str = ""  # why nothing was checked
+    config: Mapping[str, Any]  # as the worker reads it: every key in its place, whole numbers as integers
+    settings: Settings = field(default_factory=Settings)  # what is in force, or why nothing was checked
+
+    @property
+    def note(self) -> str:
+        """For the run's history."""
+        return f"its settings were not checked: {self.settings.note}" if self.settings.note else ""
 
 
 class Inspector:
@@ -47,11 +57,11 @@ class Inspector:
         """BadConfig for the first value the worker would not take, or for one whose variant is not installed."""
         worker, told = await asyncio.to_thread(self._look_up, spec)
         if worker is None:
-            return Verdict(spec.variant)
+            return _unchecked(spec, "a script has no schema" if spec.script else NO_SCHEMA)
         told = told or await self._ask(worker)
         variant, setting = ("", "") if spec.variant else _wanted_variant(spec.config, told)
         if not variant:
-            return Verdict(spec.variant, await asyncio.to_thread(judge, spec.config, told))
+            return await asyncio.to_thread(judge, spec, told)
         await asyncio.to_thread(self._refuse_missing, worker.name, variant, setting)
         return await self.inspect(replace(spec, variant=variant))  # its own schema has the last word
 
@@ -63,7 +73,7 @@ class Inspector:
 
     def _look_up(self, spec: WorkerSpec) -> tuple[Worker | None, Descriptor | None]:
         """The worker, unless it is a script or a package that calls itself none, and what it has told before."""
-        worker = self._catalog.for_module(spec.module, spec.variant) if spec.module else None
+        worker = self._catalog.for_module(spec.module, spec.variant, spec.name) if spec.module else None
         if worker is None or not worker.entry_point:
             return None, None
         return worker, self._answers.remembered(worker)
@@ -96,12 +106,23 @@ def _wanted_variant(config: Mapping[str, Any], told: Descriptor) -> tuple[str, s
         return "", ""
 
 
-def judge(config: Mapping[str, Any], told: Descriptor) -> str:
-    """BadConfig for the first value the worker would not take; else why nothing was checked, or nothing."""
+def judge(spec: WorkerSpec, told: Descriptor) -> Verdict:
+    """BadConfig for the first value the worker would not take; else the settings that are in force."""
     if told.problem:
-        return f"its settings were not checked: the worker does not tell its schema ({told.problem})"
+        return _unchecked(spec, f"the worker does not tell its schema ({told.problem})")
+    if not told.schema:
+        return _unchecked(spec, NO_SCHEMA)
     try:
-        check(config, told.schema, PATH)
+        schema = with_common(told.schema)
+        placed = put_in_place(spec.config, schema)
+        check(placed, schema, PATH)
+        config = with_whole_numbers(placed, for_config(schema, placed))
+        return Verdict(spec.variant, config, Settings(settings_in_force(config, schema)))
     except _NONSENSE as error:
-        return f"its settings were not checked: the worker's schema cannot be used ({error})"
-    return ""
+        return _unchecked(spec, f"the worker's schema cannot be used ({error})")
+
+
+def _unchecked(spec: WorkerSpec, why: str) -> Verdict:
+    """A script is given words of its own; without a config there was nothing to check."""
+    is_checked = bool(spec.script) and not spec.config
+    return Verdict(spec.variant, spec.config, Settings(flattened(spec.config), "" if is_checked else why))

@@ -32,6 +32,11 @@ class Worker:
         """As `mosaic run` takes it."""
         return spelled(self.name, self.environment.variant)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What `metadata.worker.name` may call it."""
+        return self.name, self.environment.worker or self.environment.name, self.package
+
 
 @dataclass(frozen=True)
 class Broken:
@@ -69,18 +74,22 @@ class Catalog:
         found = [worker for worker in self.workers() if worker.name == name and worker.environment.variant == variant]
         if not found:
             raise self._unknown("", spelled(name, variant), name)
-        return _sound("", min(found, key=lambda worker: worker.environment.worker != name))
+        return _sound("", _choose("", spelled(name, variant), found))
 
-    def for_module(self, module: str, variant: str = "") -> Worker:
-        """The worker behind `metadata.worker.module`: whoever has its top-level package, registered or not."""
+    def for_module(self, module: str, variant: str = "", name: str = "") -> Worker:
+        """The worker behind `metadata.worker.module`: whoever has its top-level package, registered or not.
+
+        `name`, of a worker or of an environment, says which one if several have it.
+        """
         package = module.partition(".")[0]
-        candidates = [self._as_worker(environment, module) for environment in self.environments()]
+        candidates = [self._as_worker(environment, module, name) for environment in self.environments()]
         found = [worker for worker in candidates if worker and worker.environment.variant == variant]
         if not found:
             raise self._unknown("metadata.worker.module", spelled(package, variant), package)
-        # Its own environment before the platform's, and that before one that merely has the package too.
-        best = min(found, key=lambda worker: (worker.environment.worker != worker.name, not worker.environment.is_own))
-        return _sound("metadata.worker.module", best)
+        called = [worker for worker in found if not name or name in worker.names]
+        if not called:
+            raise UnknownWorker("metadata.worker.name", f"no '{name}' has {package}. These have it: {_listed(found)}.")
+        return _sound("metadata.worker.module", _choose("metadata.worker.module", spelled(package, variant), called))
 
     def environment(self, name: str) -> Environment:
         """The environment called `name` in `envs/`; the platform's own when the name is empty."""
@@ -92,7 +101,9 @@ class Catalog:
 
     def environment_for(self, spec: WorkerSpec) -> Environment:
         """Where a run's worker lives. A script names its environment with `variant` (`cleanrl`, `cleanrl@jax`)."""
-        return self.for_module(spec.module, spec.variant).environment if spec.module else self.environment(spec.variant)
+        if not spec.module:
+            return self.environment(spec.variant)
+        return self.for_module(spec.module, spec.variant, spec.name).environment
 
     def python_for(self, spec: WorkerSpec) -> Path:
         return self.environment_for(spec).python
@@ -104,13 +115,14 @@ class Catalog:
             seen = self._seen[environment] = (stamp, registered(environment))
         return seen[1]
 
-    def _as_worker(self, environment: Environment, module: str) -> Worker | None:
+    def _as_worker(self, environment: Environment, module: str, name: str) -> Worker | None:
         package = module.partition(".")[0]
         if environment.locate(package) is None:
             return None
-        for worker in self._workers_of(environment):
-            if worker.package == package:
-                return replace(worker, module=module)
+        workers = [worker for worker in self._workers_of(environment) if worker.package == package]
+        # One package may register two workers.
+        for worker in sorted(workers, key=lambda worker: worker.name != name):
+            return replace(worker, module=module)
         return Worker(package, package, module, "", environment)
 
     def _unknown(self, field: str, wanted: str, name: str) -> UnknownWorker:
@@ -160,6 +172,24 @@ def _sdk_problem(sdk: str) -> str:
     if not sdk or sdk.split(".")[:2] == __version__.split(".")[:2]:
         return ""
     return f"its mosaic-sdk is {sdk} and this MOSAIC speaks {__version__}"
+
+
+def _choose(field: str, wanted: str, found: list[Worker]) -> Worker:
+    """Its own environment before the platform's, and that before one that merely has it too; a tie is refused."""
+    ranks = [0 if worker.environment.worker == worker.name else 2 - worker.environment.is_own for worker in found]
+    best = [worker for worker, rank in zip(found, ranks, strict=True) if rank == min(ranks)]
+    if len(best) == 1:
+        return best[0]
+    named = [worker.spelled for worker in best if worker.environment.worker == worker.name]
+    hint = "metadata.worker.name" + "".join(f", or: mosaic run {name}" for name in named)
+    several = "several" if field else "Several"
+    raise UnknownWorker(
+        field, f"{several} environments have '{wanted}': {_listed(best)}. Name one of them with {hint}."
+    )
+
+
+def _listed(workers: list[Worker]) -> str:
+    return ", ".join(sorted(worker.environment.name.partition("@")[0] for worker in workers))
 
 
 def _sound(field: str, worker: Worker) -> Worker:

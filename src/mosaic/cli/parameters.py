@@ -1,12 +1,13 @@
 """A worker's parameters on the command line: where each goes, and its help. Read from the worker's schema."""
 
 import os
-import sys
 from typing import Any
 
 from mosaic.catalog.answers import Answers
+from mosaic.catalog.common import with_common
 from mosaic.catalog.descriptor import Descriptor
-from mosaic.catalog.schema import help_rows, put_in_place, unavailable
+from mosaic.catalog.placement import put_in_place
+from mosaic.catalog.schema import help_rows, unavailable
 from mosaic.catalog.workers import Catalog, Worker
 from mosaic.cli.table import render_table
 from mosaic.model.errors import MosaicError
@@ -28,11 +29,7 @@ def place_settings(name: str, variant: str, settings: dict[str, Any]) -> tuple[s
     if told.problem:
         # Without its schema keys may go to the wrong place: a busy machine gets a second chance.
         told = answers.ask(worker, PATIENT_S)
-    if told.problem:
-        print(
-            f"mosaic: {name} does not tell its settings, so they go to it unchecked ({told.problem})", file=sys.stderr
-        )
-    return worker.module, put_in_place(settings, told.schema)
+    return worker.module, put_in_place(settings, with_common(told.schema))
 
 
 def place_script(script: str, env_of: str, settings: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
@@ -44,7 +41,8 @@ def place_script(script: str, env_of: str, settings: dict[str, Any]) -> tuple[st
     worker = Catalog(root).find(name, variant)
     schema = Answers(root.answers).of(worker).schema
     environment = "" if worker.environment.is_own else worker.environment.name
-    return _find_script(script, env_of, schema), environment, put_in_place(settings, schema)
+    placed = put_in_place(settings, with_common(schema))
+    return _find_script(script, env_of, schema), environment, placed
 
 
 def _find_script(script: str, env_of: str, schema: dict[str, Any]) -> str:
@@ -84,7 +82,7 @@ def _body(worker: Worker, told: Descriptor) -> str:
         return (
             f"{about}\n\nIt publishes no schema of its settings; they go to {worker.module} as you write them.".strip()
         )
-    rows = [_quiet(row) for row in help_rows(told.schema)]
+    rows = [_quiet(row) for row in help_rows(with_common(told.schema))]
     settings = render_table(("KEY", "VALUE", "DEFAULT", "WHAT IT DOES"), rows)
     return "\n\n".join(
         part for part in (about, _examples(worker, told.schema), settings, _scripts(worker, told.schema)) if part

@@ -99,7 +99,7 @@ def worker_part(args: argparse.Namespace) -> dict[str, Any]:
         from mosaic.cli.parameters import place_settings
 
         module, settings = place_settings(name, variant, settings)
-    worker: dict[str, Any] = {"module": module, "config": settings}
+    worker: dict[str, Any] = {"module": module, "name": name, "config": settings}
     return {**worker, "variant": variant} if variant else worker
 
 

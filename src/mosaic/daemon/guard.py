@@ -24,6 +24,7 @@ STATUS: dict[type[errors.MosaicError], grpc.StatusCode] = {
     errors.BadBatch: grpc.StatusCode.INVALID_ARGUMENT,
     errors.AmbiguousRun: grpc.StatusCode.INVALID_ARGUMENT,
     errors.UnknownRun: grpc.StatusCode.NOT_FOUND,
+    errors.KeyTaken: grpc.StatusCode.ALREADY_EXISTS,
     errors.IllegalMove: grpc.StatusCode.FAILED_PRECONDITION,
     errors.RunIsLive: grpc.StatusCode.FAILED_PRECONDITION,
     errors.WrongOffset: grpc.StatusCode.FAILED_PRECONDITION,

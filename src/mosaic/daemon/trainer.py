@@ -25,15 +25,16 @@ from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.loop import Dispatcher
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
-from mosaic.model.errors import NotAllowed, RunIsLive
+from mosaic.model.errors import KeyTaken, NotAllowed, RunIsLive
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import LIVE_STATES, RunState
 from mosaic.registry.registry import Registry
 from mosaic.registry.thread import RegistryThread
+from mosaic.submit.document import fingerprint
 from mosaic.submit.record import record as record_submission
-from mosaic.submit.validate import SubmitContext, validate, with_variant
+from mosaic.submit.validate import SubmitContext, settle, validate
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import move_to_wire, run_to_wire
 
@@ -71,19 +72,23 @@ class Trainer:
     # ---- runs
 
     async def submit(self, config_json: str, idempotency_key: str) -> pb.RunInfo:
-        earlier = await self.registry.do(lambda r: r.with_key(idempotency_key))
+        earlier = await self.registry.do(lambda r: _with_key(r, idempotency_key, config_json))
         if earlier:
             return await self.info(earlier)
         config = await self.registry.do(lambda r: validate(config_json, self._context(r, idempotency_key)))
         verdict = await self.inspector.inspect(config.worker)
-        config = with_variant(config, verdict.variant)
+        config = await self.registry.do(lambda r: settle(config, verdict, self._context(r, idempotency_key)))
         if config.worker.use_grpc:
             await self.open_tcp()
         failpoint("submit.validated")
         # The folder first, the row last: a crash in between leaves a folder nobody names, never a run without a config.
         rundir = await asyncio.to_thread(record_submission, self.root, config)
         failpoint("submit.recorded")
-        record, is_new = await self.registry.do(lambda r: r.add(config, verdict.note))
+        try:
+            record, is_new = await self.registry.do(lambda r: r.add(config, verdict.note))
+        except KeyTaken:
+            await asyncio.to_thread(self._erase_files, config.run_id, rundir)
+            raise
         failpoint("submit.added")
         if not is_new:
             await asyncio.to_thread(self._erase_files, config.run_id, rundir)
@@ -270,6 +275,10 @@ class Trainer:
         shutil.rmtree(rundir.path, ignore_errors=True)
         for path in (self.root.config_file(run_id), self.root.worker_file(run_id)):
             path.unlink(missing_ok=True)
+
+
+def _with_key(registry: Registry, key: str, config_json: str) -> RunRecord | None:
+    return registry.with_key(key, fingerprint(config_json)) if key else None
 
 
 def _make_ready(registry: Registry, run_id: str, token: str, capabilities: dict[str, Any], is_own_word: bool) -> None:

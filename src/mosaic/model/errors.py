@@ -6,6 +6,7 @@ MosaicError
 ├── UnknownRun         a reference that means no run
 ├── AmbiguousRun       a name or a start of an id that several runs share
 ├── IllegalMove        a move that is not in the table of states
+├── KeyTaken           an idempotency key that belongs to a run with another config
 ├── RunIsLive          the wish needs a run that is over
 ├── NoFrames           a run that shows nothing
 ├── GpuTaken           a GPU that another run owns, or that is drained
@@ -62,6 +63,16 @@ class IllegalMove(MosaicError):
 
     def __init__(self, run_id: str, old: str, new: str) -> None:
         super().__init__(f"Run {run_id} is {old}; it cannot become {new}.")
+
+
+class KeyTaken(MosaicError):
+    """An idempotency key that belongs to a run with another config."""
+
+    def __init__(self, key: str, run_id: str, name: str) -> None:
+        super().__init__(
+            f"The idempotency key '{key}' belongs to run {run_id} ({name}), which was submitted with another config. "
+            "Choose another key, or submit that config again to get that run."
+        )
 
 
 class RunIsLive(MosaicError):

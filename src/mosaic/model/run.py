@@ -54,6 +54,7 @@ class WorkerSpec:
 
     module: str = ""  # python -m MODULE in the worker's environment …
     script: str = ""  # … or this file (exactly one of the two)
+    name: str = ""  # which one, of several environments that have the module
     variant: str = ""
     arguments: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -77,6 +78,8 @@ class RunConfig:
     tags: tuple[str, ...] = ()
     total_steps: int | None = None  # for the progress bar, when the config tells
     idempotency_key: str = ""
+    # Of the text as it was submitted, which `raw` no longer is: one idempotency key is one config.
+    config_hash: str = field(default="", compare=False)
     resources: ResourceRequest = ResourceRequest()
     lineage: Lineage = Lineage()
     settings: Settings = field(default_factory=Settings)

@@ -13,6 +13,7 @@ from mosaic.model.errors import (
     BadConfig,
     GpuTaken,
     IllegalMove,
+    KeyTaken,
     RunIsLive,
     StoreUnavailable,
     UnknownRun,
@@ -52,7 +53,7 @@ class Registry:
 
     def add(self, config: RunConfig, note: str = "") -> tuple[RunRecord, bool]:
         """Enter a run in INIT, with a note in its history; of an idempotency key known already, that run and False."""
-        known = self.with_key(config.idempotency_key)
+        known = self.with_key(config.idempotency_key, config.config_hash)
         if known:
             return known, False
         with self._change() as revision:
@@ -61,10 +62,15 @@ class Registry:
             self._write_history(config.run_id, None, RunState.INIT, note)
         return self.get(config.run_id), True
 
-    def with_key(self, key: str) -> RunRecord | None:
-        """The run submitted with this idempotency key; an empty key finds none."""
+    def with_key(self, key: str, config_hash: str) -> RunRecord | None:
+        """The run submitted with this idempotency key; an empty key finds none. KeyTaken: with another config."""
         rows = self._records("WHERE idempotency_key = ? AND idempotency_key <> ''", (key,))
-        return rows[0] if rows else None
+        if not rows:
+            return None
+        # Empty: the row of a MOSAIC that kept no hash.
+        if self._value("SELECT config_hash FROM runs WHERE id = ?", rows[0].run_id) not in ("", config_hash):
+            raise KeyTaken(key, rows[0].run_id, rows[0].name)
+        return rows[0]
 
     # Reading
 

@@ -32,6 +32,7 @@ def new_row(config: RunConfig, now: float, revision: int) -> dict[str, object]:
         "tags": json.dumps(config.tags),
         "total_steps": config.total_steps,
         "idempotency_key": config.idempotency_key,
+        "config_hash": config.config_hash,
         "cpus": config.resources.cpus,
         "memory_mb": config.resources.memory_mb,
         "parent_run_id": config.lineage.parent_run_id,

@@ -1,9 +1,10 @@
 """A trainer config as a typed object: shapes and ranges, nothing that depends on this machine.
 
-metadata   run_id run_name tags[]                       strangers' fields may stand beside them
-  worker   module|script variant arguments[] config{} environment{} use_grpc grpc_target worker_id
+metadata   run_id run_name tags[] parent_run_id relation notes     notes: anything, kept with the config, read by nobody
+  worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id
 payload
-  resources.gpus   requested mandatory
+  resources        cpus memory_mb
+    gpus           requested mandatory
   limits           time_s heartbeat_s no_progress_s quiet_s grace_s
 """
 
@@ -13,13 +14,23 @@ from dataclasses import fields
 from typing import Any
 
 from mosaic.model.errors import BadConfig
-from mosaic.model.run import GpuRequest, Limits, RunConfig, WorkerSpec
+from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest, RunConfig, WorkerSpec
+from mosaic.model.ulid import is_ulid
 from mosaic.submit.route import area_of
 from mosaic.submit.section import Section
 
-WORKER_FIELDS = tuple(field.name for field in fields(WorkerSpec))
-GPU_FIELDS = tuple(field.name for field in fields(GpuRequest))
-LIMIT_FIELDS = tuple(field.name for field in fields(Limits))
+FIELDS: dict[
+    str, tuple[str, ...]
+] = {  # of each object in a config, by its path; metadata.worker.config is the worker's
+    "": ("metadata", "payload"),
+    "metadata": ("run_id", "run_name", "tags", "worker", "notes", *(field.name for field in fields(Lineage))),
+    "metadata.worker": tuple(field.name for field in fields(WorkerSpec)),
+    "payload": ("resources", "limits"),
+    "payload.resources": ("gpus", *(field.name for field in fields(ResourceRequest))),
+    "payload.resources.gpus": tuple(field.name for field in fields(GpuRequest)),
+    "payload.limits": tuple(field.name for field in fields(Limits)),
+}
+RELATIONS = ("resume", "eval")
 
 MAX_GPUS = 64
 MAX_NAME = 120
@@ -36,7 +47,7 @@ _RESERVED = {
 
 
 def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key: str = "") -> RunConfig:
-    """The typed object, or BadConfig with the field's path. Unknown fields are passed over."""
+    """The typed object, or BadConfig with the field's path. Unknown fields are not looked at: see refuse_unknown."""
     top = Section(document, "")
     metadata, payload = top.section("metadata"), top.section("payload")
     worker = _read_worker(metadata.section("worker"))
@@ -49,15 +60,27 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
         gpus=_read_gpus(payload.section("resources").section("gpus")),
         limits=_read_limits(payload.section("limits")),
         tags=_read_tags(metadata),
-        total_steps=_total_steps(worker.config),
+        total_steps=total_steps(worker.config),
         idempotency_key=idempotency_key,
+        lineage=_read_lineage(metadata),
         raw=document,
     )
+
+
+def refuse_unknown(document: dict[str, Any]) -> None:
+    """BadConfig for the first field that nobody reads, with the one that was probably meant."""
+    elsewhere = {name: f"{path}.{name}" if path else name for path, names in FIELDS.items() for name in names}
+    for path, names in FIELDS.items():
+        section = Section(document, "")
+        for name in path.split(".") if path else ():
+            section = section.section(name)
+        section.refuse_unknown(names, elsewhere)
 
 
 def _read_worker(section: Section) -> WorkerSpec:
     return WorkerSpec(
         **_read_program(section),
+        name=_read_worker_name(section),
         variant=section.text("variant"),
         arguments=_read_arguments(section),
         config=section.section("config").values,
@@ -77,6 +100,13 @@ def _read_program(section: Section) -> dict[str, str]:
     if module and not _MODULE.fullmatch(module):
         raise section.bad("module", f"'{module}' is no dotted module name such as toy_worker.cli.")
     return {"module": module, "script": script}
+
+
+def _read_worker_name(section: Section) -> str:
+    name = section.text("name")
+    if name and section.values.get("script"):
+        raise section.bad("name", "a script's environment is named by metadata.worker.variant. Leave the name out.")
+    return name
 
 
 def _read_arguments(section: Section) -> tuple[str, ...]:
@@ -131,6 +161,17 @@ def _read_tags(metadata: Section) -> tuple[str, ...]:
     return tags
 
 
+def _read_lineage(metadata: Section) -> Lineage:
+    parent, relation = metadata.text("parent_run_id"), metadata.text("relation")
+    if parent and not is_ulid(parent):
+        raise metadata.bad("parent_run_id", f"'{parent}' is not a run id (26 letters and digits).")
+    if relation and relation not in RELATIONS:
+        raise metadata.bad("relation", f"it must be one of {', '.join(RELATIONS)}, not '{relation}'.")
+    if bool(parent) != bool(relation):
+        raise metadata.bad("relation", "metadata.parent_run_id and metadata.relation are given together or not at all.")
+    return Lineage(parent, relation)
+
+
 def _read_gpus(section: Section) -> GpuRequest:
     return GpuRequest(section.whole("requested", 0, MAX_GPUS), section.flag("mandatory"))
 
@@ -145,9 +186,12 @@ def _read_limits(section: Section) -> Limits:
     )
 
 
-def _total_steps(config: Mapping[str, Any]) -> int | None:
+def total_steps(settings: Mapping[str, Any]) -> int | None:
+    """How many steps a run is to make, by the names that workers use; None when they do not tell."""
     for name in ("total_timesteps", "total_steps", "steps"):
-        value = config.get(name)
+        value = settings.get(name)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
         if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63:
             return value
     return None

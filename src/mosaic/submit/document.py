@@ -1,5 +1,6 @@
 """The submitted text as a JSON object that is small, shallow and made of plain text - before anybody looks into it."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +23,12 @@ def read_document(config: str | Mapping[str, Any]) -> dict[str, Any]:
         raise BadConfig("config", f"it must be a JSON object, not {type(document).__name__}.")
     _check(document)
     return document
+
+
+def fingerprint(config: str | Mapping[str, Any]) -> str:
+    """The same for two texts of one config, whatever their spaces and the order of their keys."""
+    text = json.dumps(read_document(config), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _as_text(config: Mapping[str, Any]) -> str:

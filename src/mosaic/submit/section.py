@@ -1,7 +1,8 @@
 """One object inside a config, read field by field; every complaint names the field by its whole path."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from mosaic.model.errors import BadConfig
@@ -57,25 +58,21 @@ class Section:
                 raise self.bad(f"{name}[{number}]", f"it must be a text, not {_told(value)}.")
         return tuple(values)
 
-    def refuse_unknown(self, known: Iterable[str]) -> None:
-        """Every field must be known: one that is spelled wrong would be a wish that nobody hears."""
+    def refuse_unknown(self, known: Iterable[str], elsewhere: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Every field must be known: nobody would read another one. `elsewhere`: paths of fields by their name."""
         names = sorted(known)
         for name in self.values:
             if name not in names:
-                hint = _nearest(name, names) or f"Known: {', '.join(names)}."
+                moved = f"Did you mean '{elsewhere[name]}'?" if name in elsewhere else ""
+                hint = _nearest(name, names) or moved or f"Known: {', '.join(names)}."
                 raise self.bad(name, f"there is no such field. {hint}")
-
-    def refuse_misspelled(self, known: Iterable[str]) -> None:
-        """Strangers' fields may stand here, but none that looks like one of ours."""
-        names = sorted(known)
-        for name in self.values:
-            if name not in names and _nearest(name, names):
-                raise self.bad(name, f"there is no such field. {_nearest(name, names)}")
 
     def _typed(self, name: str, kind: type, default: Any) -> Any:
         value = self.values.get(name)
         if value is None:
             return default
+        if kind is int and isinstance(value, float) and value.is_integer():
+            return int(value)  # 2.0 and 1e3 are whole numbers to JSON
         # A bool is an int to Python, not to the person who wrote the config.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise self.bad(name, f"it must be {_TYPES[kind]}, not {_told(value)}.")
@@ -88,5 +85,5 @@ def _told(value: object) -> str:
 
 
 def _nearest(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.65)
     return f"Did you mean '{near[0]}'?" if near else ""

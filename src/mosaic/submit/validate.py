@@ -9,13 +9,15 @@ from typing import Any
 
 from mosaic_sdk.names import VideoModes
 
+from mosaic.catalog.inspector import Verdict
+from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
 from mosaic.model.errors import BadConfig
-from mosaic.model.run import RunConfig
+from mosaic.model.run import RunConfig, Settings
 from mosaic.model.rundir import StateRoot
 from mosaic.model.ulid import is_ulid, new_ulid
-from mosaic.submit.config import GPU_FIELDS, LIMIT_FIELDS, WORKER_FIELDS, read_config
-from mosaic.submit.document import read_document
+from mosaic.submit.config import read_config, refuse_unknown, total_steps
+from mosaic.submit.document import fingerprint, read_document
 from mosaic.submit.header import total_timesteps
 from mosaic.submit.paths import check_writes, resolve, resolve_reads
 from mosaic.submit.section import Section
@@ -38,9 +40,12 @@ class SubmitContext:
 
 
 def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConfig:
-    """A run that can be started as asked, or BadConfig naming the field. `raw` has the id and real paths filled in."""
+    """A run that can be started as asked, or BadConfig naming the field.
+
+    `raw` has the id, the worker's name and real paths filled in.
+    """
     document = read_document(config)
-    _refuse_unknown_fields(document)
+    refuse_unknown(document)
     read = read_config(document)
     metadata = Section(document, "").section("metadata")
     worker = metadata.section("worker")
@@ -57,34 +62,32 @@ def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConf
     metadata_values["run_id"] = run_id
     metadata_values["run_name"] = read.name or _default_name(read, worker_name)
     metadata_values["worker"]["worker_id"] = read.worker.worker_id or DEFAULT_WORKER_ID
-    return _with_total(read_config(document, worker_name, context.idempotency_key))
+    found = _with_total(read_config(document, worker_name, context.idempotency_key))
+    return replace(found, config_hash=fingerprint(config))
 
 
-def with_variant(config: RunConfig, variant: str) -> RunConfig:
-    """The same run, in that variant of its worker's environment."""
-    if variant == config.worker.variant:
-        return config
-    metadata = config.raw["metadata"]
-    raw = {**config.raw, "metadata": {**metadata, "worker": {**metadata["worker"], "variant": variant}}}
-    return replace(config, worker=replace(config.worker, variant=variant), raw=raw)
-
-
-def _refuse_unknown_fields(document: dict[str, Any]) -> None:
-    top = Section(document, "")
-    payload = top.section("payload")
-    # Strangers' configs carry more than ours at these levels, so only what looks like a slip is refused.
-    top.refuse_misspelled(("metadata", "payload"))
-    payload.refuse_misspelled(("resources", "limits"))
-    payload.section("resources").refuse_misspelled(("gpus",))
-    top.section("metadata").section("worker").refuse_unknown(WORKER_FIELDS)
-    payload.section("resources").section("gpus").refuse_unknown(GPU_FIELDS)
-    payload.section("limits").refuse_unknown(LIMIT_FIELDS)
+def settle(config: RunConfig, verdict: Verdict, context: SubmitContext) -> RunConfig:
+    """The run with its settings as the worker reads them, in the variant that they need."""
+    if (verdict.variant, verdict.config) != (config.worker.variant, config.worker.config):
+        metadata = config.raw["metadata"]
+        worker = {**metadata["worker"], "config": verdict.config}
+        worker |= {"variant": verdict.variant} if verdict.variant else {}
+        # Once more from the start: a key that was moved may name a path, or the run's area.
+        moved = validate({**config.raw, "metadata": {**metadata, "worker": worker}}, context)
+        config = replace(moved, config_hash=config.config_hash)
+    # The registry is no place for secrets: only the config's own files carry them.
+    settings = Settings(redact(verdict.settings.values), verdict.settings.note)
+    total = total_steps(verdict.settings.values) or config.total_steps
+    return replace(config, settings=settings, total_steps=total)
 
 
 def _find_worker(read: RunConfig, worker: Section, context: SubmitContext) -> str:
     """The name that listings show; a script's path becomes its real one."""
     if read.worker.module:
-        return context.catalog.for_module(read.worker.module, read.worker.variant).name
+        found = context.catalog.for_module(read.worker.module, read.worker.variant, read.worker.name)
+        # Kept, so that a second environment that is installed while the run waits does not make it ambiguous.
+        worker.values["name"] = read.worker.name or found.names[0 if found.entry_point else 1]
+        return found.name
     context.catalog.environment(read.worker.variant)
     real = resolve(worker, "script", read.worker.script)
     if not stat.S_ISREG(os.stat(real).st_mode):
@@ -154,5 +157,5 @@ def _with_total(config: RunConfig) -> RunConfig:
 
 
 def _default_name(read: RunConfig, worker_name: str) -> str:
-    env_id = read.worker.config.get("env_id")
+    env_id = read.worker.config.get("env_id") or read.worker.config.get("env")
     return f"{worker_name} {env_id}"[:120] if isinstance(env_id, str) and env_id.isprintable() else worker_name

@@ -9,7 +9,7 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.descriptor import Descriptor
 from mosaic.catalog.inspector import Inspector, judge
 from mosaic.model.errors import BadConfig, UnknownWorker
-from mosaic.model.run import WorkerSpec
+from mosaic.model.run import Settings, WorkerSpec
 
 GOOD = "def get_worker_metadata():\n    return {'name': 'Mine'}, {'worker_type': 'mine'}\n"
 SCHEMA = GOOD + "def get_worker_schema():\n    return {'properties': {'steps': {'type': 'integer'}}}\n"
@@ -116,9 +116,10 @@ def test_an_answer_that_cannot_be_kept_is_used_all_the_same(inspect, root, make_
 def test_a_schema_that_makes_no_sense_refuses_nobody(part):
     told = Descriptor(schema={"properties": {"steps": part, "name": part}})
 
-    note = judge({"steps": 3, "name": "x"}, told)
+    verdict = judge(WorkerSpec(module="m", config={"steps": 3, "name": "x"}), told)
 
-    assert "the worker's schema cannot be used" in note
+    assert "the worker's schema cannot be used" in verdict.note
+    assert verdict.config == {"steps": 3, "name": "x"}
 
 
 def test_scripts_and_packages_that_are_no_workers_are_not_asked(catalog, answers, make_environment, install):
@@ -128,8 +129,17 @@ def test_scripts_and_packages_that_are_no_workers_are_not_asked(catalog, answers
     async def notes():
         return [(await Inspector(catalog, answers).inspect(spec)).note for spec in specs]
 
-    assert asyncio.run(notes()) == ["", ""]
+    assert asyncio.run(notes()) == ["", "its settings were not checked: the worker publishes no schema"]
     assert answers.asked == 0
+
+
+def test_a_worker_without_a_schema_is_recorded_as_unchecked_with_what_was_submitted():
+    spec = WorkerSpec(module="m", config={"lr": 3, "extras": {"deep": {"er": 1}}})
+
+    verdict = judge(spec, Descriptor())
+
+    assert verdict.settings == Settings({"lr": 3, "extras.deep.er": 1}, "the worker publishes no schema")
+    assert verdict.config == spec.config
 
 
 VARIANTS = GOOD + "def get_worker_schema():\n    return {'x-mosaic-variants': {'algo': {'ppo_jax': 'jax'}}}\n"

@@ -6,7 +6,10 @@ from mosaic_sdk.schema import schema_of
 from toy_worker import get_worker_schema
 from toy_worker.config import ToyConfig
 
-from mosaic.catalog.schema import check, help_rows, put_in_place, unavailable, variant_for
+from mosaic.catalog.check import check
+from mosaic.catalog.common import with_common
+from mosaic.catalog.placement import put_in_place
+from mosaic.catalog.schema import help_rows, unavailable, variant_for
 from mosaic.model.errors import BadConfig
 
 
@@ -22,7 +25,7 @@ class Config:
     anything: Any = None
 
 
-SCHEMA = schema_of(Config)
+SCHEMA = with_common(schema_of(Config))
 
 
 def test_a_short_key_finds_its_place():
@@ -56,6 +59,19 @@ def test_a_config_that_fits_passes():
         (
             {"extras": {"algo_params": {"learning_rate": 0}}},
             "c.extras.algo_params.learning_rate: it must be more than 0, not 0.",
+        ),
+        (
+            {"extras": {"lerning_rate": 1}},
+            "c.extras.lerning_rate: the worker has no such key. Did you mean 'learning_rate'?",
+        ),
+        (
+            {"extras": {"fastlane_slots": 1}},
+            "c.extras.fastlane_slots: the worker has no such key. Did you mean 'fastlane_slot'?",
+        ),
+        ({"extras": {"fastlane_slot": 64}}, "c.extras.fastlane_slot: it must be at most 63, not 64."),
+        (
+            {"extras": {"algo_params": {"lr": 1}}},
+            "c.extras.algo_params.lr: the worker has no such key. It has: layers, learning_rate.",
         ),
         ({"extras": {"capture": 1}}, "c.extras.capture: it must be true or false, not 1."),
         ({"extras": []}, "c.extras: it must be an object, not []."),
@@ -106,6 +122,9 @@ def test_the_toy_worker_takes_what_its_schema_takes():
     for name, config in schema["x-mosaic-lab"].items():
         check(config, schema, name)
         ToyConfig.from_dict({"run_id": "x", **config})
+    for ignored in ("algo", "env_id", "name", "variant"):
+        with pytest.raises(BadConfig, match="the worker has no such key"):
+            check({ignored: "x"}, schema, "c")
     with pytest.raises(BadConfig, match="Did you mean 'steps'"):
         check({"stpes": 1}, schema, "c")
     assert set(ToyConfig.__annotations__) <= set(schema["properties"])
@@ -200,3 +219,16 @@ def test_a_worker_with_very_many_keys_does_not_list_them_all():
 
     with pytest.raises(BadConfig, match=r"None of its 99 keys is spelled like it; --help lists them\."):
         check({"warmth": 1}, schema, "c")
+
+
+def test_extras_of_a_schema_that_says_nothing_about_them_are_as_closed_as_the_rest():
+    check({"extras": {"mine": 1}}, with_common({"properties": {}}), "c")
+    check({"extras": {"mine": 1}}, with_common({"properties": {"extras": {}}, "additionalProperties": False}), "c")
+    check({"run_id": "x", "extras": {"store_observations": True}}, with_common({"additionalProperties": False}), "c")
+
+    with pytest.raises(BadConfig, match=r"c\.extras\.mine: the worker has no such key"):
+        check({"extras": {"mine": 1}}, with_common({"additionalProperties": False}), "c")
+
+
+def test_a_worker_that_publishes_nothing_has_no_common_keys_either():
+    assert with_common({}) == {}

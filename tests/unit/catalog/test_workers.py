@@ -52,6 +52,56 @@ def test_a_workers_own_environment_wins_over_one_that_merely_has_its_package(cat
     assert catalog.for_module("toy_worker.cli").environment.name == "toy"
 
 
+def test_of_two_environments_with_one_module_the_named_one_runs(catalog, make_environment, install):
+    install(make_environment("alpha"), "alpha", "shared_worker")
+    install(make_environment("beta"), "beta", "shared_worker")
+
+    for name in ("alpha", "beta"):
+        worker = catalog.find(name)
+        spec = WorkerSpec(module=worker.module, name=name)
+        assert worker.environment.name == name == catalog.environment_for(spec).name
+        assert catalog.for_module("shared_worker.cli", name=name) == worker
+
+
+def test_an_unnamed_tie_is_refused_with_the_candidates(catalog, make_environment, install):
+    install(make_environment("alpha"), "alpha", "shared_worker")
+    install(make_environment("beta"), "beta", "shared_worker")
+    install(make_environment("plain"), "", "library")
+    install(make_environment("other"), "", "library")
+
+    with pytest.raises(UnknownWorker) as workers:
+        catalog.for_module("shared_worker.cli")
+    with pytest.raises(UnknownWorker) as libraries:
+        catalog.for_module("library.train")
+
+    assert str(workers.value) == (
+        "metadata.worker.module: several environments have 'shared_worker': alpha, beta. "
+        "Name one of them with metadata.worker.name, or: mosaic run alpha, or: mosaic run beta."
+    )
+    assert str(libraries.value).endswith("'library': other, plain. Name one of them with metadata.worker.name.")
+    assert catalog.for_module("library.train", name="plain").environment.name == "plain"
+
+
+def test_a_worker_in_two_foreign_environments_is_refused_by_its_bare_name(catalog, make_environment, install):
+    for environment in ("alpha", "beta"):
+        install(make_environment(environment), "guest", "guest_worker")
+
+    with pytest.raises(UnknownWorker, match="Several environments have 'guest': alpha, beta"):
+        catalog.find("guest")
+
+    assert catalog.for_module("guest_worker.cli", name="beta").environment.name == "beta"
+
+
+def test_one_package_may_register_two_workers(catalog, make_environment, install):
+    site = make_environment("alpha")
+    install(site, "alpha", "shared_worker")
+    points = "[mosaic.workers]\nalpha = shared_worker:a\nbeta = shared_worker:b\n"
+    (site / "shared_worker-1.2.3.dist-info/entry_points.txt").write_text(points)
+
+    assert catalog.for_module("shared_worker.cli", name="beta").entry_point == "shared_worker:b"
+    assert catalog.for_module("shared_worker.cli", name="alpha").entry_point == "shared_worker:a"
+
+
 def test_a_package_without_entry_point_still_runs(catalog, make_environment, install):
     install(make_environment("mine"), "", "my_worker")
 

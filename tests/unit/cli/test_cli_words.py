@@ -92,7 +92,10 @@ def test_a_run_line_becomes_a_trainer_config():
         "metadata": {
             "run_name": "p",
             "tags": ["a", "b"],
-            "worker": {"module": "cleanrl_worker.cli", "variant": "jax", "config": {"env_id": "Pong"}},
+            "worker": {
+                **{"module": "cleanrl_worker.cli", "name": "cleanrl", "variant": "jax"},
+                "config": {"env_id": "Pong"},
+            },
         },
         "payload": {"resources": {"gpus": {"requested": 2, "mandatory": True}}, "limits": {"time_s": 7200.0}},
     }
@@ -102,7 +105,7 @@ def test_a_plain_run_line_asks_for_nothing_more():
     args = parse("--host", "me@box", "run", "toy")
 
     assert build_config(args, worker_part(args)) == {
-        "metadata": {"worker": {"module": "toy_worker.cli", "config": {}}},
+        "metadata": {"worker": {"module": "toy_worker.cli", "name": "toy", "config": {}}},
         "payload": {},
     }
 

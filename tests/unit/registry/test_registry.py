@@ -7,6 +7,7 @@ from mosaic.model.errors import (
     BadConfig,
     GpuTaken,
     IllegalMove,
+    KeyTaken,
     RunIsLive,
     StoreUnavailable,
     UnknownRun,
@@ -105,9 +106,21 @@ def test_only_the_same_idempotency_key_makes_two_submits_one(registry, make_conf
 
     assert (first_is_new, second_is_new) == (True, False)
     assert second.run_id == first.run_id
-    assert registry.with_key("k") == first
-    assert registry.with_key("") is None
+    assert registry.with_key("k", "") == first
+    assert registry.with_key("", "") is None
     assert registry.count() == 3
+
+
+def test_an_idempotency_key_belongs_to_one_config(registry, make_config):
+    first, _ = registry.add(make_config(idempotency_key="k", config_hash="one", name="first"))
+    registry.add(make_config(idempotency_key="old"))  # as a MOSAIC without hashes wrote it
+
+    with pytest.raises(KeyTaken, match=rf"'k' belongs to run {first.run_id} \(first\).*another config"):
+        registry.add(make_config(idempotency_key="k", config_hash="two"))
+
+    assert registry.add(make_config(idempotency_key="k", config_hash="one")) == (first, False)
+    assert registry.add(make_config(idempotency_key="old", config_hash="two"))[1] is False
+    assert registry.count() == 2
 
 
 def test_a_run_id_is_used_once_even_after_its_run_was_deleted(registry, add):

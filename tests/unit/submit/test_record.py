@@ -43,7 +43,7 @@ def test_a_recorded_run_has_its_folder_and_its_config_closed_to_others(root, sub
 def test_a_restarted_daemon_reads_the_same_config_back(root, submitted, tmp_path):
     (tmp_path / "policy.pt").write_text("")
     config = submitted(
-        metadata={"run_name": "mine", "tags": ["x"], "free": 1},
+        metadata={"run_name": "mine", "tags": ["x"], "notes": 1},
         arguments=["-v"],
         environment={"A": "b"},
         config={"steps": 5, "extras": {"policy_path": str(tmp_path / "policy.pt")}},

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mosaic.catalog.inspector import Verdict
 from mosaic.model.errors import BadConfig, UnknownWorker
-from mosaic.model.run import GpuRequest, Limits
+from mosaic.model.run import GpuRequest, Limits, Lineage, Settings
 from mosaic.model.ulid import is_ulid, new_ulid
-from mosaic.submit.validate import validate, with_variant
+from mosaic.submit.validate import settle, validate
 
 ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 OTHER_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAW"
@@ -68,15 +69,30 @@ BAD = [
     ({**worker(), "payload": 3}, "payload", "must be an object"),
     (trainer_config(resources=[]), "payload.resources", "must be an object"),
     (trainer_config(resources={"gpus": 1}), "payload.resources.gpus", "must be an object"),
-    # fields nobody hears
+    # fields that nobody reads
     ({**worker(), "payloads": {}}, "payloads", "Did you mean 'payload'?"),
+    ({**worker(), "schedule": {}}, "schedule", "Known: metadata, payload"),
+    ({**worker(), "resources": {}}, "resources", "Did you mean 'payload.resources'?"),
+    ({**worker(), "run_name": "x"}, "run_name", "Did you mean 'metadata.run_name'?"),
+    (trainer_config(metadata={"artifacts": {}}), "metadata.artifacts", "Known: notes, parent_run_id, relation"),
+    (trainer_config(metadata={"config": {}}), "metadata.config", "Did you mean 'metadata.worker.config'?"),
+    (trainer_config(metadata={"tag": []}), "metadata.tag", "Did you mean 'tags'?"),
+    (trainer_config(gpus={}), "payload.gpus", "Did you mean 'payload.resources.gpus'?"),
+    (trainer_config(resources={"disk_mb": 1}), "payload.resources.disk_mb", "Known: cpus, gpus, memory_mb"),
     (trainer_config(resource={}), "payload.resource", "Did you mean 'resources'?"),
     (trainer_config(resources={"gpu": {}}), "payload.resources.gpu", "Did you mean 'gpus'?"),
     (worker(argumens=[]), "metadata.worker.argumens", "Did you mean 'arguments'?"),
     (worker(zzz=1), "metadata.worker.zzz", "Known: arguments, config"),
     (gpus(request=1), "payload.resources.gpus.request", "Did you mean 'requested'?"),
     (limits(time=1), "payload.limits.time", "Did you mean 'time_s'?"),
+    # where it came from
+    (trainer_config(metadata={"parent_run_id": "x", "relation": "eval"}), "metadata.parent_run_id", "not a run id"),
+    (trainer_config(metadata={"parent_run_id": ID, "relation": "son"}), "metadata.relation", "one of resume, eval"),
+    (trainer_config(metadata={"parent_run_id": ID}), "metadata.relation", "given together or not at all"),
+    (trainer_config(metadata={"relation": "eval"}), "metadata.relation", "given together or not at all"),
     # what to start
+    (worker(name="acme"), "metadata.worker.name", "no 'acme' has toy_worker. These have it: .venv."),
+    (worker(module="", script="/bin/sh", name="toy"), "metadata.worker.name", "named by metadata.worker.variant"),
     (worker(module="", script=""), "metadata.worker.module", "needs something to start"),
     (worker(script="/bin/sh"), "metadata.worker.script", "Keep one of the two"),
     (worker(module="../evil"), "metadata.worker.module", "no dotted module name"),
@@ -209,7 +225,6 @@ def test_the_seeds_config_becomes_a_typed_object(make_context, text):
             "resources": {"gpus": {"requested": 9, "mandatory": False}},
             "limits": {"time_s": 60, "grace_s": 1},
         },
-        "schedule": {},
     }
 
     run = validate(json.dumps(submitted) if text else submitted, make_context())
@@ -223,7 +238,8 @@ def test_the_seeds_config_becomes_a_typed_object(make_context, text):
     assert run.worker.environment == {"A": "b"}
     assert run.worker.use_grpc
     assert run.worker.worker_id == "worker-007"
-    assert run.raw == submitted
+    worker = {**submitted["metadata"]["worker"], "name": "toy"}
+    assert run.raw == {**submitted, "metadata": {**submitted["metadata"], "worker": worker}}
 
 
 def test_what_is_left_out_gets_a_sensible_value_and_the_caller_keeps_his_object(make_context):
@@ -278,6 +294,8 @@ def test_evaluations_go_to_their_own_area(make_context, fields, area):
         ({"total_timesteps": 5, "steps": 6}, 5),
         ({"total_steps": 7}, 7),
         ({"steps": 8}, 8),
+        ({"steps": 1e5}, 100_000),
+        ({"steps": 1.5}, None),
         ({"steps": "8"}, None),
         ({"steps": True}, None),
         ({"steps": -1}, None),
@@ -318,14 +336,43 @@ def test_the_steps_of_a_script_are_in_its_config_or_in_its_header(make_context, 
     assert totals == [50_000, 7]
 
 
-def test_another_variant_is_chosen_in_the_config_that_is_kept_too(make_context):
-    run = validate(trainer_config(), make_context())
+def test_settings_that_were_moved_are_kept_in_the_config_and_checked_once_more(make_context):
+    run = validate(config(mode="policy_eval", steps=2e3), make_context())
+    moved = {"steps": 2000, "extras": {"mode": "policy_eval", "tensorboard_dir": "tb"}}
+    bad = {"steps": 2000, "extras": {"tensorboard_dir": "/tmp"}}
 
-    chosen = with_variant(run, "jax")
+    settled = settle(run, Verdict("", moved, Settings({"steps": 2000})), make_context())
 
-    assert (chosen.worker.variant, chosen.raw["metadata"]["worker"]["variant"]) == ("jax", "jax")
-    assert "variant" not in run.raw["metadata"]["worker"]
-    assert with_variant(run, "") is run
+    assert (run.area, settled.area) == ("runs", "evals")
+    assert settled.raw["metadata"]["worker"]["config"] == moved == settled.worker.config
+    assert (settled.run_id, settled.config_hash) == (run.run_id, run.config_hash)
+    with pytest.raises(BadConfig, match="out of the run's folder"):
+        settle(run, Verdict("", bad), make_context())
+
+
+def test_the_settings_in_force_give_the_length_and_tell_no_secret(make_context):
+    values = {"total_timesteps": 500_000, "extras.api_key": "hunter2"}
+
+    run = settle(validate(worker(), make_context()), Verdict("", {}, Settings(values, "why")), make_context())
+
+    assert run.total_steps == 500_000
+    assert run.settings == Settings({"total_timesteps": 500_000, "extras.api_key": "***"}, "why")
+
+
+def test_a_config_says_where_its_run_came_from_and_may_carry_notes(make_context):
+    metadata = {"parent_run_id": OTHER_ID, "relation": "resume", "notes": {"paper": "table 3"}}
+
+    run = validate(trainer_config(metadata=metadata), make_context())
+
+    assert run.lineage == Lineage(OTHER_ID, "resume")
+    assert run.raw["metadata"]["notes"] == {"paper": "table 3"}
+
+
+def test_one_config_has_one_hash_however_it_is_written(make_context):
+    run = validate('{"payload": {},   "metadata": {"worker": {"module": "toy_worker.cli"}}}', make_context())
+
+    assert run.config_hash == validate(worker(), make_context()).config_hash
+    assert run.config_hash != validate(config(steps=1), make_context()).config_hash
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,12 @@ class _Keys:
     mode: str = _extra("train", "what to do", choices=list(MODES))
     test_mode: bool = _extra(False, "the same as mode=policy_eval")
     cuda: bool = _extra(False, "train on the GPU that MOSAIC gives the run")
-    use_cuda: bool = _extra(False, "the same as cuda")
+    use_cuda: bool = _extra(False, "the same as cuda", same_as="cuda")
     tensorboard_dir: str = _extra("tensorboard", "where TensorBoard's files go, in the run's folder")
     track_wandb: bool = _extra(False, "track with Weights & Biases; offline unless WANDB_API_KEY is set")
     capture_video: bool = _extra(False, "record videos into videos/")
     policy_path: str = _extra("", "the checkpoint to evaluate or to go on from; a run's folder: its newest")
-    checkpoint_path: str = _extra("", "the same as policy_path")
+    checkpoint_path: str = _extra("", "the same as policy_path", same_as="policy_path")
     checkpoint_every: int = _extra(50_000, "steps between two checkpoints; 0: only at the end", minimum=0)
     keep_checkpoints: int = _extra(5, "how many of them stay", minimum=1)
     checkpoint_buffer_mb: int = _extra(256, "a larger replay buffer is not kept in a checkpoint", minimum=0)
@@ -82,6 +82,7 @@ def make_schema() -> dict[str, Any]:
     extras["algo_params"] = _hyperparameter_schema()
     schema["properties"]["algo"].update(_algorithm_schema())
     schema["x-mosaic-examples"] = EXAMPLES
+    schema["x-mosaic-inherits-with"] = ["extras.policy_path", "extras.checkpoint_path"]
     schema["x-mosaic-variants"] = {"algo": {name: found.variant for name, found in ALGORITHMS.items() if found.variant}}
     schema["x-mosaic-scripts"] = {script.name: _script_schema(script) for script in shipped()}
     return schema

@@ -10,8 +10,7 @@ from typing import Any
 from mosaic_sdk.config import ConfigError
 from mosaic_sdk.names import WorkerEnv
 
-# Of every worker's file; mean nothing here.
-IGNORED = ("version", "worker_id", "algo", "name", "variant")
+IGNORED = ("version", "worker_id")  # of every worker's file; they mean nothing here
 SCRIPTS = ("parallel", "train", "eval")
 OUTPUTS = ("jsonl", "tensorboard", "mosaic", "terminal")
 SELECTORS = ("uniform", "priority", "recency")
@@ -258,10 +257,10 @@ def make_schema() -> dict[str, Any]:
     properties["replay_shares"].update(properties=dict.fromkeys(SELECTORS, share), additionalProperties=False)
     properties["agent"].update(_schema_of_settings(AgentConfig()), additionalProperties=False)
     for alias, name in ALIASES.items():
-        properties[alias] = {**properties[name], "description": f"the same as {name}"}
-    properties.update({key: {} for key in IGNORED if key not in properties})
+        properties[alias] = {**properties[name], "description": f"the same as {name}", "x-mosaic-same-as": name}
     properties["extras"]["properties"].update(EXTRAS)
     schema["x-mosaic-examples"] = list(EXAMPLES)
+    schema["x-mosaic-inherits-with"] = ["checkpoint", *(f"extras.{name}" for name in CHECKPOINTS)]
     return schema
 
 
@@ -280,6 +279,7 @@ EXTRAS: dict[str, Any] = {
         "description": "policy_eval: play policy_path, the same as script=eval; resume_training: go on from it",
     },
     "policy_path": {"type": "string", "description": "the same as checkpoint, looked at when it is submitted"},
+    "checkpoint_path": {"type": "string", "description": "the same as policy_path", "x-mosaic-same-as": "policy_path"},
     "test_mode": {"type": "boolean", "default": False, "description": "the same as mode=policy_eval"},
 }
 

@@ -6,8 +6,8 @@ from mosaic_sdk.config import ConfigError
 
 AtStep = Optional[int]  # the number of a step; None: never
 
-# Keys of every worker's config that mean nothing here.
-IGNORED = {"version", "worker_id", "env_id", "algo", "extras", "name", "mode", "test_mode", "variant"}
+# Of every worker's file; nothing is read from them here. What else is unknown is an error.
+IGNORED = {"version", "worker_id", "extras"}
 
 _WANTED = {
     int: ((int,), "a whole number"),

@@ -2,7 +2,7 @@
 
 from typing import Any, Dict
 
-from toy_worker.config import IGNORED, ToyConfig
+from toy_worker.config import ToyConfig
 
 HELP = {
     "seed": "the same seed gives the same rewards",
@@ -41,8 +41,7 @@ def make_schema() -> Dict[str, Any]:
         properties[key]["description"] = words
     for key, least in SMALLEST.items():
         properties[key]["minimum"] = least
-    properties["total_timesteps"] = dict(properties["steps"], description="the same as steps")
+    same = {"description": "the same as steps", "x-mosaic-same-as": "steps"}
+    properties["total_timesteps"] = dict(properties["steps"], **same)
     schema["x-mosaic-examples"] = ["steps=500 rate=50", "steps=1000000 rate=50 paint=true", "steps=100 crash_at=50"]
-    # Keys of every worker's config that mean nothing here.
-    properties.update({key: {} for key in IGNORED if key != "extras"})
     return schema

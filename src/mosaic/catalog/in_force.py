@@ -1,0 +1,51 @@
+"""The settings that are in force in a run: what was submitted, and the schema's defaults for all the rest."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mosaic.catalog.common import FILLED_IN
+from mosaic.catalog.schema import PLACES, SAME_KEY, Schema, for_config, inherits, parameters
+
+
+def settings_in_force(config: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """Flat, under dotted keys, defaults included.
+
+    With a checkpoint whose settings are inherited there are no defaults: what the config leaves out, the worker finds
+    beside the checkpoint.
+    """
+    defaults = {} if inherits(config, schema) else _defaults(for_config(schema, config))
+    return dict(_flatten({**defaults, **_by_place(config)}))
+
+
+def flattened(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What was submitted alone, under dotted keys: all that is known without a schema."""
+    return dict(_flatten(_by_place(config)))
+
+
+def _defaults(schema: Schema) -> dict[tuple[str, ...], Any]:
+    return {
+        (*place, name): part["default"]
+        for place, name, part in parameters(schema)
+        if "default" in part and SAME_KEY not in part
+    }
+
+
+def _by_place(config: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
+    """Each setting with its place, as a tuple. A value is whole: a worker does not merge it with its default."""
+    found: dict[tuple[str, ...], Any] = {}
+    for place in PLACES:
+        part: Any = config
+        for name in place:
+            part = part.get(name) if isinstance(part, Mapping) else None
+        for name, value in part.items() if isinstance(part, Mapping) else ():
+            if (*place, name) not in PLACES or not isinstance(value, Mapping):
+                found[(*place, name)] = value
+    return {key: value for key, value in found.items() if key[0] not in FILLED_IN}
+
+
+def _flatten(values: Mapping[tuple[str, ...], Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flatten({(*key, str(name)): item for name, item in value.items()})
+        else:
+            yield ".".join(key), value
