@@ -72,6 +72,7 @@ def run_worker(args: argparse.Namespace) -> int:
         if args.detach:
             _print_submitted(run, args)
             return 0
+        _tell_unchecked(run)
         return wait_quietly(client, run) if args.json else follow(client, run)
 
 
@@ -150,11 +151,17 @@ class WorkerHelp(argparse.Action):
 
 
 def _print_submitted(run: "Run", args: argparse.Namespace) -> None:
+    _tell_unchecked(run)
     if args.json:
         print(json.dumps(run.to_dict(), indent=1))
     else:
         told = f"Run {run.run_id} ({run.name}) is {run.state}. Watch it with: mosaic watch {run.run_id}"
         print(seen_from_here(told, host_of(args)))
+
+
+def _tell_unchecked(run: "Run") -> None:
+    if run.settings_note:
+        print(f"mosaic: the settings of {run.worker_name} are unchecked: {run.settings_note}", file=sys.stderr)
 
 
 def _read(path: Path) -> str:

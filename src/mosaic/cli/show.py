@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli.best import Best, read_best
 from mosaic.cli.connection import connected, host_of
 from mosaic.cli.durations import format_duration
+from mosaic.cli.in_force import settings_section, unchecked
 from mosaic.cli.paint import STATE_STYLE, bar, number, paint, printable
 from mosaic.cli.returns import count, is_evaluation, score_words, trace
 from mosaic.cli.states import explain
@@ -49,7 +50,8 @@ def find_relatives(client: "TrainerClient", run: "Run") -> "dict[str, Run]":
 
 
 def describe(run: "Run", relatives: "Mapping[str, Run]" = NOBODY, best: Best | None = None) -> str:
-    sections = [_headline(run), _facts(run, relatives, best), _history(run), _metrics(run), _config(run)]
+    sections = [_headline(run), _facts(run, relatives, best), _history(run), _metrics(run)]
+    sections += [settings_section(run), _config(run)]
     return "\n\n".join(section for section in sections if section)
 
 
@@ -75,7 +77,7 @@ def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str
         "led to": _children(run, relatives),
         "needs": _needs(run),
         "GPUs": _gpus(run),
-        "settings": f"not checked: {printable(run.settings_note)}" if run.settings_note else "",
+        "settings": unchecked(run),
         "held by": run.held_by,
         "time limit": format_duration(run.time_limit_s) if run.time_limit_s else "",
         "took" if run.state.is_over else "running for": format_duration(run.duration_s),

@@ -1,5 +1,6 @@
 """Hop 1: a submitted config in, a typed RunConfig out. Nothing is written here."""
 
+import json
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -68,7 +69,9 @@ def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConf
 
 def settle(config: RunConfig, verdict: Verdict, context: SubmitContext) -> RunConfig:
     """The run with its settings as the worker reads them, in the variant that they need."""
-    if (verdict.variant, verdict.config) != (config.worker.variant, config.worker.config):
+    # As text: to Python 1e5 and 100000 are equal, to a worker they are not.
+    asked = json.dumps([config.worker.variant, config.worker.config])
+    if json.dumps([verdict.variant, verdict.config]) != asked:
         metadata = config.raw["metadata"]
         worker = {**metadata["worker"], "config": verdict.config}
         worker |= {"variant": verdict.variant} if verdict.variant else {}

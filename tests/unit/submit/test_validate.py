@@ -341,9 +341,13 @@ def test_settings_that_were_moved_are_kept_in_the_config_and_checked_once_more(m
     moved = {"steps": 2000, "extras": {"mode": "policy_eval", "tensorboard_dir": "tb"}}
     bad = {"steps": 2000, "extras": {"tensorboard_dir": "/tmp"}}
 
+    whole = Verdict("", {"steps": 2000})
+
     settled = settle(run, Verdict("", moved, Settings({"steps": 2000})), make_context())
 
     assert (run.area, settled.area) == ("runs", "evals")
+    wholly = settle(validate(config(steps=2e3), make_context()), whole, make_context())
+    assert repr(wholly.worker.config["steps"]) == "2000"
     assert settled.raw["metadata"]["worker"]["config"] == moved == settled.worker.config
     assert (settled.run_id, settled.config_hash) == (run.run_id, run.config_hash)
     with pytest.raises(BadConfig, match="out of the run's folder"):

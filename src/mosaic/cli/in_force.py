@@ -1,0 +1,56 @@
+"""The settings in force, as `mosaic show` prints them: what the config set, then the defaults in one paragraph."""
+
+import json
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mosaic.cli.paint import paint, printable
+
+if TYPE_CHECKING:
+    from mosaic.client import Run
+
+LONGEST_VALUE = 60
+WIDEST = 120
+
+
+def settings_section(run: "Run") -> str:
+    """Empty for a run of an older MOSAIC, which recorded none."""
+    values = run.settings or {}
+    given = [key for key in values if key in _given(run.config or {})]
+    width = max((len(key) for key in given), default=0)
+    lines = [f"{printable(key):<{width}}  {_shown(values[key])}" for key in given]
+    defaults = [f"{printable(key)}={_shown(values[key])}" for key in sorted(values) if key not in given]
+    if defaults:
+        columns = min(shutil.get_terminal_size().columns, WIDEST)
+        lines += [paint(line, "dim") for line in _wrapped(f"defaults: {'  '.join(defaults)}", columns)]
+    return "\n".join([paint("settings", "bold"), *lines]) if lines else ""
+
+
+def unchecked(run: "Run") -> str:
+    """`unchecked: the worker publishes no schema`; empty when the settings were checked."""
+    return f"unchecked: {printable(run.settings_note)}" if run.settings_note else ""
+
+
+def _given(config: Mapping[str, Any]) -> set[str]:
+    """The dotted keys that the config itself sets, at every depth."""
+    metadata = config.get("metadata", {})
+    return set(_keys(metadata.get("worker", {}).get("config") or {}, ""))
+
+
+def _keys(settings: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, value in settings.items():
+        yield f"{path}{name}"
+        if isinstance(value, Mapping):
+            yield from _keys(value, f"{path}{name}.")
+
+
+def _shown(value: object) -> str:
+    text = value if isinstance(value, str) and value else json.dumps(value, default=str)
+    text = printable(text)
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
+
+
+def _wrapped(text: str, columns: int) -> list[str]:
+    return textwrap.wrap(text, max(columns, 40), break_long_words=False, break_on_hyphens=False, subsequent_indent="  ")
