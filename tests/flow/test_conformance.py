@@ -35,7 +35,9 @@ FAULTS = {  # module → the lines of the card that must fail, and words of what
     "never_done": (["interactive"], "step 2, the last of its episode, was not answered with episode_done"),
     "no_action": (["agent"], "action_selected without an action"),
     "fails_at_stop": (["interactive", "agent"], "after stop: exit code 1"),
+    "runs_on_a_bad_config": (["bad config"], "exit code 1, after 1 lines of telemetry"),
 }
+NEVER = ["dry run", "exit code", "lifecycle", "telemetry", "heartbeats", "run failed", "sigterm"]
 
 
 def card_of(module, **more):
@@ -67,6 +69,27 @@ def test_a_broken_workers_card_names_its_fault(module):
     assert words in seen.seen
     assert seen.asks
     assert f"seen: {seen.seen}" in str(card)
+
+
+def test_a_check_that_had_nothing_to_look_at_is_not_passed():
+    """A worker that never starts is refused a bad config too, prints no broken line and leaves nothing behind."""
+    card = card_of("never_starts")
+
+    outcomes = {check.name: check.outcome for check in card.checks}
+    assert card.failed == NEVER, str(card)
+    assert {name for name, outcome in outcomes.items() if outcome == "ok"} == {"descriptor"}
+    assert "bad config (the worker never ran, so there was nothing to look at: it fails with a good config too)" in str(
+        card
+    )
+
+
+def test_without_lines_no_line_is_whole():
+    card = card_of("says_nothing")
+
+    outcomes = {check.name: check.outcome for check in card.checks}
+    assert (outcomes["exit code"], outcomes["bad config"], outcomes["telemetry"]) == ("ok", "ok", "failed")
+    assert outcomes["whole lines"] == "skipped"
+    assert "whole lines (it printed no telemetry line)" in str(card)
 
 
 def test_a_worker_that_keeps_the_interactive_protocol_passes():

@@ -15,6 +15,7 @@ from mosaic_sdk.schema import LAB_KEY
 
 _REWARDS = 50
 _PROGRESS_KEYS = ("progress", "step", "global_step")
+_NEVER_RAN = "the worker never ran, so there was nothing to look at"
 _WANTED = {"step": ("step_index",), "episode": ("episode_index", "total_reward"), "metric": ("step",)}
 
 
@@ -40,6 +41,7 @@ class Bench:
         self.limit_s = limit_s
         self.schema: Dict[str, Any] = {}
         self.package_folder = ""  # known when the worker described itself and is a package
+        self.has_run = False  # a short run said something or ended well
 
     def checks(self) -> Iterator[Check]:
         yield judge(self.descriptor)
@@ -49,6 +51,7 @@ class Bench:
         before = self._package_files()
         with self._trial("short") as trial:
             trial.run(self.limit_s)
+            self.has_run = trial.code == 0 or bool(trial.objects())
             for check in (self.exit_code, self.lifecycle, self.whole_lines, self.telemetry, self.heartbeats):
                 yield judge(check, trial)
             outside = trial.ground.files_outside() + self._changed(before)
@@ -121,9 +124,11 @@ class Bench:
         lines = trial.stdout.split(b"\n")
         if lines[-1]:
             raise Fault(f"the last line has no newline: {_short(lines[-1].decode(errors='replace'))}")
-        for line in lines[:-1]:
-            if line.lstrip().startswith(b"{"):
-                _check_line(line)
+        telemetry = [line for line in lines if line.lstrip().startswith(b"{")]
+        if not telemetry:
+            raise Skip("it printed no telemetry line")
+        for line in telemetry:
+            _check_line(line)
 
     def telemetry(self, trial: Trial) -> None:
         """A training run tells steps, episodes or metrics."""
@@ -154,13 +159,17 @@ class Bench:
                 raise Fault(f"reward {number} was {one[1]} and then {other[1]}")
 
     def bad_config(self) -> None:
-        """A config that is not JSON ends the worker with an exit code that is not 0."""
+        """A config that is not JSON ends the worker with an exit code that is not 0, before it measures anything."""
+        if not self.has_run:
+            raise Skip(f"{_NEVER_RAN}: it fails with a good config too")
         with Trial(self.module, {}, self.python, self.env, config_text="{ this is not JSON") as trial:
             trial.run(self.limit_s)
             if trial.code == 0:
                 raise Fault("exit code 0")
             if trial.code is None:
                 raise Fault(f"it still ran after {self.limit_s:g} s")
+            if trial.measurements():
+                raise Fault(f"{trial.ended}, after {len(trial.measurements())} lines of telemetry")
 
     def run_failed(self) -> None:
         """A run that fails says run_failed, not run_completed, and ends with an exit code that is not 0."""
@@ -193,11 +202,15 @@ class Bench:
         """When the worker has ended, no process of it lives and no shared memory of it remains."""
         if leftovers:
             raise Fault("; ".join(leftovers))
+        if not self.has_run:
+            raise Skip(_NEVER_RAN)
 
     def files_inside(self, outside: List[str], cached: List[str]) -> Optional[str]:
         """What a worker writes is in its run folder, its temporary files are gone; only a cache may be elsewhere."""
         if outside:
             raise Fault("; ".join(outside))
+        if not self.has_run:
+            raise Skip(_NEVER_RAN)
         return f"it keeps a cache: {', '.join(cached[:3])}{' …' if len(cached) > 3 else ''}" if cached else None
 
     def interactive(self) -> None:
