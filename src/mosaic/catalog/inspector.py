@@ -15,7 +15,7 @@ from mosaic.catalog.common import with_common
 from mosaic.catalog.descriptor import Descriptor
 from mosaic.catalog.in_force import flattened, settings_in_force
 from mosaic.catalog.placement import PATH, put_in_place, with_whole_numbers
-from mosaic.catalog.schema import for_config, variant_for
+from mosaic.catalog.schema import for_config, ships, variant_for
 from mosaic.catalog.workers import Catalog, Worker
 from mosaic.model.errors import UnknownWorker
 from mosaic.model.run import Settings, WorkerSpec
@@ -59,7 +59,7 @@ class Inspector:
         if worker is None:
             return _unchecked(spec, "a script has no schema" if spec.script else NO_SCHEMA)
         told = told or await self._ask(worker)
-        variant, setting = ("", "") if spec.variant else _wanted_variant(spec.config, told)
+        variant, setting = ("", "") if spec.variant or spec.script else _wanted_variant(spec.config, told)
         if not variant:
             return await asyncio.to_thread(judge, spec, told)
         await asyncio.to_thread(self._refuse_missing, worker.name, variant, setting)
@@ -72,11 +72,20 @@ class Inspector:
             raise UnknownWorker("metadata.worker.variant", f"{setting} needs the variant {variant}. {error}") from None
 
     def _look_up(self, spec: WorkerSpec) -> tuple[Worker | None, Descriptor | None]:
-        """The worker, unless it is a script or a package that calls itself none, and what it has told before."""
-        worker = self._catalog.for_module(spec.module, spec.variant, spec.name) if spec.module else None
-        if worker is None or not worker.entry_point:
-            return None, None
-        return worker, self._answers.remembered(worker)
+        """The worker, unless the program is none, and what it has told before."""
+        if spec.script:
+            return self._shipper(spec)
+        worker = self._catalog.for_module(spec.module, spec.variant, spec.name)
+        return (worker, self._answers.remembered(worker)) if worker.entry_point else (None, None)
+
+    def _shipper(self, spec: WorkerSpec) -> tuple[Worker | None, Descriptor | None]:
+        """Whose script it is. Nobody is asked for that: a worker told it when it was installed."""
+        environment = self._catalog.environment(spec.variant)
+        for worker in self._catalog.workers():
+            told = self._answers.remembered(worker) if worker.environment == environment else None
+            if told and _ships(told, spec.script):
+                return worker, told
+        return None, None
 
     async def _ask(self, worker: Worker) -> Descriptor:
         if worker not in self._asking:
@@ -106,6 +115,13 @@ def _wanted_variant(config: Mapping[str, Any], told: Descriptor) -> tuple[str, s
         return "", ""
 
 
+def _ships(told: Descriptor, script: str) -> bool:
+    try:
+        return ships(told.schema, script)
+    except _NONSENSE:
+        return False
+
+
 def judge(spec: WorkerSpec, told: Descriptor) -> Verdict:
     """BadConfig for the first value the worker would not take; else the settings that are in force."""
     if told.problem:
@@ -117,7 +133,9 @@ def judge(spec: WorkerSpec, told: Descriptor) -> Verdict:
         placed = put_in_place(spec.config, schema)
         check(placed, schema, PATH)
         config = with_whole_numbers(placed, for_config(schema, placed))
-        return Verdict(spec.variant, config, Settings(settings_in_force(config, schema)))
+        # A script has defaults of its own, which only it knows.
+        values = flattened(config) if spec.script else settings_in_force(config, schema)
+        return Verdict(spec.variant, config, Settings(values))
     except _NONSENSE as error:
         return _unchecked(spec, f"the worker's schema cannot be used ({error})")
 

@@ -8,6 +8,7 @@ are ignored. check.py applies it to a config, placement.py moves keys to their p
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ OPEN_KEY = "x-mosaic-open-with"  # "extras.upstream_path": with that key set, th
 ALGORITHMS_KEY = "x-mosaic-algorithms"  # {"dqn": {"buffer_size": {…}}}: what extras.algo_params holds for each
 SAME_KEY = "x-mosaic-same-as"  # "steps": another name of that setting, in the same place
 INHERITS_KEY = "x-mosaic-inherits-with"  # ["extras.policy_path"]: with one set, what is left out comes from there
+# {"quick": {"path": "/…/quick.sh", "description": "…", "phases": 2, "total_timesteps": 50000}}: they come with a worker
+SCRIPTS_KEY = "x-mosaic-scripts"
 OWNER_KEY = "x-mosaic-owner"  # who has these keys, when it is not simply the worker; set here alone
 _LIFTED = ("enum", "const", "additionalProperties", UNAVAILABLE_KEY, ALGORITHMS_KEY)
 PLACES = ((), ("extras",), ("extras", "algo_params"))
@@ -54,6 +57,12 @@ def unavailable(schema: Schema) -> dict[str, dict[str, str]]:
 def inherits(config: Mapping[str, Any], schema: Schema) -> bool:
     """Whether settings that the config leaves out come from a checkpoint instead of the schema's defaults."""
     return any(is_set(config, str(key)) for key in schema.get(INHERITS_KEY, ()))
+
+
+def ships(schema: Schema, script: str) -> bool:
+    """Whether this very file comes with the worker."""
+    shipped = schema.get(SCRIPTS_KEY, {}).values()
+    return any(os.path.realpath(str(part.get("path", ""))) == os.path.realpath(script) for part in shipped)
 
 
 def is_set(config: Mapping[str, Any], key: str) -> bool:

@@ -27,7 +27,7 @@ def add_verbs(actions: "Verbs") -> None:
     parser.add_argument("name", metavar="NAME", help="small letters, digits and _; the folder is NAME_worker")
     parser.add_argument("--in", dest="folder", default=".", metavar="FOLDER", help="where its folder is made")
 
-    examples = "mosaic worker test toy\nmosaic worker test cleanrl@jax algo=ppo total_timesteps=500"
+    examples = "mosaic worker test toy\nmosaic worker test cleanrl@jax algo=dqn_jax total_timesteps=500"
     parser = add_verb(actions, "test", test_worker, "hold a worker against the contract", examples)
     parser.add_argument("name", metavar="NAME[@VARIANT]", help="a name that `mosaic worker list` shows")
     parser.add_argument("settings", metavar="key=value", nargs="*", help="settings of a run that ends in seconds")
@@ -80,9 +80,9 @@ def _lab(words: list[str], name: str, variant: str) -> dict[str, dict[str, Any]]
     """Settings that the user gave take the place of the schema's own short run."""
     if not words:
         return {}
-    from mosaic.cli.parameters import place_settings
+    from mosaic.cli.parameters import check_settings
 
-    return {"short": place_settings(name, variant, parse_settings(words))[1]}
+    return {"short": check_settings(name, variant, parse_settings(words))}
 
 
 def _tell(check: "Check") -> None:

@@ -7,14 +7,13 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.common import with_common
 from mosaic.catalog.descriptor import Descriptor
 from mosaic.catalog.placement import put_in_place
-from mosaic.catalog.schema import help_rows, unavailable
+from mosaic.catalog.schema import SCRIPTS_KEY, help_rows, unavailable
 from mosaic.catalog.workers import Catalog, Worker
 from mosaic.cli.table import render_table
 from mosaic.model.errors import MosaicError
+from mosaic.model.run import WorkerSpec
 from mosaic.model.rundir import StateRoot
 
-# In a schema: {"quick": {"path": "/…/quick.sh", "description": "…", "phases": 2, "total_timesteps": 50000}}
-SCRIPTS_KEY = "x-mosaic-scripts"
 EXAMPLES_KEY = "x-mosaic-examples"  # ["env=CartPole-v1 steps=1000", …]: settings as one types them
 PATIENT_S = 60.0  # for a worker that gave no answer in the usual time
 SCRIPT_FACTS = ("phases", "total_timesteps", "description")
@@ -22,14 +21,25 @@ SCRIPT_FACTS = ("phases", "total_timesteps", "description")
 
 def place_settings(name: str, variant: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The module and the config that `mosaic run NAME[@VARIANT] key=value …` means."""
+    worker, told = _ask(name, variant)
+    return worker.module, put_in_place(settings, with_common(told.schema))
+
+
+def check_settings(name: str, variant: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """The config that a worker is given for these settings; BadConfig for what it would not take."""
+    from mosaic.catalog.inspector import judge
+
+    worker, told = _ask(name, variant)
+    return dict(judge(WorkerSpec(module=worker.module, config=settings), told).config)
+
+
+def _ask(name: str, variant: str) -> tuple[Worker, Descriptor]:
     root = StateRoot.from_environment()
     worker = Catalog(root).find(name, variant)
     answers = Answers(root.answers)
     told = answers.of(worker)
-    if told.problem:
-        # Without its schema keys may go to the wrong place: a busy machine gets a second chance.
-        told = answers.ask(worker, PATIENT_S)
-    return worker.module, put_in_place(settings, with_common(told.schema))
+    # Without its schema keys may go to the wrong place: a busy machine gets a second chance.
+    return worker, answers.ask(worker, PATIENT_S) if told.problem else told
 
 
 def place_script(script: str, env_of: str, settings: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:

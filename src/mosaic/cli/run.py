@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 RUN_EXAMPLES = """
 mosaic run toy steps=500 rate=50
-mosaic run cleanrl algo=ppo env=CartPole-v1 seed=1 extras.learning_rate=3e-4
-mosaic run cleanrl@jax algo=ppo env=Pong --gpus 1 --gpus-mandatory --time-limit 12h --detach
+mosaic run cleanrl algo=ppo env=CartPole-v1 seed=1 total_timesteps=1e5 learning_rate=3e-4
+mosaic run cleanrl@jax algo=dqn_jax env=CartPole-v1 --gpus 1 --gpus-mandatory --time-limit 12h --detach
 mosaic run toy --help                                  the worker's own settings
 mosaic run --script train.py --env-of cleanrl -- --seed 1      somebody's script, in that worker's environment
 mosaic run --script babyai_quick_test --env-of cleanrl --set total_timesteps=20000       one that comes with a worker
@@ -61,7 +61,9 @@ def add_verbs(verbs: "Verbs") -> None:
 
 
 def _add_submit_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--idempotency-key", default="", metavar="KEY", help="two submits with one key are one run")
+    parser.add_argument(
+        "--idempotency-key", default="", metavar="KEY", help="two submits of one config with one key are one run"
+    )
     add_json(parser)
 
 

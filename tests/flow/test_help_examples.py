@@ -1,0 +1,170 @@
+"""The examples in --help are commands that work: those of `mosaic run` are submitted, the others read by the parser.
+
+Examples that only look at things are executed as well. CleanRL's are submitted against its real schema, in the
+environment that `make test` makes, and cancelled before they start: the daemon's only place for a run is taken.
+"""
+
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from lab import Lab
+from toy_worker import get_worker_schema
+
+from mosaic.catalog.descriptor import Descriptor
+from mosaic.catalog.inspector import judge
+from mosaic.cli.main import build_parser, main
+from mosaic.cli.run import RUN_EXAMPLES
+from mosaic.cli.settings import parse_settings
+from mosaic.model.run import WorkerSpec
+from mosaic.model.states import RunState
+
+REPO = Path(__file__).parents[2]
+MOSAIC = Path(sys.executable).parent / "mosaic"
+CLEANRL = REPO / ".venv-cleanrl"
+TABLE = REPO / "docs/howto/cleanrl.md"
+LOOKING = {"runs", "show", "logs", "export", "curve", "du", "cancel"}
+LOOKING_AT_WORKERS = {("worker", "list"), ("worker", "describe"), ("daemon", "status")}
+RUNS = ("01JCQ", "01JCR")  # what examples call a run
+KNOWN = {*RUNS, "last", "toy", "episode/return"}  # words of an example that mean the same here
+
+
+def commands(text):
+    """The commands in the text of --help: what stands behind two spaces or more explains it."""
+    lines = [re.split(r"\s{2,}", line.strip())[0] for line in text.strip().splitlines()]
+    return [line for line in lines if line.startswith("mosaic ")]
+
+
+def parsers(parser):
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from parsers(inner)
+
+
+def examples():
+    found = [line for parser in parsers(build_parser()) for line in commands(parser.epilog or "")]
+    return sorted(set(found) - set(commands(RUN_EXAMPLES)))
+
+
+def words_of(command):
+    """Without `mosaic`, and without what is the shell's."""
+    words = shlex.split(command)[1:]
+    return words[: next((number for number, word in enumerate(words) if word in (">", "|")), len(words))]
+
+
+def is_executed(words):
+    verb, *rest = words
+    if tuple(words[:2]) in LOOKING_AT_WORKERS:
+        rest = rest[1:]
+    elif verb not in LOOKING:
+        return False
+    if "--fix" in rest or "-f" in rest or "--wait" in rest:
+        return False
+    return all(
+        word.startswith("-") or word in KNOWN or rest[number - 1].startswith("--") for number, word in enumerate(rest)
+    )
+
+
+@pytest.fixture(scope="module")
+def lab():
+    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
+    if (CLEANRL / ".ready").exists():
+        (home / "envs").mkdir()
+        # The variant's packages are not there; its schema is the same, and it is never started.
+        (home / "envs/cleanrl").symlink_to(CLEANRL)
+        (home / "envs/cleanrl@jax").symlink_to(CLEANRL)
+    lab = Lab(home, ("--gpus", "1", "--max-runs", "1"))
+    yield lab
+    lab.close()
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def execute(lab, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("here")
+    (folder / "train.py").write_text("print('hello')\n")
+
+    def run(*words):
+        env = {**os.environ, "MOSAIC_HOME": str(lab.root.path)}
+        done = subprocess.run([MOSAIC, *words], capture_output=True, text=True, env=env, cwd=folder, timeout=120)
+        assert done.returncode == 0, f"mosaic {' '.join(words)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("command", examples())
+def test_the_parser_takes_every_example(command):
+    assert build_parser().parse_args(words_of(command)).action
+
+
+def test_examples_that_only_look_are_executed(lab, monkeypatch, tmp_path):
+    monkeypatch.setenv("MOSAIC_HOME", str(lab.root.path))
+    monkeypatch.chdir(tmp_path)
+    ended = [lab.wait_until_over(lab.submit(steps=60, episode_length=20)).run_id for _ in RUNS]
+    chosen = [words for words in map(words_of, examples()) if is_executed(words)]
+
+    for words in chosen:
+        assert main([ended[RUNS.index(word)] if word in RUNS else word for word in words]) == 0, words
+
+    assert {words[0] for words in chosen} >= {"runs", "show", "logs", "export", "curve", "du", "worker", "daemon"}
+
+
+def test_the_first_example_runs_to_its_end(execute):
+    first = words_of(commands(RUN_EXAMPLES)[0])
+
+    run = json.loads(execute(*first, "--json"))
+
+    assert (run["state"], run["progress"]) == ("TERMINATED", 1.0)
+
+
+@pytest.mark.skipif(
+    not (CLEANRL / ".ready").exists(), reason="the worker's environment is not there: make .venv-cleanrl/.ready"
+)
+def test_every_example_of_run_is_taken_at_submit(lab, execute):
+    blocker = lab.submit(steps=1_000_000, rate=50)
+    lab.wait_for(blocker, RunState.EXECUTING)
+
+    for command in commands(RUN_EXAMPLES):
+        words = words_of(command)
+        if "--help" in words:
+            assert execute(*words).startswith("usage: mosaic run toy")
+            continue
+        extra = [word for word in ("--detach", "--json") if word not in words]
+        run = json.loads(execute(words[0], *extra, *words[1:]))
+        assert (run["state"], run["settings_note"]) == ("INIT", ""), command
+        lab.client.cancel_run(run["run_id"])
+    lab.client.cancel_run(blocker.run_id)
+
+
+def cleanrl_examples():
+    return [words_of(line) for line in commands(RUN_EXAMPLES) if re.match("mosaic run cleanrl", line)]
+
+
+@pytest.mark.parametrize("words", cleanrl_examples(), ids=" ".join)
+def test_examples_with_cleanrl_are_possible_by_our_own_table(words):
+    """Which algorithm runs in which variant, and on what, is measured in docs/howto/cleanrl.md."""
+    settings = parse_settings([word for word in words[2:] if re.match(r"\w+=", word)])
+    variant = words[1].partition("@")[2]
+    algo = f"{settings['algo']} (`@{variant}`)" if variant else settings["algo"]
+
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in TABLE.read_text().splitlines() if "|" in line]
+
+    assert [algo, settings["env_id"], "yes"] in [row[:3] for row in rows]
+
+
+@pytest.mark.parametrize("settings", get_worker_schema()["x-mosaic-examples"])
+def test_the_toys_own_examples_fit_its_schema(settings):
+    spec = WorkerSpec(module="toy_worker.cli", config=parse_settings(settings.split()))
+
+    assert judge(spec, Descriptor(schema=get_worker_schema())).note == ""
