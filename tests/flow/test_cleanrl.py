@@ -59,6 +59,15 @@ def events(lab, run):
         ({"algo": "dqn_atary"}, r'"dqn_atary" is none of its \d+ values\. Did you mean dqn_atari'),
         ({"algo": "dqn", "extras": {"algo_params": {"clip_coef": 0.1}}}, r"clip_coef: dqn has no such key"),
         ({"algo": "dqn", "extras": {"algo_params": {"gamma": 2}}}, "gamma: it must be at most 1, not 2"),
+        (
+            {"extras": {"lerning_rate": 1}},
+            r"extras\.lerning_rate: the worker has no such key\. Did you mean 'learning_rate'",
+        ),
+        ({"extras": {"algo_params": {"buffer_size": 9}}}, r"buffer_size: ppo has no such key"),
+        (
+            {"learning_rate": 1, "extras": {"learning_rate": 2}},
+            r"learning_rate: it is the same setting as extras\.algo_params\.learning_rate, and the two differ",
+        ),
         ({"algo": "dqn", "extras": {"upstream_path": "/nowhere"}}, "upstream_path: '/nowhere' does not exist"),
         ({"algo": "dqn_jax"}, "algo=dqn_jax needs the variant jax.*Install it with: mosaic worker install cleanrl@jax"),
         (
@@ -72,6 +81,27 @@ def test_what_cannot_be_run_is_refused_at_submit_with_its_reason(lab, config, wo
         lab.submit_worker({**MODULE, "config": config})
 
     assert lab.client.list_runs().total == 0
+
+
+def test_the_seeds_own_config_is_taken_and_its_learning_rate_is_the_algorithms(lab):
+    extras = {"learning_rate": 0.0003, "cuda": True, "tensorboard_dir": "tensorboard"}
+    config = {"env_id": "CartPole-v1", "algo": "ppo", "total_timesteps": 1e4, "seed": 42, "extras": extras}
+
+    run = lab.submit_worker({**MODULE, "config": config})
+    lab.client.cancel_run(run.run_id)
+
+    kept = lab.client.get_run(run.run_id)
+    placed = {"cuda": True, "tensorboard_dir": "tensorboard", "algo_params": {"learning_rate": 0.0003}}
+    assert kept.config["metadata"]["worker"]["config"] == {**config, "extras": placed}
+    assert (kept.total_steps, kept.settings["extras.algo_params.learning_rate"]) == (10_000, 0.0003)
+    assert kept.settings["extras.algo_params.num_envs"] == 4  # CleanRL's own default
+
+
+def test_a_run_that_leaves_its_length_to_the_default_shows_progress(lab):
+    run = lab.submit_worker({**MODULE, "config": {"algo": "dqn"}})
+    lab.client.cancel_run(run.run_id)
+
+    assert run.total_steps == 500_000
 
 
 def test_a_checkout_of_the_users_may_have_any_name_and_hyperparameter(lab, tmp_path):

@@ -44,6 +44,7 @@ class _Keys:
 
     algo: str = field(default="ppo", metadata={"help": "the algorithm"})
     env_id: str = field(default="CartPole-v1", metadata={"help": "the environment"})
+    env: str = field(default="CartPole-v1", metadata={"help": "the same as env_id", "same_as": "env_id"})
     total_timesteps: int = field(default=500_000, metadata={"minimum": 1, "help": "steps in all"})
     seed: int | None = field(default=None, metadata={"minimum": 0, "help": "the same seed gives the same training"})
     mode: str = _extra("train", "what to do", choices=list(MODES))
