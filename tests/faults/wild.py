@@ -84,7 +84,7 @@ JSON = st.recursive(
     max_leaves=6,
 )
 _WORKER = ("module", "script", "variant", "arguments", "config", "environment", "use_grpc", "grpc_target", "worker_id")
-_LIMITS = ("time_s", "heartbeat_s", "no_progress_s", "quiet_s", "grace_s")
+_LIMITS = ("time_s", "heartbeat_s", "spin_s", "no_progress_s", "quiet_s", "grace_s")
 _CONFIG = ("run_id", "extras", "tensorboard_dir", "policy_path", "total_timesteps", "seed", "env_id", "test_mode")
 
 

@@ -115,6 +115,27 @@ def test_a_hang_is_ended_with_the_python_stacks(lab):
     assert 'File "' in end.reason
 
 
+def test_a_worker_that_spins_in_silence_is_ended_with_the_python_stacks(lab):
+    run = lab.submit(steps=1000, busy_hang_at=50, heartbeat_s=0.1, limits={"spin_s": 2.0, "grace_s": 0.5})
+
+    end = lab.wait_until_over(run)
+
+    assert end.state is S.FAULTED
+    assert end.reason.startswith("hang: no heartbeat and no other output for")
+    assert "_hang_busily" in end.reason
+
+
+def test_a_worker_that_spins_and_prints_is_shown_and_goes_on(lab):
+    limits = {"heartbeat_s": 2.0, "spin_s": 4.0, "grace_s": 0.5}
+    run = lab.submit(steps=100, busy_hang_at=50, busy_hang_text_s=0.2, hang_s=9, heartbeat_s=0.1, limits=limits)
+
+    shown = lab.wait_until_run(run, lambda now: now.life.startswith("no heartbeat"), "the word of its silence")
+
+    assert shown.state is S.EXECUTING
+    assert lab.wait_until_over(run).state is S.TERMINATED
+    assert b"....." in lab.text(run, "stderr")
+
+
 def test_a_module_that_does_not_import_says_so(lab):
     end = lab.wait_until_over(lab.submit_worker({"module": "toy_worker.nothing_here"}))
 

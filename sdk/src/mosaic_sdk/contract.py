@@ -84,6 +84,7 @@ class WorkerCapabilities:
     gpu_memory_mb: Optional[int] = None
     cpu_cores: int = 1
     estimated_memory_mb: int = 512
+    spin_s: Optional[float] = None  # without any output it is ended after so long; 0: never, None: MOSAIC's own limit
 
     def supports_paradigm(self, paradigm: str) -> bool:
         return paradigm in self.supported_paradigms

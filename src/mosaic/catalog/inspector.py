@@ -33,6 +33,7 @@ class Verdict:
     variant: str  # of the worker's environment: what the config names, else what the schema maps one of its values to
     config: Mapping[str, Any]  # as the worker reads it: every key in its place, whole numbers as integers
     settings: Settings = field(default_factory=Settings)  # what is in force, or why nothing was checked
+    capabilities: Mapping[str, Any] = field(default_factory=dict)  # as the worker tells them; empty when it does not
 
     @property
     def note(self) -> str:
@@ -61,7 +62,7 @@ class Inspector:
         told = told or await self._ask(worker)
         variant, setting = ("", "") if spec.variant or spec.script else _wanted_variant(spec.config, told)
         if not variant:
-            return await asyncio.to_thread(judge, spec, told)
+            return replace(await asyncio.to_thread(judge, spec, told), capabilities=told.capabilities)
         await asyncio.to_thread(self._refuse_missing, worker.name, variant, setting)
         return await self.inspect(replace(spec, variant=variant))  # its own schema has the last word
 

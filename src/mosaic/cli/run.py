@@ -51,6 +51,9 @@ def add_verbs(verbs: "Verbs") -> None:
     parser.add_argument("--gpus", type=count, default=0, metavar="N", help="ask for N GPUs")
     parser.add_argument("--gpus-mandatory", action="store_true", help="wait for them instead of running without")
     parser.add_argument("--time-limit", type=parse_duration, metavar="2h", help="end it after so long")
+    parser.add_argument(
+        "--spin-limit", type=parse_duration, metavar="2h", help="end it after so long without any output; 0: never"
+    )
     parser.add_argument("--detach", action="store_true", help="return at once")
     _add_submit_options(parser)
 
@@ -127,8 +130,9 @@ def build_config(args: argparse.Namespace, worker: dict[str, Any]) -> dict[str, 
     payload: dict[str, Any] = {}
     if args.gpus or args.gpus_mandatory:
         payload["resources"] = {"gpus": {"requested": args.gpus, "mandatory": args.gpus_mandatory}}
-    if args.time_limit is not None:
-        payload["limits"] = {"time_s": args.time_limit}
+    limits = {"time_s": args.time_limit, "spin_s": args.spin_limit}
+    if any(value is not None for value in limits.values()):
+        payload["limits"] = {name: value for name, value in limits.items() if value is not None}
     return {"metadata": metadata, "payload": payload}
 
 

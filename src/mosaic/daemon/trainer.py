@@ -33,6 +33,7 @@ from mosaic.model.states import LIVE_STATES, RunState
 from mosaic.registry.registry import Registry
 from mosaic.registry.thread import RegistryThread
 from mosaic.submit.document import fingerprint
+from mosaic.submit.needs import with_worker_needs
 from mosaic.submit.record import record as record_submission
 from mosaic.submit.validate import SubmitContext, settle, validate
 from mosaic.wire import mosaic_pb2 as pb
@@ -78,6 +79,7 @@ class Trainer:
         config = await self.registry.do(lambda r: validate(config_json, self._context(r, idempotency_key)))
         verdict = await self.inspector.inspect(config.worker)
         config = await self.registry.do(lambda r: settle(config, verdict, self._context(r, idempotency_key)))
+        config = with_worker_needs(config, verdict.capabilities)
         if config.worker.use_grpc:
             await self.open_tcp()
         failpoint("submit.validated")

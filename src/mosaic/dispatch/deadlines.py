@@ -15,10 +15,11 @@ class Vitals:
 
     since: float  # when we began to listen
     last_heartbeat: float | None = None
-    last_activity: float | None = None
+    last_activity: float | None = None  # any output, a heartbeat included
     progress: int | None = None
     progress_at: float | None = None
     behind_bytes: int = 0
+    _output_bytes: int | None = None
     _cpu_at: float | None = None
     _cpu_s: float = 0.0
 
@@ -30,6 +31,12 @@ class Vitals:
 
     def activity(self, now: float) -> None:
         self.last_activity = now
+
+    def saw_output(self, now: float, total_bytes: int) -> None:
+        """Note how much it has ever printed: text without a newline (a progress bar) is a sign of life as well."""
+        if self._output_bytes is not None and total_bytes != self._output_bytes:
+            self.last_activity = now
+        self._output_bytes = total_bytes
 
     def shift(self, seconds: float) -> None:
         """Forget time in which we were not listening (the daemon was stopped, the machine slept)."""
@@ -54,20 +61,30 @@ class Vitals:
             return ""  # what it said is still on its way to us
         if self._is_hung(now, limits):
             return f"hang: no heartbeat for {_span(now - (self.last_heartbeat or now))} and no CPU used"
+        if self._is_spinning(now, limits):
+            return f"hang: no heartbeat and no other output for {_span(self._silence(now))}"
         if limits.no_progress_s and self.progress_at is not None and now - self.progress_at > limits.no_progress_s:
             return f"hang: heartbeats without progress for {_span(now - self.progress_at)}"
-        if limits.quiet_s and now - (self.last_activity or self.since) > limits.quiet_s:
-            return f"hang: not a word for {_span(now - (self.last_activity or self.since))}"
+        if limits.quiet_s and self._silence(now) > limits.quiet_s:
+            return f"hang: no output for {_span(self._silence(now))}"
         return ""
 
-    def shown(self, now: float) -> str:
-        """What a listing says: "quiet 6 min", "no progress 40 min", or nothing."""
-        quiet_s = now - (self.last_activity or self.since)
-        if quiet_s > QUIET_IS_WORTH_SAYING_S:
-            return f"quiet {_span(quiet_s)}"
+    def shown(self, now: float, limits: Limits) -> str:
+        """What a listing says: "no heartbeat 6 min", "quiet 6 min", "no progress 40 min", or nothing."""
+        if self.last_heartbeat is not None and now - self.last_heartbeat > limits.heartbeat_s:
+            return f"no heartbeat {_span(now - self.last_heartbeat)}"
+        if self._silence(now) > QUIET_IS_WORTH_SAYING_S:
+            return f"quiet {_span(self._silence(now))}"
         if self.progress_at is not None and now - self.progress_at > QUIET_IS_WORTH_SAYING_S:
             return f"no progress {_span(now - self.progress_at)}"
         return ""
+
+    def _silence(self, now: float) -> float:
+        return now - (self.since if self.last_activity is None else self.last_activity)
+
+    def _is_spinning(self, now: float, limits: Limits) -> bool:
+        # CPU time proves nothing here, and a slow training prints something: only its whole silence counts.
+        return bool(limits.spin_s) and self.last_heartbeat is not None and self._silence(now) > limits.spin_s
 
     def _is_hung(self, now: float, limits: Limits) -> bool:
         if self.last_heartbeat is None or now - self.last_heartbeat <= limits.heartbeat_s:

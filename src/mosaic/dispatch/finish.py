@@ -67,6 +67,11 @@ def bytes_missing(exit: Mapping[str, Any], stdout_offset: int, stderr_offset: in
     return stdout + stderr
 
 
+def output_bytes(rundir: RunDir) -> int:
+    """How much the worker has printed, on both streams, since it started."""
+    return _plain_size(rundir.stdout) + _plain_size(rundir.stderr)
+
+
 def has_unheard_line(rundir: RunDir, stdout_offset: int) -> bool:
     """Whether the worker has printed a whole line that is not in the store yet."""
     try:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mosaic.dispatch.deadlines import Vitals
+from mosaic.model.run import Limits
 from mosaic.model.rundir import RunDir
 
 
@@ -12,6 +13,7 @@ class LiveRun:
 
     rundir: RunDir
     vitals: Vitals
+    limits: Limits
     seen_at: float
     stop_sent: bool = False
     end_reason: str = ""  # why we ended it ourselves

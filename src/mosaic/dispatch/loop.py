@@ -91,7 +91,7 @@ class Dispatcher:
     def life(self, run_id: str) -> str:
         """What a listing says of a live run's silence."""
         live = self._live.get(run_id)
-        return live.vitals.shown(self._clock()) if live else ""
+        return live.vitals.shown(self._clock(), live.limits) if live else ""
 
     def telemetry(self, run_id: str) -> str:
         """What a listing says of a live run's telemetry; empty when all is well."""
@@ -287,6 +287,7 @@ class Dispatcher:
 
     async def _check_life(self, record: RunRecord, live: LiveRun) -> None:
         now = self._clock()
+        live.vitals.saw_output(now, finish.output_bytes(live.rundir))
         if live.vitals.wants_cpu(now, record.limits):
             cpu_s = self._launcher.cpu_s(live.rundir)
             if cpu_s is not None:
@@ -435,5 +436,5 @@ class Dispatcher:
         if live is None:
             now = self._clock()
             rundir = self._root.run(record.area, record.run_id)
-            live = self._live[record.run_id] = LiveRun(rundir, Vitals(now), now)
+            live = self._live[record.run_id] = LiveRun(rundir, Vitals(now), record.limits, now)
         return live

@@ -39,10 +39,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to end a run that does not end by itself. None: never."""
+    """When to end a run that does not end by itself. None, and 0 of `spin_s`: never."""
 
     time_s: float | None = None  # wall time of the worker
     heartbeat_s: float = 300.0  # heartbeats came, then none for so long and no CPU used: hung
+    spin_s: float = 1800.0  # heartbeats came, then no output at all for so long, whatever CPU it uses
     no_progress_s: float | None = None  # heartbeats come, their progress counter stands still
     quiet_s: float | None = None  # nothing at all came for so long
     grace_s: float = 10.0  # between SIGTERM and SIGKILL

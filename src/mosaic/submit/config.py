@@ -5,7 +5,7 @@ metadata   run_id run_name tags[] parent_run_id relation notes     notes: anythi
 payload
   resources        cpus memory_mb
     gpus           requested mandatory
-  limits           time_s heartbeat_s no_progress_s quiet_s grace_s
+  limits           time_s heartbeat_s spin_s no_progress_s quiet_s grace_s
 """
 
 import re
@@ -180,10 +180,17 @@ def _read_limits(section: Section) -> Limits:
     return Limits(
         time_s=section.seconds("time_s"),
         heartbeat_s=section.seconds("heartbeat_s") or Limits.heartbeat_s,
+        spin_s=_read_spin(section),
         no_progress_s=section.seconds("no_progress_s"),
         quiet_s=section.seconds("quiet_s"),
         grace_s=section.seconds("grace_s") or Limits.grace_s,
     )
+
+
+def _read_spin(section: Section) -> float:
+    """0 means never; what the config leaves out, the worker may say (submit/needs.py)."""
+    value = section.seconds("spin_s", zero_allowed=True)
+    return Limits.spin_s if value is None else value
 
 
 def total_steps(settings: Mapping[str, Any]) -> int | None:

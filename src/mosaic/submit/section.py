@@ -39,16 +39,19 @@ class Section:
             raise self.bad(name, f"it must lie between {low} and {high}, not be {_told(number)}.")
         return number
 
-    def seconds(self, name: str) -> float | None:
-        """A time that is more than none; None when it is not given."""
+    def seconds(self, name: str, zero_allowed: bool = False) -> float | None:
+        """A duration; None when it is not given."""
         value = self.values.get(name)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.bad(name, f"it must be a number of seconds, not {_told(value)}.")
+        if zero_allowed and value == 0:
+            return 0.0
         # Compared, never converted: JSON's whole numbers may be too long for a float. NaN fails it too.
         if not 0 < value <= MAX_SECONDS:
-            raise self.bad(name, f"it must be more than 0 and at most {MAX_SECONDS:.0f} seconds, not {_told(value)}.")
+            least = "0 (never), or more than 0" if zero_allowed else "more than 0"
+            raise self.bad(name, f"it must be {least} and at most {MAX_SECONDS:.0f} seconds, not {_told(value)}.")
         return float(value)
 
     def texts(self, name: str) -> tuple[str, ...]:

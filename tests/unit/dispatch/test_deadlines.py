@@ -1,3 +1,5 @@
+import pytest
+
 from mosaic.dispatch.deadlines import Vitals
 from mosaic.model.run import Limits
 
@@ -22,16 +24,56 @@ def test_heartbeats_that_stop_with_an_idle_tree_are_a_hang():
     assert vitals.verdict(411.0, LIMITS).startswith("hang: no heartbeat for")
 
 
-def test_a_silent_tree_that_burns_cpu_is_left_alone():
-    vitals = silent_since(100.0)
-    for now in range(260, 2000, 2):
+def spinning_since(start, until):
+    """Heartbeats up to `start`; from there on CPU time and no output."""
+    vitals = silent_since(start)
+    spin(vitals, start, until, printed=1000)
+    return vitals
+
+
+def spin(vitals, start, until, printed):
+    for now in range(int(start), int(until) + 1, 2):
+        vitals.saw_output(float(now), printed)
         vitals.saw_cpu(float(now), cpu_s=float(now))
 
-    assert vitals.verdict(2000.0, LIMITS) == ""
+
+def test_a_silent_tree_that_uses_cpu_is_shown_at_the_first_limit_and_ended_at_the_second():
+    vitals = spinning_since(100.0, until=1900.0)
+
+    assert vitals.shown(460.0, LIMITS) == "no heartbeat 6 min"
+    assert vitals.verdict(1899.0, LIMITS) == ""
+    assert vitals.verdict(1901.0, LIMITS) == "hang: no heartbeat and no other output for 30 min"
+
+
+def test_the_second_limit_is_the_configs_to_set_and_0_is_never():
+    vitals = spinning_since(100.0, until=9000.0)
+
+    assert vitals.verdict(161.0, Limits(spin_s=60)) == "hang: no heartbeat and no other output for 61 s"
+    assert vitals.verdict(9000.0, Limits(spin_s=0)) == ""
+
+
+@pytest.mark.parametrize("sign", ["a line", "half a line"])
+def test_whatever_a_spinning_tree_prints_restarts_the_second_limit(sign):
+    vitals = spinning_since(100.0, until=1698.0)
+
+    if sign == "a line":
+        vitals.activity(1700.0)
+    spin(vitals, 1700.0, until=3500.0, printed=1000 if sign == "a line" else 1001)
+
+    assert vitals.verdict(3499.0, LIMITS) == ""
+    assert vitals.shown(3499.0, LIMITS) == "no heartbeat 57 min"
+    assert vitals.verdict(3501.0, LIMITS).startswith("hang: no heartbeat and no other output for 30 min")
+
+
+def test_the_second_limit_is_not_for_a_worker_that_never_sent_a_heartbeat():
+    vitals = Vitals(since=0.0)
+    vitals.activity(10.0)
+
+    assert vitals.verdict(1e6, LIMITS) == ""
 
 
 def test_silence_without_a_look_at_the_cpu_is_no_proof():
-    assert silent_since(100.0).verdict(10_000.0, LIMITS) == ""
+    assert silent_since(100.0).verdict(1_800.0, LIMITS) == ""
 
 
 def test_heartbeats_without_progress_are_shown_and_killed_only_if_the_config_says_so():
@@ -40,7 +82,7 @@ def test_heartbeats_without_progress_are_shown_and_killed_only_if_the_config_say
         vitals.heartbeat(float(now), progress=7)
 
     assert vitals.verdict(1000.0, LIMITS) == ""
-    assert vitals.shown(1000.0) == "no progress 17 min"
+    assert vitals.shown(1000.0, LIMITS) == "no progress 17 min"
     assert vitals.verdict(1000.0, Limits(no_progress_s=900)).startswith("hang: heartbeats without progress")
 
 
@@ -48,9 +90,9 @@ def test_quiet_is_shown_and_killed_only_if_the_config_says_so():
     vitals = Vitals(since=0.0)
     vitals.activity(40.0)
 
-    assert vitals.shown(400.0) == "quiet 6 min"
+    assert vitals.shown(400.0, LIMITS) == "quiet 6 min"
     assert vitals.verdict(400.0, LIMITS) == ""
-    assert vitals.verdict(400.0, Limits(quiet_s=300)).startswith("hang: not a word for")
+    assert vitals.verdict(400.0, Limits(quiet_s=300)).startswith("hang: no output for")
 
 
 def test_nobody_is_judged_while_lines_are_still_on_their_way():

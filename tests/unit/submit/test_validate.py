@@ -155,6 +155,8 @@ BAD = [
     (limits(quiet_s=math.nan), "payload.limits.quiet_s", "more than 0"),
     (limits(time_s=1e300), "payload.limits.time_s", "at most"),
     (limits(heartbeat_s="5"), "payload.limits.heartbeat_s", "number of seconds"),
+    (limits(spin_s=-1), "payload.limits.spin_s", "0 (never), or more than 0"),
+    (limits(spin_s=math.nan), "payload.limits.spin_s", "0 (never), or more than 0"),
     (limits(no_progress_s=True), "payload.limits.no_progress_s", "number of seconds"),
     # inside the worker's config
     (config(mode="interactive"), "metadata.worker.config.mode", "mosaic worker test"),

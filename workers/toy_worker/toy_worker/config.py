@@ -44,6 +44,7 @@ class ToyConfig:
     kill_self: str = "SIGKILL"
     hang_at: AtStep = None
     busy_hang_at: AtStep = None
+    busy_hang_text_s: float = 0.0
     stall_progress_at: AtStep = None
     hang_s: float = 0.0
     ignore_sigterm: bool = False

@@ -85,11 +85,15 @@ class Misbehaviour:
         self.heart.start()
 
     def _hang_busily(self, step: int) -> None:
-        """No work and no heartbeats, but CPU time."""
+        """No work and no heartbeats, but CPU time, and a dot on stderr every `busy_hang_text_s` (0: none)."""
         self.heart.stop()
+        every = self.config.busy_hang_text_s or self._hang_s
         until = time.monotonic() + self._hang_s
+        next_text = time.monotonic() + every
         while time.monotonic() < until:
-            pass
+            if time.monotonic() > next_text:
+                next_text += every
+                os.write(2, b".")
         self.heart.start()
 
     def _stall(self, step: int) -> None:
