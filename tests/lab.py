@@ -15,21 +15,29 @@ from mosaic.model.durable import read_json
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import RunState
 
+# Tests start many small runs at once, whatever machine they are on; those about waiting give less.
+ROOMY = ("--cpus", "32", "--memory", "64G")
+
 
 class Lab:
     def __init__(self, home: Path, options: tuple[str, ...] = ()) -> None:
         self.root = StateRoot(home)
-        self.options = options
-        self.client = TrainerClient.connect(self.root, options=options)
+        self.options = (*ROOMY, *options)
+        self.client = TrainerClient.connect(self.root, options=self.options)
 
     # ---- runs
 
     def submit(
-        self, name: str = "", limits: dict[str, Any] | None = None, gpus: dict[str, Any] | None = None, **config: Any
+        self,
+        name: str = "",
+        limits: dict[str, Any] | None = None,
+        gpus: dict[str, Any] | None = None,
+        resources: dict[str, Any] | None = None,
+        **config: Any,
     ) -> Run:
         """A run of the toy worker with these config keys."""
         worker = {"module": "toy_worker.cli", "config": config}
-        return self.submit_worker(worker, name, limits, gpus)
+        return self.submit_worker(worker, name, limits, gpus, resources)
 
     def submit_worker(
         self,
@@ -37,9 +45,10 @@ class Lab:
         name: str = "",
         limits: dict[str, Any] | None = None,
         gpus: dict[str, Any] | None = None,
+        resources: dict[str, Any] | None = None,
     ) -> Run:
         metadata = {"worker": worker} | ({"run_name": name} if name else {})
-        payload = {"limits": limits or {}, "resources": {"gpus": gpus or {}}}
+        payload = {"limits": limits or {}, "resources": {"gpus": gpus or {}, **(resources or {})}}
         return self.client.submit_run({"metadata": metadata, "payload": payload})
 
     def rundir(self, run: Run) -> RunDir:

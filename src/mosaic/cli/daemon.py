@@ -6,10 +6,12 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from mosaic.cli.amounts import cpus, memory, or_auto
 from mosaic.cli.connection import connected, host_of, refuse_host
 from mosaic.cli.durations import format_duration
-from mosaic.cli.verb import add_json, add_verb
+from mosaic.cli.verb import add_json, add_verb, count
 from mosaic.model.errors import MosaicError, NoDaemon
+from mosaic.model.machine import tell_memory
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -25,11 +27,14 @@ def add_verbs(verbs: "Verbs") -> None:
     actions = parser.add_subparsers(metavar="start|stop|status", required=True)
 
     parser = add_verb(
-        actions, "start", start, "start the daemon; its settings are kept", "mosaic daemon start --max-runs 8"
+        actions, "start", start, "start the daemon; its settings are kept", "mosaic daemon start --cpus 8 --memory 16G"
     )
     parser.add_argument("--tcp", metavar="ADDR", help="also listen on this loopback address, e.g. 127.0.0.1:50055")
     parser.add_argument("--gpus", metavar="N", help="pretend to have N GPUs (for tests); auto: the real ones")
-    parser.add_argument("--max-runs", metavar="N", help="how many runs may be live at once")
+    parser.add_argument("--cpus", metavar="N", type=or_auto(cpus), help="CPUs that runs may request together")
+    parser.add_argument("--memory", metavar="16G", type=or_auto(memory), help="memory that runs may request together")
+    parser.add_argument("--max-runs", metavar="N", type=or_auto(count), help="how many runs may be live at once")
+    parser.epilog = f"{parser.epilog}\n\nThe last three take auto: what this machine can carry, which is the default."
 
     parser = add_verb(actions, "stop", stop, "stop the daemon; runs go on without it", "mosaic daemon stop --kill-runs")
     parser.add_argument("--kill-runs", action="store_true", help="end all runs first")
@@ -57,7 +62,8 @@ def start(args: argparse.Namespace) -> int:
 
 
 def start_options(args: argparse.Namespace) -> tuple[str, ...]:
-    wishes = {"--tcp": args.tcp, "--gpus": args.gpus, "--max-runs": args.max_runs}
+    wishes = {"--tcp": args.tcp, "--gpus": args.gpus, "--cpus": args.cpus, "--memory": args.memory}
+    wishes["--max-runs"] = args.max_runs
     return tuple(word for option, value in wishes.items() if value is not None for word in (option, str(value)))
 
 
@@ -118,6 +124,11 @@ def to_dict(health: "pb.Health") -> dict[str, object]:
         "root": health.root,
         "live_runs": health.live_runs,
         "max_runs": health.max_runs,
+        "waiting_runs": health.waiting_runs,
+        "cpus": health.cpus,
+        "cpus_requested": health.cpus_requested,
+        "memory_mb": health.memory_mb,
+        "memory_mb_requested": health.memory_mb_requested,
         "gpus": [
             {"uuid": gpu.uuid, "name": gpu.name, "owner": gpu.owner, "blocked": gpu.blocked} for gpu in health.gpus
         ],
@@ -130,7 +141,10 @@ def describe(health: "pb.Health", client: "TrainerClient") -> str:
         f"pid        {health.pid}, version {health.version}, up {format_duration(time.time() - health.started_at)}",
         f"root       {health.root}",
         f"addresses  {', '.join(health.addresses) or client.target}",
-        f"runs       {health.live_runs} live, at most {health.max_runs}",
+        f"runs       {health.live_runs - health.waiting_runs} running, {health.waiting_runs} waiting; "
+        f"at most {health.max_runs} run at once",
+        f"CPUs       {health.cpus_requested:g} of {health.cpus:g} requested by runs",
+        f"memory     {tell_memory(health.memory_mb_requested)} of {tell_memory(health.memory_mb)} requested by runs",
     ]
     for gpu in health.gpus:
         use = gpu.blocked or (f"run {gpu.owner}" if gpu.owner else "free")

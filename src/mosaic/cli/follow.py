@@ -112,7 +112,7 @@ def line(run: "Run") -> str:
         parts.append(f"{format_duration(run.eta_s)} left")
     if run.summary.last_return is not None:
         parts.append(f"return {number(run.summary.last_return)}")
-    return "  ".join(parts + [printable(word) for word in (run.waiting_for, run.life, run.telemetry) if word])
+    return "  ".join(parts + [printable(word) for word in (run.waiting, run.life, run.telemetry) if word])
 
 
 def picture(run: "Run") -> "Text":
@@ -122,7 +122,7 @@ def picture(run: "Run") -> "Text":
     text = Text()
     text.append(printable(run.name or run.worker_name), "bold").append(f"  {run.run_id}  ", "dim")
     text.append(str(run.state), STATE_STYLE[run.state])
-    for word in (run.waiting_for, run.life, run.telemetry):
+    for word in (run.waiting, run.life, run.telemetry):
         text.append(f"  {printable(word)}" if word else "", "yellow")
     text.append(f"\n{progress_words(run)}\n")
     if run.summary.recent_returns:

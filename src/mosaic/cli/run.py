@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mosaic.cli.amounts import cpus, memory
 from mosaic.cli.connection import connected, host_of, refuse_host, seen_from_here
 from mosaic.cli.durations import parse_duration
 from mosaic.cli.follow import follow, wait_quietly
@@ -50,6 +51,8 @@ def add_verbs(verbs: "Verbs") -> None:
     parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="may be given several times")
     parser.add_argument("--gpus", type=count, default=0, metavar="N", help="ask for N GPUs")
     parser.add_argument("--gpus-mandatory", action="store_true", help="wait for them instead of running without")
+    parser.add_argument("--cpus", type=cpus, metavar="N", help="CPUs it needs, also 0.5; it waits for them (default 1)")
+    parser.add_argument("--memory", type=memory, metavar="4G", help="memory it needs (default: its worker's estimate)")
     parser.add_argument("--time-limit", type=parse_duration, metavar="2h", help="end it after so long")
     parser.add_argument(
         "--spin-limit", type=parse_duration, metavar="2h", help="end it after so long without any output; 0: never"
@@ -127,13 +130,17 @@ def build_config(args: argparse.Namespace, worker: dict[str, Any]) -> dict[str, 
         metadata["run_name"] = args.name
     if args.tag:
         metadata["tags"] = args.tag
-    payload: dict[str, Any] = {}
-    if args.gpus or args.gpus_mandatory:
-        payload["resources"] = {"gpus": {"requested": args.gpus, "mandatory": args.gpus_mandatory}}
-    limits = {"time_s": args.time_limit, "spin_s": args.spin_limit}
-    if any(value is not None for value in limits.values()):
-        payload["limits"] = {name: value for name, value in limits.items() if value is not None}
-    return {"metadata": metadata, "payload": payload}
+    wants_gpus = args.gpus or args.gpus_mandatory
+    gpus = {"requested": args.gpus, "mandatory": args.gpus_mandatory} if wants_gpus else None
+    payload = {
+        "resources": _said(gpus=gpus, cpus=args.cpus, memory_mb=args.memory),
+        "limits": _said(time_s=args.time_limit, spin_s=args.spin_limit),
+    }
+    return {"metadata": metadata, "payload": {name: section for name, section in payload.items() if section}}
+
+
+def _said(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 class WorkerHelp(argparse.Action):

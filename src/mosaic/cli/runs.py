@@ -102,5 +102,5 @@ def note(run: "Run") -> str:
     """The one thing worth saying about a run in a listing."""
     ending = "ending" if run.cancel_wished and not run.state.is_over else ""
     told = run.reason if run.state is not RunState.TERMINATED else ""
-    words = (ending, run.waiting_for, run.life, run.telemetry, told)
+    words = (ending, run.waiting, run.life, run.telemetry, told)
     return printable(next((word for word in words if word), "").split("\n")[0])

@@ -108,7 +108,7 @@ def _run_head(run: "Run") -> Text:
     gpus = ", ".join(run.granted) or "no GPU"
     held = f", held by {run.held_by}" if run.held_by else ""
     text.append(f"\n{gpus}{held}", "dim")
-    for word in (run.waiting_for, run.life, run.telemetry):
+    for word in (run.waiting, run.life, run.telemetry):
         text.append(f"\n{printable(word)}" if word else "", "yellow")
     return text
 

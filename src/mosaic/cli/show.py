@@ -14,6 +14,7 @@ from mosaic.cli.paint import STATE_STYLE, bar, number, paint, printable
 from mosaic.cli.returns import count, is_evaluation, score_words, trace
 from mosaic.cli.states import explain
 from mosaic.model.errors import UnknownRun
+from mosaic.model.machine import tell_cpus, tell_memory
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
@@ -161,8 +162,8 @@ def _children(run: "Run", relatives: "Mapping[str, Run]") -> str:
 
 
 def _needs(run: "Run") -> str:
-    memory = f", {run.memory_mb:,} MB of memory" if run.memory_mb else ""
-    return f"{run.cpus:g} CPU{'' if run.cpus == 1 else 's'}{memory}" if run.cpus or memory else ""
+    memory = f", {tell_memory(run.memory_mb)} of memory" if run.memory_mb else ""
+    return f"{tell_cpus(run.cpus)}{memory}" if run.cpus or memory else ""
 
 
 def _gpus(run: "Run") -> str:

@@ -86,6 +86,11 @@ class Run:
         )
 
     @property
+    def waiting(self) -> str:
+        """ "waiting for 1 CPU: …", or nothing."""
+        return f"waiting for {self.waiting_for}" if self.waiting_for else ""
+
+    @property
     def progress(self) -> float | None:
         """Between 0 and 1, when the config or the worker told how many steps there are.
 

@@ -1,6 +1,7 @@
 """The daemon's main: builds every part, adopts what still runs, serves until told to stop.
 
-    python -m mosaic.daemon.server --root ROOT [--tcp HOST:PORT] [--gpus N|auto] [--max-runs N] [--from-settings]
+    python -m mosaic.daemon.server --root ROOT [--tcp HOST:PORT] [--gpus N|auto] [--cpus N|auto]
+                                   [--memory 16G|auto] [--max-runs N|auto] [--from-settings]
 
 Exit codes: 0 stopped, 1 cannot start, 3 another daemon serves this root.
 """
@@ -31,7 +32,7 @@ from mosaic.daemon.doors import OPTIONS, Doors, refuse_taken
 from mosaic.daemon.guard import Guard
 from mosaic.daemon.lock import DaemonLock
 from mosaic.daemon.service import Service
-from mosaic.daemon.settings import Settings, settings_at_start
+from mosaic.daemon.settings import Asked, Settings, settings_at_start
 from mosaic.daemon.trainer import Trainer
 from mosaic.dispatch.gpus import Gpus
 from mosaic.dispatch.hearing import Hearing
@@ -40,6 +41,7 @@ from mosaic.dispatch.loop import Dispatcher
 from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
 from mosaic.model.errors import AlreadyRunning, MosaicError
+from mosaic.model.machine import detect
 from mosaic.model.root import check_root
 from mosaic.model.rundir import StateRoot
 from mosaic.registry.thread import RegistryThread
@@ -57,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
         check_root(root)
         _log_to_file(root)
         lock = DaemonLock.take(root)
-        settings = settings_at_start(root, args.tcp, args.gpus, args.max_runs, args.from_settings)
+        settings = settings_at_start(root, _asked(args))
         asyncio.run(serve(root, settings, umask))
     except AlreadyRunning as error:
         print(error, file=sys.stderr)
@@ -95,7 +97,9 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
 
     doors = Doors(root, make_server)
     gpus = Gpus(settings.fake_gpus)
-    dispatcher = Dispatcher(root, registry, ingest, broadcaster, catalog, launcher, gpus, settings.max_runs, doors)
+    machine = settings.machine(detect())
+    max_runs = settings.max_runs or machine.max_runs
+    dispatcher = Dispatcher(root, registry, ingest, broadcaster, catalog, launcher, gpus, machine, max_runs, doors)
     hearing.dispatcher = dispatcher
 
     async def open_tcp() -> str:
@@ -170,9 +174,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--root", default="", help="state folder; default: MOSAIC_HOME or the XDG state folder")
     parser.add_argument("--tcp", default="", help="also listen on this loopback address, e.g. 127.0.0.1:50055")
     parser.add_argument("--gpus", default="", help="pretend to have so many GPUs (tests); 'auto' asks the driver")
-    parser.add_argument("--max-runs", type=int, default=None, help="how many runs may be live at once (32)")
+    parser.add_argument("--cpus", default="", help="how many CPUs runs may request together; 'auto' asks the kernel")
+    parser.add_argument("--memory", default="", help="how much memory runs may request together, e.g. 16G, or 'auto'")
+    parser.add_argument("--max-runs", default="", help="how many runs may be live at once, whatever they request")
     parser.add_argument("--from-settings", action="store_true", help="take all settings from daemon.json")
     return parser
+
+
+def _asked(args: argparse.Namespace) -> Asked | None:
+    """What this start asks for; None: only what was kept."""
+    return None if args.from_settings else Asked(args.tcp, args.gpus, args.cpus, args.memory, args.max_runs)
 
 
 def _log_to_file(root: StateRoot) -> None:

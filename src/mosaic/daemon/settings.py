@@ -1,47 +1,98 @@
 """What an explicit start decided, kept in `daemon.json`: a daemon started by a tailer inherits nothing of the run."""
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, TypeVar
 
 from mosaic.model.durable import read_json, write_json
 from mosaic.model.errors import BadConfig
+from mosaic.model.machine import Machine, parse_cpus, parse_memory
 from mosaic.model.rundir import StateRoot
 
 DEFAULT_TCP = "127.0.0.1:50055"
+AUTO = "auto"  # back to what the machine has
+_VERSION = 2
+_OLD_MAX_RUNS = 32  # which version 1 wrote down without being asked
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Settings:
     fake_gpus: int | None = None  # None: ask NVML
     tcp: str = ""  # "": Unix socket only, until a run says use_grpc
-    max_runs: int = 32
+    cpus: float | None = None  # that runs may request together; None: what this machine has
+    memory_mb: int | None = None  # the same
+    max_runs: int | None = None  # None: see Machine.max_runs
     stopped_on_purpose: bool = False
 
     @classmethod
     def load(cls, root: StateRoot) -> "Settings":
         stored = read_json(root.settings) or {}
+        if stored.get("version") == 1 and stored.get("max_runs") == _OLD_MAX_RUNS:
+            del stored["max_runs"]
         known = {field.name for field in fields(cls)}
         return cls(**{key: value for key, value in stored.items() if key in known})
 
     def save(self, root: StateRoot) -> None:
-        write_json(root.settings, {"version": 1, **asdict(self)})
+        write_json(root.settings, {"version": _VERSION, **asdict(self)})
 
-
-def settings_at_start(root: StateRoot, tcp: str, gpus: str, max_runs: int | None, kept: bool) -> Settings:
-    """The settings of this start: as kept, or with what the command line and MOSAIC_GPUS ask for."""
-    settings = replace(Settings.load(root), stopped_on_purpose=False)
-    if not kept:
-        gpus = gpus or os.environ.get("MOSAIC_GPUS", "")
-        settings = replace(
-            settings,
-            tcp=tcp or settings.tcp,
-            fake_gpus=_gpu_count(gpus) if gpus else settings.fake_gpus,
-            max_runs=max_runs or settings.max_runs,
+    def machine(self, found: Machine) -> Machine:
+        """What runs may request: what was found, unless the user said otherwise."""
+        return Machine(
+            found.cpus if self.cpus is None else self.cpus,
+            found.memory_mb if self.memory_mb is None else self.memory_mb,
         )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line of a start asks for, as it was written; an empty text leaves what was kept."""
+
+    tcp: str = ""
+    gpus: str = ""
+    cpus: str = ""
+    memory: str = ""
+    max_runs: str = ""
+
+
+def settings_at_start(root: StateRoot, asked: Asked | None) -> Settings:
+    """The settings of this start: as kept, with what `asked` and MOSAIC_GPUS change. None changes nothing."""
+    settings = replace(Settings.load(root), stopped_on_purpose=False)
+    if asked:
+        settings = replace(settings, **_changes(asked))
     # Also what was kept: the file may have been edited, and nobody outside this machine gets in by that.
     settings = replace(settings, tcp=loopback(settings.tcp) if settings.tcp else "")
     settings.save(root)
     return settings
+
+
+def _changes(asked: Asked) -> dict[str, Any]:
+    wishes: dict[str, tuple[str, Callable[[str], Any]]] = {
+        "tcp": (asked.tcp, str),
+        "fake_gpus": (asked.gpus or os.environ.get("MOSAIC_GPUS", ""), _gpu_count),
+        "cpus": (asked.cpus, lambda text: _amount("--cpus", text, parse_cpus)),
+        "memory_mb": (asked.memory, lambda text: _amount("--memory", text, parse_memory)),
+        "max_runs": (asked.max_runs, lambda text: _amount("--max-runs", text, _run_count)),
+    }
+    return {name: None if text == AUTO else read(text) for name, (text, read) in wishes.items() if text}
+
+
+def _amount(option: str, text: str, parse: Callable[[str], T]) -> T:
+    try:
+        amount = parse(text)
+    except ValueError as error:
+        raise BadConfig(option, f"{error}, nor 'auto'.") from None
+    if not amount:
+        raise BadConfig(option, "with 0 no run could ever start.")
+    return amount
+
+
+def _run_count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"'{text}' is not a number of runs")
+    return int(text)
 
 
 def loopback(address: str) -> str:
@@ -56,9 +107,7 @@ def loopback(address: str) -> str:
     return address
 
 
-def _gpu_count(text: str) -> int | None:
-    if text == "auto":
-        return None
+def _gpu_count(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) > 64:
         raise BadConfig("MOSAIC_GPUS", f"'{text}' is neither 'auto' nor a number of pretended GPUs up to 64")
     return int(text)

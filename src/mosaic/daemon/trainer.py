@@ -29,7 +29,7 @@ from mosaic.model.errors import KeyTaken, NotAllowed, RunIsLive
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.rundir import RunDir, StateRoot
-from mosaic.model.states import LIVE_STATES, RunState
+from mosaic.model.states import RunState
 from mosaic.registry.registry import Registry
 from mosaic.registry.thread import RegistryThread
 from mosaic.submit.document import fingerprint
@@ -79,7 +79,7 @@ class Trainer:
         config = await self.registry.do(lambda r: validate(config_json, self._context(r, idempotency_key)))
         verdict = await self.inspector.inspect(config.worker)
         config = await self.registry.do(lambda r: settle(config, verdict, self._context(r, idempotency_key)))
-        config = with_worker_needs(config, verdict.capabilities)
+        config = with_worker_needs(config, verdict.capabilities, self.dispatcher.machine)
         if config.worker.use_grpc:
             await self.open_tcp()
         failpoint("submit.validated")
@@ -104,6 +104,7 @@ class Trainer:
             run_exists=registry.has,
             tcp_address=self.doors.tcp,
             gpu_count=len(self.dispatcher.gpus.all),
+            machine=self.dispatcher.machine,
             idempotency_key=idempotency_key,
         )
 
@@ -239,7 +240,8 @@ class Trainer:
         owners = await self.registry.do(lambda r: r.gpu_owners())
         drained = await self.registry.do(lambda r: r.drained())
         roots = self.launcher.roots()
-        live = await self.registry.do(lambda r: r.count(LIVE_STATES))
+        live = await self.registry.do(lambda r: r.live())
+        holders = self.dispatcher.holders(live)
         gpus = await asyncio.to_thread(self._gpus, owners, drained, roots)
         return pb.Health(
             healthy=not self.ingest.problem,
@@ -250,8 +252,13 @@ class Trainer:
             addresses=self.doors.addresses,
             root=str(self.root.path),
             gpus=gpus,
-            live_runs=live,
+            live_runs=len(live),
             max_runs=self.dispatcher.max_runs,
+            cpus=self.dispatcher.machine.cpus,
+            cpus_requested=sum(run.resources.cpus for run in holders),
+            memory_mb=self.dispatcher.machine.memory_mb,
+            memory_mb_requested=sum(run.resources.memory_mb for run in holders),
+            waiting_runs=sum(run.state is RunState.INIT for run in live),
         )
 
     def _gpus(self, owners: Mapping[str, str], drained: Mapping[str, str], roots: list[int]) -> list[pb.Gpu]:

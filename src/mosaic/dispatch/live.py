@@ -19,6 +19,7 @@ class LiveRun:
     end_reason: str = ""  # why we ended it ourselves
     adopted: bool = False  # what its file knows (measured, heartbeats) was asked once
     measured: bool = False
+    gone: bool = False  # its tree is proven dead: it uses nothing any more
     drained: bool = False  # its tailer has sent the last byte and will send no more
     trouble: str = ""  # why its telemetry cannot be stored now
     burying_since: float = 0.0  # when we began to kill what a dead holder left

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any
 
 from mosaic.broadcast.subscribers import Broadcaster
@@ -27,6 +27,7 @@ from mosaic.ingest.receive import Ingest
 from mosaic.model import durable
 from mosaic.model.errors import IllegalMove, MosaicError, SchemaTooNew, StoreFailed, UnknownRun
 from mosaic.model.failpoints import failpoint
+from mosaic.model.machine import Machine
 from mosaic.model.run import RunConfig, RunRecord
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import RunState
@@ -58,6 +59,7 @@ class Dispatcher:
         catalog: Catalog,
         launcher: Launcher,
         gpus: Gpus,
+        machine: Machine,
         max_runs: int,
         addresses: Addresses,
         clock: Callable[[], float] = time.monotonic,
@@ -69,6 +71,7 @@ class Dispatcher:
         self._catalog = catalog
         self._launcher = launcher
         self.gpus = gpus
+        self.machine = machine
         self.max_runs = max_runs
         self._addresses = addresses
         self._clock = clock
@@ -177,12 +180,17 @@ class Dispatcher:
     # ---- starting
 
     async def _start_waiting(self) -> None:
-        waiting = await self._registry.do(lambda r: [run for run in r.live() if run.state is RunState.INIT])
+        live = await self._registry.do(lambda r: r.live())
+        waiting = [run for run in live if run.state is RunState.INIT]
         if not waiting:
             return
-        running = len(await self._registry.do(lambda r: r.live())) - len(waiting)
-        for decision in decide(waiting, running, self.max_runs, await self.free_gpus()):
+        for decision in decide(waiting, self.holders(live), self.machine, self.max_runs, await self.free_gpus()):
             await self._try_start(decision)
+
+    def holders(self, live: Iterable[RunRecord]) -> list[RunRecord]:
+        """Of the live runs those that have CPUs and memory: started, and not proven dead."""
+        started = [run for run in live if run.state is not RunState.INIT]
+        return [run for run in started if not (run.run_id in self._live and self._live[run.run_id].gone)]
 
     async def _try_start(self, decision: Start | Wait) -> None:
         try:
@@ -329,6 +337,7 @@ class Dispatcher:
     async def _finish(self, record: RunRecord, live: LiveRun, now: Situation) -> None:
         if record.granted:
             await self._give_back_gpus(record, bool(now.facts.get("unkillable")))
+        live.gone = not now.facts.get("unkillable")
         failpoint("finish.freed")
         finish.remove_segments(record.run_id)
         if not self._launcher.is_held(live.rundir):

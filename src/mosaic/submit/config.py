@@ -14,6 +14,7 @@ from dataclasses import fields
 from typing import Any
 
 from mosaic.model.errors import BadConfig
+from mosaic.model.machine import MAX_CPUS, MAX_MEMORY_MB
 from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest, RunConfig, WorkerSpec
 from mosaic.model.ulid import is_ulid
 from mosaic.submit.route import area_of
@@ -58,6 +59,7 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
         worker_name=worker_name or worker.script.rpartition("/")[2] or worker.module.partition(".")[0],
         worker=worker,
         gpus=_read_gpus(payload.section("resources").section("gpus")),
+        resources=_read_resources(payload.section("resources")),
         limits=_read_limits(payload.section("limits")),
         tags=_read_tags(metadata),
         total_steps=total_steps(worker.config),
@@ -174,6 +176,12 @@ def _read_lineage(metadata: Section) -> Lineage:
 
 def _read_gpus(section: Section) -> GpuRequest:
     return GpuRequest(section.whole("requested", 0, MAX_GPUS), section.flag("mandatory"))
+
+
+def _read_resources(section: Section) -> ResourceRequest:
+    cpus = section.number("cpus", MAX_CPUS)
+    # What the config leaves out depends on the worker and the machine: submit/needs.py.
+    return ResourceRequest(ResourceRequest.cpus if cpus is None else cpus, section.whole("memory_mb", 0, MAX_MEMORY_MB))
 
 
 def _read_limits(section: Section) -> Limits:

@@ -4,23 +4,44 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mosaic.model.run import RunConfig
+from mosaic.model.machine import MAX_MEMORY_MB, Machine
+from mosaic.model.run import Limits, ResourceRequest, RunConfig
 from mosaic.submit.section import MAX_SECONDS
 
-
-def with_worker_needs(config: RunConfig, capabilities: Mapping[str, Any]) -> RunConfig:
-    """The same run with its worker's own limits. A capability that makes no sense counts as not given."""
-    spin_s = _number(capabilities.get("spin_s"), MAX_SECONDS)
-    if spin_s is None or _says(config, "limits", "spin_s"):
-        return config
-    return replace(config, limits=replace(config.limits, spin_s=spin_s))
+DEFAULT_MEMORY_MB = 512  # of a script, or of a worker that makes no sensible estimate
 
 
-def _says(config: RunConfig, section: str, name: str) -> bool:
+def with_worker_needs(config: RunConfig, capabilities: Mapping[str, Any], machine: Machine) -> RunConfig:
+    """The same run with its worker's own limits and needs. A capability that makes no sense counts as not given."""
     payload = config.raw.get("payload") or {}
-    return (payload.get(section) or {}).get(name) is not None
+    return replace(
+        config,
+        limits=_limits(config.limits, payload.get("limits") or {}, capabilities),
+        resources=_resources(config.resources, payload.get("resources") or {}, capabilities, machine),
+    )
+
+
+def _limits(limits: Limits, said: Mapping[str, Any], capabilities: Mapping[str, Any]) -> Limits:
+    spin_s = _number(capabilities.get("spin_s"), MAX_SECONDS)
+    if spin_s is None or said.get("spin_s") is not None:
+        return limits
+    return replace(limits, spin_s=spin_s)
+
+
+def _resources(
+    asked: ResourceRequest, said: Mapping[str, Any], capabilities: Mapping[str, Any], machine: Machine
+) -> ResourceRequest:
+    """An estimate is not a wish: one larger than the machine means the whole machine, and is not refused."""
+    cpus, memory_mb = asked.cpus, asked.memory_mb
+    if said.get("cpus") is None:
+        cpus = min(cpus, machine.cpus)
+    if said.get("memory_mb") is None:
+        estimate = _number(capabilities.get("estimated_memory_mb"), MAX_MEMORY_MB) or DEFAULT_MEMORY_MB
+        memory_mb = min(int(estimate), machine.memory_mb)
+    return ResourceRequest(cpus, memory_mb)
 
 
 def _number(value: object, most: float) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value <= most else None  # type: ignore[operator, arg-type]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= most else None

@@ -39,6 +39,17 @@ class Section:
             raise self.bad(name, f"it must lie between {low} and {high}, not be {_told(number)}.")
         return number
 
+    def number(self, name: str, high: float) -> float | None:
+        """A number from 0 on, fractions allowed; None when it is not given."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.bad(name, f"it must be a number, not {_told(value)}.")
+        if not 0 <= value <= high:  # compared, never converted; see seconds()
+            raise self.bad(name, f"it must be between 0 and {high:g}, not {_told(value)}.")
+        return float(value)
+
     def seconds(self, name: str, zero_allowed: bool = False) -> float | None:
         """A duration; None when it is not given."""
         value = self.values.get(name)

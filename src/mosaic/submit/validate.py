@@ -14,6 +14,7 @@ from mosaic.catalog.inspector import Verdict
 from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
 from mosaic.model.errors import BadConfig
+from mosaic.model.machine import Machine, tell_memory
 from mosaic.model.run import RunConfig, Settings
 from mosaic.model.rundir import StateRoot
 from mosaic.model.ulid import is_ulid, new_ulid
@@ -37,6 +38,7 @@ class SubmitContext:
     run_exists: Callable[[str], bool]
     tcp_address: str  # empty: not bound yet
     gpu_count: int
+    machine: Machine
     idempotency_key: str = ""
 
 
@@ -55,6 +57,7 @@ def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConf
     run_id = _choose_run_id(metadata, worker.section("config"), context)
     _check_grpc_target(read, worker, context.tcp_address)
     _check_gpus(read, context.gpu_count)
+    _check_resources(read, context.machine)
     _check_worker_config(read, worker)
     check_writes(worker.section("config"), context.root.run(read.area, run_id).path)
     resolve_reads(worker.section("config"))
@@ -129,6 +132,23 @@ def _check_gpus(read: RunConfig, gpu_count: int) -> None:
             "payload.resources.gpus.requested",
             f"{read.gpus.requested} are mandatory and this machine has {gpu_count}; the run would wait for ever. "
             "Ask for fewer, or set mandatory to false.",
+        )
+
+
+def _check_resources(read: RunConfig, machine: Machine) -> None:
+    asked = read.resources
+    if asked.cpus > machine.cpus:
+        raise BadConfig(
+            "payload.resources.cpus",
+            f"{asked.cpus:g} are requested and runs on this machine may use {machine.cpus:g}; the run would wait for "
+            f"ever. Request fewer, or stop the daemon and: mosaic daemon start --cpus {asked.cpus:g}",
+        )
+    if asked.memory_mb > machine.memory_mb:
+        raise BadConfig(
+            "payload.resources.memory_mb",
+            f"{tell_memory(asked.memory_mb)} are requested and runs on this machine may use "
+            f"{tell_memory(machine.memory_mb)}; the run would wait for ever. Request less, or stop the daemon and: "
+            f"mosaic daemon start --memory {asked.memory_mb}M",
         )
 
 

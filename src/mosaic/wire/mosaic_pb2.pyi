@@ -527,7 +527,7 @@ class GetHealthRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Health(_message.Message):
-    __slots__ = ("healthy", "problem", "pid", "version", "started_at", "addresses", "root", "gpus", "live_runs", "max_runs")
+    __slots__ = ("healthy", "problem", "pid", "version", "started_at", "addresses", "root", "gpus", "live_runs", "max_runs", "cpus", "cpus_requested", "memory_mb", "memory_mb_requested", "waiting_runs")
     HEALTHY_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
@@ -538,6 +538,11 @@ class Health(_message.Message):
     GPUS_FIELD_NUMBER: _ClassVar[int]
     LIVE_RUNS_FIELD_NUMBER: _ClassVar[int]
     MAX_RUNS_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    CPUS_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MB_REQUESTED_FIELD_NUMBER: _ClassVar[int]
+    WAITING_RUNS_FIELD_NUMBER: _ClassVar[int]
     healthy: bool
     problem: str
     pid: int
@@ -548,7 +553,12 @@ class Health(_message.Message):
     gpus: _containers.RepeatedCompositeFieldContainer[Gpu]
     live_runs: int
     max_runs: int
-    def __init__(self, healthy: _Optional[bool] = ..., problem: _Optional[str] = ..., pid: _Optional[int] = ..., version: _Optional[str] = ..., started_at: _Optional[float] = ..., addresses: _Optional[_Iterable[str]] = ..., root: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., live_runs: _Optional[int] = ..., max_runs: _Optional[int] = ...) -> None: ...
+    cpus: float
+    cpus_requested: float
+    memory_mb: int
+    memory_mb_requested: int
+    waiting_runs: int
+    def __init__(self, healthy: _Optional[bool] = ..., problem: _Optional[str] = ..., pid: _Optional[int] = ..., version: _Optional[str] = ..., started_at: _Optional[float] = ..., addresses: _Optional[_Iterable[str]] = ..., root: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., live_runs: _Optional[int] = ..., max_runs: _Optional[int] = ..., cpus: _Optional[float] = ..., cpus_requested: _Optional[float] = ..., memory_mb: _Optional[int] = ..., memory_mb_requested: _Optional[int] = ..., waiting_runs: _Optional[int] = ...) -> None: ...
 
 class Gpu(_message.Message):
     __slots__ = ("uuid", "name", "owner", "blocked")

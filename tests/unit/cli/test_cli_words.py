@@ -84,6 +84,7 @@ def test_a_run_line_becomes_a_trainer_config():
     args = parse(
         *("--host", "me@box", "run", "cleanrl@jax", "env=Pong", "--name", "p", "--tag", "a", "--tag", "b"),
         *("--gpus", "2", "--gpus-mandatory", "--time-limit", "2h"),
+        *("--cpus", "0.5", "--memory", "4G", "--spin-limit", "0"),
     )
 
     config = build_config(args, worker_part(args))
@@ -97,7 +98,10 @@ def test_a_run_line_becomes_a_trainer_config():
                 "config": {"env_id": "Pong"},
             },
         },
-        "payload": {"resources": {"gpus": {"requested": 2, "mandatory": True}}, "limits": {"time_s": 7200.0}},
+        "payload": {
+            "resources": {"gpus": {"requested": 2, "mandatory": True}, "cpus": 0.5, "memory_mb": 4096},
+            "limits": {"time_s": 7200.0, "spin_s": 0.0},
+        },
     }
 
 

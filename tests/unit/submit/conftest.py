@@ -3,6 +3,7 @@ import os
 import pytest
 
 from mosaic.catalog.workers import Catalog
+from mosaic.model.machine import Machine
 from mosaic.model.rundir import StateRoot
 from mosaic.submit.validate import SubmitContext
 
@@ -16,7 +17,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def make_context(root):
-    """The world a config meets: an own environment with the toy worker, two GPUs, no run yet."""
+    """The world a config meets: an own environment with the toy worker, two GPUs, four CPUs, 8 GB, no run yet."""
 
     def make(**changes):
         fields = {
@@ -25,6 +26,7 @@ def make_context(root):
             "run_exists": lambda run_id: False,
             "tcp_address": "127.0.0.1:50055",
             "gpu_count": 2,
+            "machine": Machine(4.0, 8192),
         }
         return SubmitContext(**{**fields, **changes})
 

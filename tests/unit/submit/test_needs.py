@@ -1,21 +1,40 @@
 import pytest
 
-from mosaic.model.run import Limits
+from mosaic.model.machine import Machine
+from mosaic.model.run import Limits, ResourceRequest
 from mosaic.submit.config import read_config
-from mosaic.submit.needs import with_worker_needs
+from mosaic.submit.needs import DEFAULT_MEMORY_MB, with_worker_needs
+
+MACHINE = Machine(4.0, 8192)
 
 
-def read(**limits):
-    return read_config({"metadata": {"worker": {"module": "toy_worker.cli"}}, "payload": {"limits": limits}})
+def needs(capabilities, machine=MACHINE, **payload):
+    config = read_config({"metadata": {"worker": {"module": "toy_worker.cli"}}, "payload": payload})
+    return with_worker_needs(config, capabilities, machine)
 
 
 def test_a_worker_sets_the_limit_of_its_runs_unless_the_config_does():
-    assert with_worker_needs(read(), {"spin_s": 7200}).limits.spin_s == 7200
-    assert with_worker_needs(read(), {"spin_s": 0}).limits.spin_s == 0
-    assert with_worker_needs(read(spin_s=60), {"spin_s": 7200}).limits.spin_s == 60
-    assert with_worker_needs(read(spin_s=0), {"spin_s": 7200}).limits.spin_s == 0
+    assert needs({"spin_s": 7200}).limits.spin_s == 7200
+    assert needs({"spin_s": 0}).limits.spin_s == 0
+    assert needs({"spin_s": 7200}, limits={"spin_s": 60}).limits.spin_s == 60
+    assert needs({"spin_s": 7200}, limits={"spin_s": 0}).limits.spin_s == 0
+
+
+def test_a_run_requests_one_cpu_and_its_workers_memory_unless_the_config_says_otherwise():
+    worker = {"estimated_memory_mb": 2048}
+
+    assert needs(worker).resources == ResourceRequest(1.0, 2048)
+    assert needs({}).resources == ResourceRequest(1.0, DEFAULT_MEMORY_MB)
+    assert needs(worker, resources={"cpus": 0, "memory_mb": 0}).resources == ResourceRequest(0.0, 0)
+    assert needs(worker, resources={"cpus": 2.5, "memory_mb": 100}).resources == ResourceRequest(2.5, 100)
+
+
+def test_a_default_is_never_more_than_the_machine_has():
+    assert needs({"estimated_memory_mb": 65536}, Machine(0.5, 1024)).resources == ResourceRequest(0.5, 1024)
 
 
 @pytest.mark.parametrize("nonsense", [None, -1, True, "long", float("nan"), 1e300])
 def test_a_capability_that_makes_no_sense_counts_as_not_given(nonsense):
-    assert with_worker_needs(read(), {"spin_s": nonsense}).limits == Limits()
+    found = needs({"spin_s": nonsense, "estimated_memory_mb": nonsense})
+
+    assert (found.limits, found.resources) == (Limits(), ResourceRequest(1.0, DEFAULT_MEMORY_MB))

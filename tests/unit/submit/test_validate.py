@@ -43,6 +43,10 @@ def extras(**fields):
     return config(extras=fields)
 
 
+def resources(**fields):
+    return trainer_config(resources=fields)
+
+
 def limits(**fields):
     return trainer_config(limits=fields)
 
@@ -149,6 +153,19 @@ BAD = [
     (gpus(requested="1"), "payload.resources.gpus.requested", "whole number"),
     (gpus(requested=1, mandatory=1), "payload.resources.gpus.mandatory", "true or false"),
     (gpus(requested=3, mandatory=True), "payload.resources.gpus.requested", "this machine has 2"),
+    (resources(cpus=-1), "payload.resources.cpus", "between 0 and 4096"),
+    (resources(cpus=math.nan), "payload.resources.cpus", "between 0 and 4096"),
+    (resources(cpus="2"), "payload.resources.cpus", "must be a number"),
+    (resources(cpus=True), "payload.resources.cpus", "must be a number"),
+    (resources(cpus=5), "payload.resources.cpus", "5 are requested and runs on this machine may use 4"),
+    (resources(memory_mb=1.5), "payload.resources.memory_mb", "whole number"),
+    (
+        resources(memory_mb=16384),
+        "payload.resources.memory_mb",
+        "16 GB are requested and runs on this machine may use 8",
+    ),
+    (resources(memory=4), "payload.resources.memory", "Did you mean 'memory_mb'?"),
+    (resources(cpu=4), "payload.resources.cpu", "Did you mean 'cpus'?"),
     (limits(time_s=0), "payload.limits.time_s", "more than 0"),
     (limits(time_s=-5), "payload.limits.time_s", "more than 0"),
     (limits(grace_s=math.inf), "payload.limits.grace_s", "more than 0"),

@@ -1,0 +1,32 @@
+"""Amounts of CPUs and memory as options take them: 4, 0.5, 512M, 16G, auto."""
+
+import argparse
+from collections.abc import Callable
+
+from mosaic.model.machine import parse_cpus, parse_memory
+
+
+def cpus(text: str) -> float:
+    try:
+        return parse_cpus(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def memory(text: str) -> int:
+    """In MB."""
+    try:
+        return parse_memory(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def or_auto(check: Callable[[str], object]) -> Callable[[str], str]:
+    """The text itself, if it is `auto` or passes the check."""
+
+    def read(text: str) -> str:
+        if text != "auto":
+            check(text)
+        return text
+
+    return read

@@ -1,0 +1,103 @@
+"""CPUs and memory: requested by each run, waited for in order, given back after proof of death."""
+
+import json
+import re
+
+import pytest
+
+from mosaic.client import TrainerClient
+from mosaic.model.errors import BadConfig
+from mosaic.model.machine import detect
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+
+S = RunState
+FOR_EVER = {"steps": 1_000_000, "rate": 20}
+
+
+def test_runs_beyond_the_cpus_wait_in_order_and_say_for_what(make_lab, mosaic):
+    lab = make_lab("--cpus", "2")
+    first, second = (lab.submit(f"early-{number}", **FOR_EVER) for number in range(2))
+    for run in (first, second):
+        lab.wait_for(run, S.EXECUTING)
+    large = lab.submit("large", resources={"cpus": 2}, steps=5)
+    small = lab.submit("small", steps=5)
+    driver = lab.submit("driver", resources={"cpus": 0, "memory_mb": 0}, steps=5)
+
+    assert lab.wait_until_over(driver).state is S.TERMINATED
+    told = lab.wait_until_run(large, lambda run: run.waiting_for != "", "a note").waiting_for
+    assert told.startswith(f"2 CPUs: 2 of 2 in use by early-0 {first.run_id[:13]}, early-1 {second.run_id[:13]}")
+    assert re.search(f"waiting for +1 CPU: 2 of 2 in use by early-0 {first.run_id[:13]}", mosaic("show", small.run_id))
+    lab.client.cancel_run(first.run_id)
+    lab.wait_until_over(first)
+    lab.wait_until_run(small, lambda run: run.waiting_for.startswith("its turn: large"), "its turn")
+
+    lab.client.cancel_run(second.run_id)
+
+    ends = [lab.wait_until_over(run) for run in (large, small)]
+    assert [end.state for end in ends] == [S.TERMINATED, S.TERMINATED]
+    started = [next(move.at for move in end.history if move.new is S.HANDSHAKE) for end in ends]
+    assert started == sorted(started)
+
+
+def test_memory_is_the_workers_estimate_unless_the_run_says_otherwise(make_lab, mosaic):
+    lab = make_lab("--cpus", "8", "--memory", "1G")
+    estimated = lab.submit(**FOR_EVER)
+    greedy = json.loads(mosaic("run", "toy", "steps=5", "--memory", "1000M", "--cpus", "0.5", "--detach", "--json"))
+    waits = lab.client.get_run(greedy["run_id"])
+
+    told = lab.wait_until_run(waits, lambda run: run.waiting_for != "", "a note")
+
+    assert (lab.client.get_run(estimated.run_id).memory_mb, told.memory_mb, told.cpus) == (32, 1000, 0.5)
+    assert told.waiting_for == "1000 MB of memory: 32 MB of 1 GB are requested by other runs"
+    status = json.loads(mosaic("daemon", "status", "--json"))
+    counted = ("cpus", "cpus_requested", "memory_mb", "memory_mb_requested", "waiting_runs")
+    assert [status[name] for name in counted] == [8.0, 1.0, 1024, 32, 1]
+    words = mosaic("daemon", "status")
+    assert "1 running, 1 waiting; at most 32 run at once" in words
+    assert "CPUs       1 of 8 requested by runs" in words
+    assert "memory     32 MB of 1 GB requested by runs" in words
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"cpus": 3}, "3 are requested and runs on this machine may use 2"),
+        ({"memory_mb": 8192}, "8 GB are requested and runs on this machine may use 1 GB"),
+    ],
+)
+def test_more_than_the_machine_has_is_a_submit_error(make_lab, asked, words):
+    lab = make_lab("--cpus", "2", "--memory", "1G")
+
+    with pytest.raises(BadConfig, match=words):
+        lab.submit(resources=asked)
+
+
+def test_a_daemon_that_nobody_told_otherwise_gives_what_the_machine_has(home, mosaic):
+    with TrainerClient.connect(StateRoot(home)) as client:
+        health = client.health()
+        client.shutdown(kill_runs=True)
+
+    assert (health.cpus, health.memory_mb) == (detect().cpus, detect().memory_mb)
+
+
+def test_what_a_start_asked_for_is_kept_and_auto_takes_it_back(home, mosaic):
+    for words, cpus in ((("--cpus", "0.5"), 0.5), ((), 0.5), (("--cpus", "auto"), detect().cpus)):
+        mosaic("daemon", "start", *words)
+        assert json.loads(mosaic("daemon", "status", "--json"))["cpus"] == cpus
+        mosaic("daemon", "stop")
+    assert "'lots' is not a number of CPUs such as 4 or 0.5" in mosaic("daemon", "start", "--cpus", "lots", code=2)
+
+
+def test_the_cpus_of_a_run_that_died_with_the_daemon_away_come_back(make_lab):
+    lab = make_lab("--cpus", "1")
+    first = lab.submit(**FOR_EVER)
+    lab.wait_for(first, S.EXECUTING)
+    second = lab.submit(steps=5)
+    lab.kill_daemon()
+
+    lab.restart_daemon()
+
+    lab.wait_until_run(second, lambda run: run.waiting_for.startswith("1 CPU: 1 of 1"), "a note")
+    lab.client.cancel_run(first.run_id)
+    assert lab.wait_until_over(second).state is S.TERMINATED
