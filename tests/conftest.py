@@ -27,6 +27,17 @@ def home():
 
 
 @pytest.fixture
+def foreign_folder(tmp_path):
+    """A folder that belongs to somebody else."""
+    if os.geteuid() != 0:
+        return Path("/usr")
+    path = tmp_path / "foreign"
+    path.mkdir()
+    os.chown(path, 12345, -1)
+    return path
+
+
+@pytest.fixture
 def lab(home):
     lab = Lab(home)
     yield lab

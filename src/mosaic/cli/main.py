@@ -27,6 +27,8 @@ from mosaic.cli.connection import host_of, seen_from_here
 from mosaic.cli.parser import Parser
 from mosaic.cli.verb import BadUsage, common_options
 from mosaic.model.errors import MosaicError
+from mosaic.model.owner import refuse_foreign
+from mosaic.model.rundir import StateRoot
 
 OVERVIEW = """\
 MOSAIC runs any reinforcement-learning library, each in its own process and environment.
@@ -50,6 +52,7 @@ All verbs: run submit runs show watch frames logs cancel export curve tensorboar
 def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse(argv)
     try:
+        _refuse_foreign_home(args)
         code: int = args.action(args)
         sys.stdout.flush()
         return code
@@ -80,6 +83,12 @@ def build_parser() -> Parser:
 def _overview(_: argparse.Namespace) -> int:
     print(OVERVIEW, end="")
     return 0
+
+
+def _refuse_foreign_home(args: argparse.Namespace) -> None:
+    """Before any verb: half of another user's state folder can be read at best, and that fails in a hundred ways."""
+    if not host_of(args) and not os.environ.get("MOSAIC_ADDRESS") and args.action is not _overview:
+        refuse_foreign(StateRoot.from_environment().path)
 
 
 def _tell(error: Exception, verbose: bool, host: str = "") -> int:

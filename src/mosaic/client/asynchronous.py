@@ -17,6 +17,7 @@ from mosaic.client.starting import StartedDaemon, may_start
 from mosaic.client.status import error_from
 from mosaic.client.streams import EventStream, LogStream, watch_runs
 from mosaic.model.errors import MosaicError, NoDaemon
+from mosaic.model.owner import refuse_foreign
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 from mosaic.model.ulid import is_ulid
@@ -73,6 +74,7 @@ class AsyncTrainerClient:
         root = root or StateRoot.from_environment()
         if is_elsewhere():
             return await cls._answering(endpoint_elsewhere(root))
+        refuse_foreign(root.path)
         try:
             return await cls._answering(find_endpoint(root))
         except NoDaemon:

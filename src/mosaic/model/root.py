@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mosaic.model import durable
 from mosaic.model.errors import BadRoot
+from mosaic.model.owner import ADVICE, refuse_foreign
 from mosaic.model.rundir import StateRoot
 
 # SQLite's locks and WAL need one kernel that sees all writers; these file systems may have several.
@@ -16,7 +17,6 @@ NETWORK_FILESYSTEMS = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "glusterfs"}
     | {"gpfs", "lustre", "ncpfs", "nfs", "nfs4", "pvfs2", "smb2", "smb3", "smbfs"}
 )
-_ADVICE = "Set MOSAIC_HOME to a folder of your own on a local disk of this machine."
 
 
 def check_root(root: StateRoot, machine: str = "", mounts: Path = Path("/proc/self/mounts")) -> None:
@@ -24,9 +24,9 @@ def check_root(root: StateRoot, machine: str = "", mounts: Path = Path("/proc/se
 
     `machine` and `mounts` are this machine's own unless given.
     """
+    refuse_foreign(root.path)
     _check_filesystem(root.path, mounts)
     _make(root.path)
-    _check_owner(root.path)
     _close_to_others(root.path)
     _check_writable(root.path)
     _check_machine(root, machine or machine_mark())
@@ -53,7 +53,7 @@ def filesystem_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
 def _check_filesystem(path: Path, mounts: Path) -> None:
     kind = filesystem_of(path, mounts)
     if kind in NETWORK_FILESYSTEMS:
-        raise BadRoot(f"{path} is on a network file system ({kind}), where databases get damaged. {_ADVICE}")
+        raise BadRoot(f"{path} is on a network file system ({kind}), where databases get damaged. {ADVICE}")
 
 
 def _make(path: Path) -> None:
@@ -61,13 +61,7 @@ def _make(path: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         why = f"{error.strerror}: {error.filename}"
-        raise BadRoot(f"{path} cannot be made or written ({why}). {_ADVICE}") from error
-
-
-def _check_owner(path: Path) -> None:
-    owner = path.stat().st_uid
-    if owner != os.geteuid():
-        raise BadRoot(f"{path} belongs to user id {owner}, and you are {os.geteuid()}. {_ADVICE}")
+        raise BadRoot(f"{path} cannot be made or written ({why}). {ADVICE}") from error
 
 
 def _close_to_others(path: Path) -> None:
@@ -83,7 +77,7 @@ def _check_writable(path: Path) -> None:
             file.write(b"x")
             file.flush()
     except OSError as error:
-        raise BadRoot(f"{path} cannot be written ({error.strerror}). {_ADVICE}") from error
+        raise BadRoot(f"{path} cannot be written ({error.strerror}). {ADVICE}") from error
 
 
 def _check_machine(root: StateRoot, mine: str) -> None:
@@ -95,7 +89,7 @@ def _check_machine(root: StateRoot, mine: str) -> None:
         durable.write_bytes(root.machine_id, f"{mine}\n".encode())
     elif theirs != mine:
         raise BadRoot(
-            f"{root.path} belongs to another machine, whose runs this one cannot see or end. {_ADVICE} "
+            f"{root.path} belongs to another machine, whose runs this one cannot see or end. {ADVICE} "
             f"If it was copied here and the other machine no longer uses it, delete {root.machine_id}."
         )
 

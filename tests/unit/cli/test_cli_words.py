@@ -119,6 +119,24 @@ def test_common_options_stand_before_or_after_the_verb(words):
     assert parse(*words).verbose is True
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("run toy steps=3", "submit /dev/null", "runs", "show 01M", "watch", "frames 01M", "logs 01M", "cancel 01M"),
+        *("export 01M", "curve 01M", "du", "rm 01M", "gc", "doctor", "daemon start", "daemon stop", "daemon status"),
+        *("worker list", "worker describe toy", "worker install toy", "worker remove toy", "worker test toy"),
+    ],
+)
+def test_every_verb_says_whose_the_state_folder_is(words, foreign_folder, monkeypatch, capsys):
+    monkeypatch.setenv("MOSAIC_HOME", str(foreign_folder))
+
+    code = command.main(words.split())
+
+    told = capsys.readouterr().err
+    assert (code, told.count("\n")) == (1, 1)
+    assert f"mosaic: The state folder {foreign_folder} belongs to" in told
+
+
 def test_a_host_before_the_verb_is_not_forgotten():
     assert parse("--host", "me@box", "runs").host == "me@box"
 

@@ -97,7 +97,7 @@ def test_a_folder_of_another_user_is_refused_and_left_alone(root):
     root.path.mkdir(parents=True)
     os.chown(root.path, 12345, -1)
 
-    with pytest.raises(BadRoot, match=r"belongs to user id 12345.*MOSAIC_HOME"):
+    with pytest.raises(BadRoot, match=r"belongs to user 12345, and you are.*MOSAIC_HOME"):
         check_root(root)
 
     assert list(root.path.iterdir()) == []

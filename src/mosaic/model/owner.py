@@ -1,0 +1,45 @@
+"""Whose the state root is. Asked by every verb, so nothing heavy is imported here."""
+
+import os
+import pwd
+from pathlib import Path
+
+from mosaic.model.errors import BadRoot
+
+ADVICE = "Set MOSAIC_HOME to a folder of your own on a local disk of this machine."
+
+
+def refuse_foreign(path: Path) -> None:
+    """BadRoot when the folder, or one above it that is closed to us, belongs to another user. Nothing is written."""
+    try:
+        owner = path.stat().st_uid
+    except PermissionError:
+        closed = _nearest_visible(path)
+        who = user_name(closed.stat().st_uid)
+        raise BadRoot(
+            f"The state folder {path} lies in {closed}, which belongs to {who} and is closed to you "
+            f"({user_name(os.geteuid())}). {ADVICE}"
+        ) from None
+    except OSError:
+        return  # not there yet, or not a folder: whoever makes it says so
+    if owner != os.geteuid():
+        raise BadRoot(
+            f"The state folder {path} belongs to {user_name(owner)}, and you are {user_name(os.geteuid())}. {ADVICE}"
+        )
+
+
+def user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _nearest_visible(path: Path) -> Path:
+    for place in path.parents:
+        try:
+            place.stat()
+        except PermissionError:
+            continue
+        return place
+    return Path("/")
