@@ -118,6 +118,12 @@ def test_a_cache_in_the_users_home_is_a_remark_and_no_fault():
     assert "files inside (it keeps a cache: .cache/acme/model.bin)" in str(card)
 
 
+def test_what_a_library_compiles_for_itself_costs_no_point():
+    card = card_of("compiles_for_itself")
+
+    assert card.is_clean, str(card)
+
+
 def test_a_worker_under_test_sees_a_home_and_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     question = "import os, json; print(json.dumps([os.environ['PWD'], os.getcwd(), os.path.expanduser('~')]))"

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mosaic_sdk.caches import cache_variables
 from mosaic_sdk.names import TelemetryEnv, VideoModes, WorkerEnv
 
+from mosaic.catalog.environment import environment_at
 from mosaic.model.errors import MosaicError
 from mosaic.model.run import RunConfig
 from mosaic.model.rundir import RunDir, StateRoot
@@ -47,6 +49,7 @@ def build_command(
         flags = ["--config", str(worker_file), *_grpc_flags(config, tcp_address)]
         argv = [str(worker_python), "-m", config.worker.module, *flags, *config.worker.arguments]
     env = {
+        **cache_variables(str(root.cache / environment_at(worker_python).name), base_env),
         **_inherited(base_env),
         **_python_variables(worker_python, base_env),
         **_run_variables(config, rundir, worker_file),

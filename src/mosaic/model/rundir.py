@@ -88,6 +88,7 @@ class StateRoot:
         self.daemon_log = self.logs / "trainer_daemon.log"
         self.envs = self.path / "envs"
         self.answers = self.envs / ".answers"
+        self.cache = self.path / "cache"  # what workers' libraries compile for themselves, per environment
 
     @classmethod
     def from_environment(cls) -> "StateRoot":

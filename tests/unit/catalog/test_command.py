@@ -168,3 +168,24 @@ def test_the_workers_environment_is_the_active_one(build, root, make_environment
     assert env["PATH"].split(":")[0] == str(python.parent)
     shown = subprocess.run(["python", "-c", "import sys; print(sys.prefix)"], env=env, capture_output=True, text=True)
     assert shown.stdout.strip() == str(root.envs / "x")
+
+
+def test_libraries_keep_what_they_compile_in_the_state_root_per_environment(build, root):
+    env = build().env
+
+    cache = root.path / "cache" / "x"
+    assert env["TORCHINDUCTOR_CACHE_DIR"] == str(cache / "torchinductor")
+    assert env["NUMBA_CACHE_DIR"] == str(cache / "numba")
+    assert env["MPLCONFIGDIR"] == str(cache / "matplotlib")
+
+
+def test_a_cache_that_the_user_chose_stays_his(build):
+    assert build(base={**BASE, "TRITON_CACHE_DIR": "/mine"}).env["TRITON_CACHE_DIR"] == "/mine"
+    assert build(environment={"TRITON_CACHE_DIR": "/mine"}).env["TRITON_CACHE_DIR"] == "/mine"
+
+
+def test_a_users_own_matplotlibrc_is_not_hidden(build, tmp_path):
+    (tmp_path / ".config" / "matplotlib").mkdir(parents=True)
+    (tmp_path / ".config" / "matplotlib" / "matplotlibrc").write_text("backend: agg\n")
+
+    assert "MPLCONFIGDIR" not in build(base={**BASE, "HOME": str(tmp_path)}).env

@@ -5,6 +5,7 @@
   run/                   its run folder and working folder
     logs/                worker.stdout.log worker.stderr.log
   tmp/                   its TMPDIR
+  cache/                 where libraries keep what they compile, as under the daemon
   home/                  its HOME, empty; caches (XDG_CACHE_HOME) are in home/.cache
 """
 
@@ -12,7 +13,9 @@ import os
 import tempfile
 from typing import Dict, List, Mapping
 
-_OURS = ("worker.json", "run", "tmp", "home")
+from mosaic_sdk.caches import cache_variables
+
+_OURS = ("worker.json", "run", "tmp", "home", "cache")
 _XDG = {
     "XDG_CACHE_HOME": ".cache",
     "XDG_CONFIG_HOME": ".config",
@@ -36,7 +39,8 @@ class Ground:
 
     @property
     def variables(self) -> Dict[str, str]:
-        told = {"TMPDIR": os.path.join(self.path, "tmp"), "PWD": self.run}
+        told = cache_variables(os.path.join(self.path, "cache"), os.environ)
+        told.update({"TMPDIR": os.path.join(self.path, "tmp"), "PWD": self.run})
         if self._has_own_home:
             return told
         home = os.path.join(self.path, "home")
