@@ -1,7 +1,9 @@
 """Worker environments with the real uv: made whole or not at all, each with its own versions, one daemon above them."""
 
+import contextlib
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from lab import alive, wait_until
+from tiny_wheel import write_wheel
 from tiny_worker import DESCRIBES
 
 from mosaic.model.rundir import StateRoot
@@ -120,6 +123,73 @@ def test_a_package_that_is_no_worker_is_not_installed(mosaic, home, write_worker
     told = mosaic("worker", "install", write_worker(**worker), code=1)
 
     assert words in told
+    assert envs_of(home) == []
+
+
+def test_an_install_tells_its_phases_and_no_more(home, write_worker):
+    folder = write_worker(needs=["iniconfig==2.0.0"])
+    (folder / "requirements").mkdir()
+    (folder / "requirements" / "default.txt").write_text("iniconfig==2.0.0\n")
+    env = {**os.environ, "MOSAIC_HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+
+    told = subprocess.run([MOSAIC, "worker", "install", folder], env=env, capture_output=True, text=True, check=True)
+
+    phases = [line.strip() for line in told.stderr.splitlines()]
+    assert phases[0] == "Building tiny_worker …"
+    wanted = ["Making an environment …", "Resolving the packages of requirements/default.txt …"]
+    wanted += ["Collecting 1 packages of requirements/default.txt …", "Installing the worker and mosaic-sdk …"]
+    wanted += ["Checking that every requirement is met …", "Asking the worker to describe itself …"]
+    assert [phase for phase in phases if phase in wanted] == wanted
+    assert not [phase for phase in phases if phase.startswith(("+", "Using Python", "Resolved"))]
+
+
+def test_a_live_line_on_a_terminal_tells_the_same(home, write_worker):
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "MOSAIC_HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TERM": "xterm"}
+    command = [MOSAIC, "worker", "install", write_worker()]
+
+    child = subprocess.Popen(command, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    told = read_all(ours).decode()
+
+    assert child.wait() == 0
+
+    assert "Building tiny_worker" in told
+    assert "\x1b[" in told
+    assert "Worker tiny (tiny-worker 1.0" in told
+
+
+def test_requirements_that_are_known_to_be_stale_are_not_shown(home, write_worker):
+    wheel = write_wheel(home / "wheels", "stale", "1.0", {"stale.py": ""}, needs=["iniconfig>=99"])
+    folder = write_worker(needs=["iniconfig"])
+    (folder / "requirements").mkdir()
+    lock = f"# stale pins: stale\niniconfig==2.0.0\nstale @ {wheel.as_uri()}\n"
+    (folder / "requirements" / "default.txt").write_text(lock)
+    env = {**os.environ, "MOSAIC_HOME": str(home)}
+
+    told = subprocess.run([MOSAIC, "worker", "install", folder], env=env, capture_output=True, text=True)
+
+    assert told.returncode == 0, told.stderr
+    assert "requires" not in told.stderr
+    assert "incompatib" not in told.stderr
+
+
+def test_a_build_backends_own_error_is_shown(mosaic, home, write_worker):
+    folder = write_worker()
+    (folder / "tiny_build.py").write_text(
+        "import sys\n"
+        "def build_wheel(*arguments):\n"
+        "    print('looking for cuda.h', file=sys.stderr)\n"
+        "    raise RuntimeError('the engine needs cuda.h, set CUDA_HOME')\n"
+    )
+
+    told = mosaic("worker", "install", folder, code=1)
+
+    assert "looking for cuda.h" in told
+    assert told.splitlines()[-1] == (
+        f"mosaic: {folder} was not installed: a package cannot be built "
+        "(RuntimeError: the engine needs cuda.h, set CUDA_HOME)."
+    )
     assert envs_of(home) == []
 
 
@@ -339,6 +409,16 @@ def test_a_run_line_names_a_worker_or_a_script(mosaic):
     assert mosaic("run", "nosuch", "--help", code=1).startswith("mosaic: Worker 'nosuch' is not installed")
     assert "Worker 'nosuch' is not installed" in mosaic("run", "--script", "/x.py", "--env-of", "nosuch", code=1)
     assert "--env-of is for a --script" in mosaic("run", "toy", "--env-of", "toy", code=2)
+
+
+def read_all(terminal):
+    """Until nobody holds its other end."""
+    pieces = []
+    with contextlib.suppress(OSError):
+        while data := os.read(terminal, 65536):
+            pieces.append(data)
+    os.close(terminal)
+    return b"".join(pieces)
 
 
 def _end_those_of(home):

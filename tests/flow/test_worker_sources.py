@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tiny_wheel import write_wheel
 
 from mosaic.catalog.pythons import version_of
 from mosaic.catalog.uv import find_uv, uv_environment
@@ -71,6 +72,49 @@ def test_a_name_that_nobody_has_is_told_in_one_sentence(mosaic, home):
 
     assert "no-such-package-of-mosaic was not installed: no such package" in told.splitlines()[-1]
     assert envs_of(home) == []
+
+
+def write_torch(folder, version, cuda):
+    """A wheel that calls itself torch and has nothing but its version in it; gives its folder."""
+    told = f"__version__ = '{version}'\ncuda: Optional[str] = {cuda!r}\n"
+    write_wheel(folder, "torch", version, {"torch/__init__.py": "", "torch/version.py": told})
+    return str(folder)
+
+
+def test_the_cpus_build_is_taken_from_a_local_wheel_that_has_no_label(mosaic, home, write_worker):
+    # No index has this version: whoever asks one gets nothing.
+    links = write_torch(home / "links", "99.1", cuda=None)
+    folder = write_worker(needs=["torch==99.1"])
+
+    made = json.loads(mosaic("worker", "install", folder, "--torch", "cpu", "--json", UV_FIND_LINKS=links))
+
+    assert (made["is_new"], made["asked_torch"]) == (True, "cpu")
+
+
+def test_a_local_build_for_cuda_is_not_installed_when_the_cpus_is_asked_for(mosaic, home, write_worker):
+    write_torch(home / "links", "99.1+cpu", cuda=None)
+    links = write_torch(home / "links", "99.2", cuda="13.0")
+    folder = write_worker(needs=["torch==99.2"])
+
+    told = mosaic("worker", "install", folder, "--torch", "cpu", code=1, UV_FIND_LINKS=links, UV_HTTP_RETRIES="0")
+
+    assert "Resolving the packages that" in told
+    assert "Installing" not in told
+    assert envs_of(home) == []
+
+
+def test_a_build_that_is_installed_already_is_not_installed_again(mosaic, home, write_worker):
+    links = write_torch(home / "links", "99.1+cpu", cuda=None)
+    folder = write_worker(needs=["torch==99.1"])
+    options = {"UV_FIND_LINKS": links, "UV_HTTP_RETRIES": "0"}
+    mosaic("worker", "install", folder, **options)
+
+    again = json.loads(mosaic("worker", "install", folder, "--torch", "cpu", "--json", **options))
+    other = mosaic("worker", "install", folder, "--torch", "cu128", code=1, **options)
+
+    assert (again["is_new"], again["asked_torch"]) == (False, "cpu")
+    assert "was not installed" in other
+    assert envs_of(home) == ["tiny"]
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from mosaic.catalog import place
 from mosaic.catalog.descriptor import describe
 from mosaic.catalog.environment import Environment
 from mosaic.catalog.installed import Installed, read_installed, size_of
+from mosaic.catalog.progress import Progress
 from mosaic.catalog.pythons import find_python, version_of
 from mosaic.catalog.sources import (
     Source,
@@ -26,8 +27,8 @@ from mosaic.catalog.sources import (
     sdk_source,
     stale_pins,
 )
-from mosaic.catalog.torch import arguments_for, check_build, refuse_unknown_build
-from mosaic.catalog.uv import InstallFailed, NoIndex, Say, Uv, find_uv
+from mosaic.catalog.torch import arguments_for, check_build, installed_build, is_build, refuse_unknown_build
+from mosaic.catalog.uv import InstallFailed, NoIndex, Uv, find_uv
 from mosaic.catalog.wheels import Wheels
 from mosaic.catalog.workers import GROUP, registered, spelled
 from mosaic.model.root import check_root
@@ -47,13 +48,13 @@ class Wish:
     upgrade: bool = False
 
 
-def install(root: StateRoot, wish: Wish, say: Say) -> tuple[Installed, bool]:
+def install(root: StateRoot, wish: Wish, progress: Progress) -> tuple[Installed, bool]:
     """The environment, and whether it is new. On any error the one that was there is as it was."""
     wish, source = _where_from(root, wish)
     extra = source.extra(wish.variant)
-    uv = Uv(find_uv(), say)
+    uv = Uv(find_uv(), progress)
     check_root(root)
-    with place.changing(root.envs, say), _blaming(wish):
+    with place.changing(root.envs, progress), _blaming(wish):
         refuse_unknown_build(wish.torch)
         python = find_python(wish.python, uv)
         parts = Parts.gather(source, wish, python, extra, uv)
@@ -80,12 +81,12 @@ def _where_from(root: StateRoot, wish: Wish) -> tuple[Wish, Source]:
     return again, find_source(wish.asked, here.source)
 
 
-def remove(root: StateRoot, name: str, say: Say) -> None:
+def remove(root: StateRoot, name: str, progress: Progress) -> None:
     folder = root.envs / name
     if "/" in name or name.startswith(".") or not folder.is_dir():
         known = ", ".join(sorted(path.name for path in root.envs.glob("[!.]*"))) or "none"
         raise InstallFailed(f"There is no environment '{name}'. There are: {known}.")
-    with place.changing(root.envs, say):
+    with place.changing(root.envs, progress):
         place.remove(folder)
 
 
@@ -105,7 +106,8 @@ class Parts:
     def gather(cls, source: Source, wish: Wish, python: str, extra: str, uv: Uv) -> "Parts":
         worker, sdk, guide = (_for_uv(part, python, uv) for part in (source, sdk_source(), guide_source()))
         lock = source.lock(wish.variant)
-        told = [worker, extra, sdk, guide, lock.read_text() if lock else "", python, wish.torch, wish.variant]
+        # Not the build of torch: whether the one that is installed will do is seen by looking at it.
+        told = [worker, extra, sdk, guide, lock.read_text() if lock else "", python, "", wish.variant]
         fingerprint = hashlib.sha256(json.dumps(told).encode()).hexdigest()
         return cls(source, python, worker + extra, sdk, guide, lock, fingerprint)
 
@@ -117,8 +119,25 @@ def _same_as_before(root: StateRoot, wish: Wish, parts: Parts) -> Installed | No
     for folder in sorted(root.envs.glob("[!.]*")):
         installed = read_installed(folder)
         if installed and installed.fingerprint == parts.fingerprint and folder.name == installed.name:
-            return installed if _is_whole(folder, installed) else None
+            if not _is_whole(folder, installed) or not _has_build(folder, wish.torch):
+                return None
+            return _remember_build(folder, installed, wish.torch)
     return None
+
+
+def _has_build(folder: Path, asked: str) -> bool:
+    """Whether its torch is the build that is asked for now; without torch there is nothing to ask for."""
+    versions = [dist.version for dist in distributions(name="torch", path=[str(path) for path in _packages(folder)])]
+    return not asked or not versions or is_build(asked, installed_build(versions[0], _packages(folder)[0]))
+
+
+def _remember_build(folder: Path, installed: Installed, asked: str) -> Installed:
+    """So that an upgrade asks for it again."""
+    if not asked or asked == installed.asked_torch:
+        return installed
+    changed = replace(installed, asked_torch=asked)
+    changed.write(folder)
+    return changed
 
 
 def _is_whole(folder: Path, installed: Installed) -> bool:
@@ -129,10 +148,12 @@ def _is_whole(folder: Path, installed: Installed) -> bool:
 
 def _build(new: Path, parts: Parts, wish: Wish, uv: Uv, root: StateRoot) -> Installed:
     # Relocatable: it gets its final name only when it is whole.
+    uv.progress.phase("Making an environment")
     uv.run("venv", "--quiet", "--relocatable", "--no-project", "--python", parts.python, str(new))
     _fill(uv, new, parts, wish)
     made = _inspect(new, parts, wish, uv)
     _refuse_other_package(root, made)
+    uv.progress.phase("Asking the worker to describe itself")
     _refuse_silent(new, made)
     made = replace(made, size_bytes=size_of(new))
     made.write(new)
@@ -162,27 +183,34 @@ def _blaming_lock(lock: Path | None) -> Iterator[None]:
 
 
 def _fill(uv: Uv, new: Path, parts: Parts, wish: Wish) -> None:
-    target = ("pip", "install", "--python", str(new / "bin" / "python"), "--compile-bytecode")
-    torch = arguments_for(wish.torch, uv.environ)
+    target = ("--python", str(new / "bin" / "python"), "--compile-bytecode")
     upgrade = ("--upgrade", "--refresh") if wish.upgrade and not parts.lock else ()
+    wanted = ("--no-deps", "-r", str(parts.lock)) if parts.lock else (*upgrade, parts.sdk, parts.worker)
+    torch = arguments_for(wish.torch, uv.environ, lambda: uv.planned(*target, *wanted).get("torch", ""))
+    with _blaming_lock(parts.lock):
+        uv.install(*target, *torch, *wanted, subject=_subject(parts))
     if parts.lock:
-        with _blaming_lock(parts.lock):
-            uv.run(*target, *torch, "--no-deps", "-r", str(parts.lock))
-        uv.run(*target, "--no-deps", parts.sdk, parts.worker)
-    else:
-        uv.run(*target, *torch, *upgrade, parts.sdk, parts.worker)
+        uv.progress.phase("Installing the worker and mosaic-sdk")
+        uv.run("pip", "install", *target, "--no-deps", parts.sdk, parts.worker)
     if not list(new.glob("lib/python3*/site-packages/gym_gui")):
-        uv.run(*target, "--no-deps", parts.guide)
+        uv.run("pip", "install", *target, "--no-deps", parts.guide)
     # A lock file that lacks something is found now, not an hour into a run.
+    uv.progress.phase("Checking that every requirement is met")
     with _blaming_lock(parts.lock):
         uv.check(new / "bin" / "python", stale_pins(parts.lock) if parts.lock else frozenset())
+
+
+def _subject(parts: Parts) -> str:
+    if parts.lock:
+        return f"of requirements/{parts.lock.name}"
+    return f"that {parts.source.asked} needs"
 
 
 def _inspect(new: Path, parts: Parts, wish: Wish, uv: Uv) -> Installed:
     """What came to lie in the new environment."""
     found = {dist.metadata["Name"]: dist for dist in distributions(path=[str(path) for path in _packages(new)])}
     claims = {name: [point.name for point in dist.entry_points if point.group == GROUP] for name, dist in found.items()}
-    check_build(wish.torch, _version_of(found, "torch"), uv)
+    check_build(wish.torch, _version_of(found, "torch"), _packages(new)[0], uv.progress)
     package, worker = _choose(parts.source, {name: points for name, points in claims.items() if points})
     return Installed(
         worker=worker,

@@ -17,19 +17,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mosaic.catalog.uv import InstallFailed, Say
+from mosaic.catalog.progress import Progress
+from mosaic.catalog.uv import InstallFailed
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
 
 @contextmanager
-def changing(envs: Path, say: Say) -> Iterator[None]:
+def changing(envs: Path, progress: Progress) -> Iterator[None]:
     """One change at a time; what a killed one left is put right first."""
     envs.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(envs / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        _wait_for(fd, say)
+        _wait_for(fd, progress)
         _tidy(envs)
         yield
     finally:
@@ -95,11 +96,11 @@ def users_of(folder: Path) -> list[int]:
     return sorted(found)
 
 
-def _wait_for(fd: int, say: Say) -> None:
+def _wait_for(fd: int, progress: Progress) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        say("Another install is at work; waiting for it …")
+        progress.phase("Waiting for another install to end")
         fcntl.flock(fd, fcntl.LOCK_EX)
 
 

@@ -8,12 +8,12 @@ import shutil
 import subprocess
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from itertools import takewhile
 from pathlib import Path
 
 import mosaic
+from mosaic.catalog.progress import Narrator, Progress
 from mosaic.model.errors import MosaicError
-
-Say = Callable[[str], None]
 
 # Ours would make uv install into MOSAIC's own environment, or look into somebody's modules.
 _NOT_PASSED_ON = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_PROJECT_ENVIRONMENT")
@@ -24,7 +24,11 @@ _FROM_PIP = {
     "UV_EXTRA_INDEX_URL": "PIP_EXTRA_INDEX_URL",
     "SSL_CERT_FILE": "PIP_CERT",
 }
-_KEPT_LINES = 60
+_KEPT_LINES = 1000  # the plan of a dry run has one per package
+_SHOWN_LINES = 25
+# What it prints when all is well, too.
+_ROUTINE = re.compile(r"(Using Python|Resolved|Prepared|Installed|Checked|Audited|Building wheel)| [+~-] \S+==|hint:")
+_WOULD_INSTALL = re.compile(r" \+ (\S+)==(\S+)")
 # How `uv pip check` tells of a requirement that is not met.
 _UNMET = re.compile(r"The package `([^`]+)` requires ")
 _MOST_WORDS = 320
@@ -47,6 +51,10 @@ _TOLD = (  # what uv says → what it means for the person who asked
     (re.compile(r"failed to build", re.I), "a package cannot be built"),
     (re.compile(r"no space left", re.I), "the disk is full"),
 )
+
+
+_BUILD_FAILED = re.compile(r"failed to build|build backend returned an error", re.I)
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)\b")
 
 
 class InstallFailed(MosaicError):
@@ -73,11 +81,11 @@ def find_uv() -> Path:
 
 
 class Uv:
-    """Runs uv, hands on what it says line by line, and turns its failure into one sentence."""
+    """Runs uv, and turns its failure into one sentence, above which stand its own last words."""
 
-    def __init__(self, path: Path, say: Say, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, path: Path, progress: Progress, environ: Mapping[str, str] | None = None) -> None:
         self._path = path
-        self.say = say
+        self.progress = progress
         self.environ = uv_environment(os.environ if environ is None else environ)
 
     def answer(self, *arguments: str) -> str:
@@ -94,19 +102,38 @@ class Uv:
         return told.stdout.strip() if told.returncode == 0 else ""
 
     def run(self, *arguments: str) -> None:
-        code, lines = self._follow(*arguments)
-        if code:
-            raise (NoIndex if any(map(_NO_NETWORK.search, lines)) else InstallFailed)(told(lines))
+        self._demand(*arguments, hear=lambda line: None)
+
+    def install(self, *arguments: str, subject: str) -> None:
+        """`uv pip install`, with its phases told. `subject` says which packages these are."""
+        self.progress.phase(f"Resolving the packages {subject}")
+        self._demand("pip", "install", *arguments, hear=Narrator(self.progress, subject).hear)
+
+    def planned(self, *arguments: str) -> dict[str, str]:
+        """Name → version of what `uv pip install` would take; empty when it would fail. Downloads metadata only."""
+        _, lines = self._follow("pip", "install", "--dry-run", *arguments)
+        return {match[1]: match[2] for line in lines if (match := _WOULD_INSTALL.match(line))}
 
     def check(self, python: Path, stale: Collection[str]) -> None:
-        """Every requirement of every package is met, but those of the `stale` ones."""
+        """Every requirement of every package is met, but those of the `stale` ones, whose complaints nobody needs."""
         code, lines = self._follow("pip", "check", "--python", str(python))
         unmet = [(match[1].lower(), line) for line in lines if (match := _UNMET.match(line))]
         missed = [line for name, line in unmet if name not in stale]
         if missed or (code and not unmet):
+            self._show(missed or lines)
             raise InstallFailed(told(missed or lines))
 
-    def _follow(self, *arguments: str) -> tuple[int, list[str]]:
+    def _demand(self, *arguments: str, hear: Callable[[str], None]) -> None:
+        code, lines = self._follow(*arguments, hear=hear)
+        if code:
+            self._show(lines)
+            raise (NoIndex if any(map(_NO_NETWORK.search, _own_words(lines))) else InstallFailed)(told(lines))
+
+    def _show(self, lines: list[str]) -> None:
+        for line in [line for line in lines if line.strip() and not _ROUTINE.match(line)][-_SHOWN_LINES:]:
+            self.progress.note(line)
+
+    def _follow(self, *arguments: str, hear: Callable[[str], None] = lambda line: None) -> tuple[int, list[str]]:
         """Its exit code and its last lines; each is handed on as it comes."""
         last: deque[str] = deque(maxlen=_KEPT_LINES)
         # From /, so that no uv.toml or .python-version of the folder the user stands in has a say.
@@ -123,14 +150,15 @@ class Uv:
             try:
                 for line in child.stdout or ():
                     last.append(line.rstrip())
-                    self.say(line.rstrip())
+                    hear(line.rstrip())
             except BaseException:
                 child.kill()
                 raise
         return child.returncode, list(last)
 
     def _command(self, *arguments: str) -> list[str]:
-        return [str(self._path), "--no-progress", "--color", "never", *arguments]
+        # Without --no-progress: into a pipe uv then prints a line for each large download.
+        return [str(self._path), "--color", "never", *arguments]
 
 
 def uv_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -150,27 +178,46 @@ def uv_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def told(lines: list[str]) -> str:
-    """The reason in our words, and uv's own last words for whoever wants to know more."""
-    said = [re.sub(r"^([\s×╰─▶│├·]|error:|cause:)+", "", line).rstrip(". ") for line in _complaint(lines)]
-    lost = [line for line in said if _NO_NETWORK.search(line)]
+    """The reason in our words, and the tool's own in brackets."""
+    lost = [line for line in _own_words(lines) if _NO_NETWORK.search(line)]
     if lost:
         return (
             f"the package index cannot be reached ({shortened(lost[0])}). "
             "Check the network, or name a folder of wheels in PIP_FIND_LINKS"
         )
-    words, text = shortened("; ".join(said)), "\n".join(lines)
+    words, text = shortened("; ".join(_own_words(lines))), "\n".join(_complaint(lines))
     for pattern, meaning in _TOLD:
         if pattern.search(text):
-            return f"{meaning} ({words})"
+            return f"{meaning} ({shortened(backend_error(lines)) or words})"
     return words or "uv failed without a word"
 
 
 def shortened(words: str) -> str:
-    """Enough to know what it is about; the user saw all of uv's words as they came."""
+    """Enough to know what it is about; the user sees the last of uv's lines above it."""
     return words if len(words) <= _MOST_WORDS else f"{words[: _MOST_WORDS - 1].rstrip()}…"
+
+
+def backend_error(lines: list[str]) -> str:
+    """What a build backend failed of, in its own words; empty when no build failed."""
+    start = next((number for number, line in enumerate(lines) if _BUILD_FAILED.search(line)), None)
+    if start is None:
+        return ""
+    # `uv pip install` quotes the backend below its own complaint, `uv build` lets it speak before.
+    marks = [number for number, line in enumerate(lines) if line.strip() == "[stderr]"]
+    spoken = lines[marks[-1] + 1 :] if marks else lines[:start]
+    spoken = [line.strip() for line in spoken if line.strip() and not _ROUTINE.match(line)]
+    errors = [line for line in spoken if _EXCEPTION.match(line)]
+    return next(iter([*errors[-1:], *spoken[-1:]]), "")
 
 
 def _complaint(lines: list[str]) -> list[str]:
     """From uv's cross or `error:` on; all of it when there is neither."""
     starts = [number for number, line in enumerate(lines) if re.match(r"\s*(×|error:)", line, re.I)]
     return [line for line in lines[starts[0] if starts else 0 :] if line.strip()]
+
+
+def _own_words(lines: list[str]) -> list[str]:
+    """uv's complaint without its frame, its hints and what it quotes of a build backend."""
+    own = takewhile(lambda line: line.strip() not in ("[stdout]", "[stderr]"), _complaint(lines))
+    said = [line for line in own if not line.startswith("hint:")]
+    return [re.sub(r"^([\s×╰─▶│├·]|error:|cause:)+", "", line).rstrip(". ") for line in said]

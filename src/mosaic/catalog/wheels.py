@@ -33,10 +33,9 @@ class Wheels:
             shutil.copytree(source, work / "source", ignore=_LEFT_OUT)
             kept = self.folder / f"{source.name}-{digest(work / 'source', python)[:16]}"
             if not kept.is_dir():
-                uv.say(f"Building {source.name} …")
-                uv.run(
-                    "build", "--quiet", "--wheel", "--python", python, "-o", str(work / "wheel"), str(work / "source")
-                )
+                uv.progress.phase(f"Building {source.name}")
+                # Not --quiet: that swallows what the build backend says of its failure.
+                uv.run("build", "--wheel", "--python", python, "-o", str(work / "wheel"), str(work / "source"))
                 _keep(work / "wheel", kept)
         finally:
             shutil.rmtree(work, ignore_errors=True)

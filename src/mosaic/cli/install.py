@@ -3,12 +3,11 @@
 import argparse
 import json
 import re
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import refuse_host
-from mosaic.cli.paint import paint, size
+from mosaic.cli.paint import size
 from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.rundir import StateRoot
 
@@ -45,11 +44,13 @@ def add_verbs(actions: "Verbs") -> None:
 
 def install_worker(args: argparse.Namespace) -> int:
     from mosaic.catalog.install import Wish, install
+    from mosaic.cli.progress import progress
 
     refuse_host(args, "worker install")
     what, variant = _split(args.what, args.variant)
     wish = Wish(what, variant, args.python, args.torch, args.upgrade)
-    made, is_new = install(StateRoot.from_environment(), wish, _say)
+    with progress() as shown:
+        made, is_new = install(StateRoot.from_environment(), wish, shown)
     if args.json:
         print(json.dumps({**asdict(made), "name": made.name, "is_new": is_new}, indent=1))
     else:
@@ -64,9 +65,11 @@ def install_worker(args: argparse.Namespace) -> int:
 
 def remove_worker(args: argparse.Namespace) -> int:
     from mosaic.catalog.install import remove
+    from mosaic.cli.progress import progress
 
     refuse_host(args, "worker remove")
-    remove(StateRoot.from_environment(), args.name, _say)
+    with progress() as shown:
+        remove(StateRoot.from_environment(), args.name, shown)
     print(f"{args.name} is removed. Its runs and their results are where they were.")
     return 0
 
@@ -87,9 +90,3 @@ def _split(what: str, variant: str) -> tuple[str, str]:
     """`cleanrl@jax` is `cleanrl --variant jax`; in a path or a requirement an @ means something else."""
     match = re.fullmatch(r"([\w-]+)@([\w-]+)", what)
     return (match[1], match[2]) if match and not variant else (what, variant)
-
-
-def _say(line: str) -> None:
-    # On stderr: stdout is the answer's.
-    if line.strip():
-        print(paint(f"  {line.strip()}", "dim", sys.stderr), file=sys.stderr, flush=True)

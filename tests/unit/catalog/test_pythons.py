@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from mosaic.catalog.progress import Progress
 from mosaic.catalog.pythons import find_python, version_of
 from mosaic.catalog.uv import InstallFailed, Uv, find_uv, uv_environment
 
 
 @pytest.fixture
 def uv():
-    return Uv(find_uv(), print)
+    return Uv(find_uv(), Progress())
 
 
 def test_a_python_is_mosaics_own_a_version_or_a_path(uv, tmp_path, monkeypatch):

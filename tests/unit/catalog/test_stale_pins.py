@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from mosaic.catalog.progress import Progress
 from mosaic.catalog.sources import stale_pins
 from mosaic.catalog.uv import InstallFailed, Uv
 
@@ -16,7 +17,7 @@ def uv_that_says(folder: Path, *lines: str, code: int = 0) -> Uv:
     path = folder / "uv"
     path.write_text(f"#!/bin/sh\n{told}\nexit {code}\n")
     path.chmod(0o700)
-    return Uv(path, lambda line: None)
+    return Uv(path, Progress())
 
 
 def test_a_lock_file_names_them_in_a_comment(tmp_path):
@@ -34,6 +35,18 @@ def test_their_complaints_are_passed_over_and_no_others(tmp_path):
         uv.check(Path("python"), {"cleanrl"})
 
     assert "`cleanrl` requires" not in str(refused.value)
+
+
+def test_a_complaint_that_is_passed_over_is_not_shown_either(tmp_path):
+    uv, shown = uv_that_says(tmp_path, COMPLAINT.format("cleanrl"), COMPLAINT.format("scipy"), code=1), []
+    uv.progress.note = shown.append
+
+    uv.check(Path("python"), {"cleanrl", "scipy"})
+    assert shown == []
+    with pytest.raises(InstallFailed):
+        uv.check(Path("python"), {"cleanrl"})
+
+    assert shown == [COMPLAINT.format("scipy")]
 
 
 def test_a_check_that_fails_for_another_reason_is_a_failure(tmp_path):
