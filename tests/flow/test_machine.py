@@ -1,7 +1,9 @@
 """CPUs and memory: requested by each run, waited for in order, given back after proof of death."""
 
 import json
+import os
 import re
+import signal
 
 import pytest
 
@@ -101,3 +103,20 @@ def test_the_cpus_of_a_run_that_died_with_the_daemon_away_come_back(make_lab):
     lab.wait_until_run(second, lambda run: run.waiting_for.startswith("1 CPU: 1 of 1"), "a note")
     lab.client.cancel_run(first.run_id)
     assert lab.wait_until_over(second).state is S.TERMINATED
+
+
+def test_the_cpus_of_a_dead_run_come_back_while_its_telemetry_is_still_being_read(make_lab):
+    lab = make_lab("--cpus", "1")
+    first = lab.submit(**FOR_EVER)
+    lab.wait_for(first, S.EXECUTING)
+    tailer = lab.tailer_pid(first)
+    os.kill(tailer, signal.SIGSTOP)
+    try:
+        second = lab.submit(steps=5)
+        os.kill(lab.root_pid(first), signal.SIGKILL)
+
+        assert lab.wait_until_over(second).state is S.TERMINATED
+        assert not lab.state(first).is_over
+    finally:
+        os.kill(tailer, signal.SIGCONT)
+    assert lab.wait_until_over(first).state is S.FAULTED
