@@ -12,7 +12,7 @@ def get_worker_metadata() -> tuple[Any, Any]:
     metadata = WorkerMetadata(
         name="CleanRL Worker",
         version="0.1.0",
-        description="CleanRL's single-file algorithms, unmodified.",
+        description="CleanRL's single-file scripts, unmodified; ppo is MOSAIC's version of ppo.py.",
         author="MOSAIC",
         license="MIT",
         upstream_library="cleanrl",

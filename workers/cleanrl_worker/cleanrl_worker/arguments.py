@@ -75,6 +75,15 @@ def resolve(config: CleanRLWorkerConfig, script: Script) -> dict[str, Any]:
     return values
 
 
+def steps_in_all(values: Mapping[str, Any]) -> int:
+    """The step at which a training with these arguments is done: scripts that learn from batches make whole ones."""
+    total = int(values["total_timesteps"])
+    if "num_steps" not in values or "num_envs" not in values:
+        return total
+    turn = values["num_envs"] * values["num_steps"] * values.get("n_iteration", 1)  # PPG's turn is several batches
+    return total // turn * turn
+
+
 def differences(values: Mapping[str, Any], script: Script) -> dict[str, Any]:
     """What is not as the script itself would have it."""
     return {name: value for name, value in values.items() if value != script.flags[name].default}
@@ -103,6 +112,10 @@ def _checked(name: str, value: Any, flags: Mapping[str, Flag], algo: str) -> Any
         return None
     if flag.takes_many:
         return list(value) if isinstance(value, (list, tuple)) else [value]
+    if flag.choices and value not in flag.choices:
+        near = difflib.get_close_matches(str(value), flag.choices, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"{where}: it must be one of {', '.join(flag.choices)}, not {value!r}.{hint}")
     return _in_range(_of_kind(value, flag, where), name, where)
 
 

@@ -17,13 +17,14 @@ checkpoints/checkpoint-000000050000.pt      one per save; the number is the step
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from mosaic_sdk.config import ConfigError
 
+from cleanrl_worker.agents import recognise
 from cleanrl_worker.plain import from_plain, to_plain
 
 FORMAT = 1
@@ -104,7 +105,14 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     for name, kind in _WANTED.items():
         if not isinstance(keys.get(name), kind):
             raise CheckpointError(f"{file} is no whole checkpoint: its {name} is {type(keys.get(name)).__name__}.")
-    return Checkpoint(**keys, path=str(file))
+    return _with_agent(Checkpoint(**keys, path=str(file)))
+
+
+def _with_agent(found: Checkpoint) -> Checkpoint:
+    """Checkpoints of our ppo that were written before it had `agent` are told apart by the names of their weights."""
+    if found.algo == "ppo" and "agent" in found.modules and "agent" not in found.params:
+        return replace(found, params={**found.params, "agent": recognise(found.modules["agent"])})
+    return found
 
 
 def newest(folder: Path) -> "Path | None":

@@ -132,6 +132,8 @@ def _part(flag: Flag) -> dict[str, Any]:
         part = {"type": "array", "items": {}}
     elif flag.default is None:
         part["type"] = [flag.kind, "null"]
+    if flag.choices:
+        part["enum"] = list(flag.choices)
     return {**part, "default": flag.default, "description": flag.help}
 
 

@@ -40,6 +40,7 @@ class Flag:
     help: str
     takes_many: bool = False
     is_switch: bool = False  # --capture-video and --no-capture-video, not --capture-video True
+    choices: tuple[Any, ...] = ()  # empty: any value of its kind
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,11 @@ class Script:
         """The last loop of the main part that counts with range(); None: a script that is built differently."""
         loops = [node for node in self._main_part() if isinstance(node, ast.For) and _is_main_loop(node)]
         return loops[-1] if loops else None
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether a turn of the main loop is one step; otherwise it is a whole update."""
+        return self.main_loop is not None and getattr(self.main_loop.target, "id", "") == "global_step"
 
     @cached_property
     def changed_in_loop(self) -> frozenset[str]:
@@ -134,7 +140,8 @@ class _Recorder(argparse.ArgumentParser):
 
 def _flag(action: argparse.Action) -> Flag:
     many = action.nargs in ("+", "*") or isinstance(action.nargs, int)
-    return Flag(action.dest, _kind(action), action.default, (action.help or "").strip(), many)
+    words, choices = (action.help or "").strip(), tuple(action.choices or ())
+    return Flag(action.dest, _kind(action), action.default, words, many, choices=choices)
 
 
 def _field(field: "dataclasses.Field[Any]", words: str) -> Flag:

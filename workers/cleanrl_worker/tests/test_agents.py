@@ -1,12 +1,14 @@
-"""The two networks, as the specification draws them."""
+"""The networks of our ppo, as the specification and CleanRL draw them."""
 
 import gymnasium
 import pytest
 import torch
-from cleanrl_worker.agents import MinigridAgent, MinigridCNN, MLPAgent, make_agent
+from cleanrl_worker.agents import MinigridAgent, MinigridCNN, MLPAgent, SeparateAgent, agent_name, make_agent, recognise
 from cleanrl_worker.wrappers.observations import CELLS, check_actions, for_agent
 from mosaic_sdk.config import ConfigError
 from torch import nn
+
+ALL = [MinigridAgent(7), MLPAgent(4, 2), SeparateAgent(4, 2)]
 
 
 def layers(module):
@@ -65,7 +67,41 @@ def test_the_mlp_agent_has_a_shared_trunk_and_two_heads():
     ]
 
 
-@pytest.mark.parametrize("agent", [MinigridAgent(7), MLPAgent(4, 2)], ids=["minigrid", "mlp"])
+def test_cleanrls_agent_shares_nothing_between_actor_and_critic():
+    agent = SeparateAgent(4, 2)
+
+    for head, outputs in ((agent.critic, 1), (agent.actor, 2)):
+        assert layers(head) == [linear(4, 64), "Tanh()", linear(64, 64), "Tanh()", linear(64, outputs)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "shape", "is_curriculum", "name"),
+    [
+        ("auto", (4,), False, "cleanrl"),
+        ("auto", (4,), True, "mlp"),
+        ("auto", (7, 7, 3), True, "minigrid"),
+        ("mlp", (4,), False, "mlp"),
+        ("cleanrl", (4,), True, "cleanrl"),
+    ],
+)
+def test_the_network_is_chosen_by_the_observations_unless_it_is_named(asked, shape, is_curriculum, name):
+    assert agent_name(asked, shape, is_curriculum) == name
+
+
+@pytest.mark.parametrize(("asked", "shape"), [("minigrid", (4,)), ("mlp", (7, 7, 3)), ("auto", (84, 84, 4))])
+def test_a_network_that_cannot_take_the_observations_is_refused(asked, shape):
+    with pytest.raises(ConfigError, match="observations of"):
+        agent_name(asked, shape)
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"), [(MinigridAgent(7), "minigrid"), (MLPAgent(4, 2), "mlp"), (SeparateAgent(4, 2), "cleanrl")]
+)
+def test_a_network_is_recognised_by_the_names_of_its_weights(agent, name):
+    assert recognise(agent.state_dict()) == name
+
+
+@pytest.mark.parametrize("agent", ALL, ids=["minigrid", "mlp", "cleanrl"])
 def test_every_layer_starts_orthogonal_and_without_bias(agent):
     for layer in agent.modules():
         if isinstance(layer, (nn.Linear, nn.Conv2d)):
@@ -78,7 +114,7 @@ def test_every_layer_starts_orthogonal_and_without_bias(agent):
             assert not layer.bias.detach().any(), layer
 
 
-@pytest.mark.parametrize("agent", [MinigridAgent(7), MLPAgent(4, 2)], ids=["minigrid", "mlp"])
+@pytest.mark.parametrize("agent", ALL, ids=["minigrid", "mlp", "cleanrl"])
 def test_hidden_layers_are_scaled_by_root_2_the_actor_by_a_hundredth_and_the_critic_by_1(agent):
     found = [part for part in agent.modules() if isinstance(part, (nn.Linear, nn.Conv2d))]
     ends = [(agent.actor, 0.01), (agent.critic, 1.0)]
@@ -91,8 +127,12 @@ def test_hidden_layers_are_scaled_by_root_2_the_actor_by_a_hundredth_and_the_cri
 
 @pytest.mark.parametrize(
     ("agent", "observations"),
-    [(MinigridAgent(7), torch.randint(0, 11, (5, 7, 7, 3), dtype=torch.uint8)), (MLPAgent(4, 2), torch.randn(5, 4))],
-    ids=["minigrid", "mlp"],
+    [
+        (MinigridAgent(7), torch.randint(0, 11, (5, 7, 7, 3), dtype=torch.uint8)),
+        (MLPAgent(4, 2), torch.randn(5, 4)),
+        (SeparateAgent(4, 2), torch.randn(5, 4)),
+    ],
+    ids=["minigrid", "mlp", "cleanrl"],
 )
 def test_an_agent_gives_actions_their_probabilities_and_values(agent, observations):
     action, log_probability, entropy, value = agent.get_action_and_value(observations)
@@ -107,8 +147,8 @@ def test_an_agent_gives_actions_their_probabilities_and_values(agent, observatio
 @pytest.mark.parametrize(
     ("env_id", "kind"),
     [
-        ("CartPole-v1", MLPAgent),
-        ("FrozenLake-v1", MLPAgent),
+        ("CartPole-v1", SeparateAgent),
+        ("FrozenLake-v1", SeparateAgent),
         ("MiniGrid-Empty-5x5-v0", MinigridAgent),
         ("BabyAI-GoToRedBallNoDists-v0", MinigridAgent),
     ],

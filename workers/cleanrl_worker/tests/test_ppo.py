@@ -6,13 +6,14 @@ import os
 import numpy as np
 import pytest
 import torch
+from cleanrl_worker.agents import CHOICES
 from cleanrl_worker.algorithms.ppo import estimate_advantages, policy_loss, value_loss
-from cleanrl_worker.checkpoints import load_checkpoint
+from cleanrl_worker.checkpoints import load_checkpoint, save_checkpoint
 from cleanrl_worker.registry import find
 from cleanrl_worker.upstream import find_script
 
 SHORT = {"algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 1024, "seed": 1}
-# A shared trunk learns CartPole quickly with many passes over small batches.
+# CartPole is learned quickly with many passes over small batches.
 CARTPOLE = {
     "num_envs": 8,
     "num_steps": 32,
@@ -26,11 +27,36 @@ CARTPOLE = {
 }
 
 
-def test_it_has_the_flags_of_upstreams_ppo():
-    ours, theirs = find_script(find("ppo")).flags, find_script(find("ppo_upstream")).flags
+def test_it_has_the_flags_of_upstreams_ppo_and_a_choice_of_networks():
+    ours, theirs = dict(find_script(find("ppo")).flags), find_script(find("ppo_upstream")).flags
 
-    assert set(ours) == set(theirs)
-    assert {name: flag.kind for name, flag in ours.items()} == {name: flag.kind for name, flag in theirs.items()}
+    agent = ours.pop("agent")
+    assert (agent.default, agent.choices) == ("auto", CHOICES)
+    assert {name: (flag.kind, flag.default) for name, flag in ours.items() if name != "exp_name"} == {
+        name: (flag.kind, flag.default) for name, flag in theirs.items() if name != "exp_name"
+    }
+
+
+def first_of_each_step(trial):
+    """(step, return) of every episode; of several that end in one step the first, the only one upstream reports."""
+    lines = [line for line in trial.measurements() if line.get("name") == "charts/episodic_return"]
+    found: dict[int, float] = {}
+    for line in lines:
+        found.setdefault(line["step"], line["value"])
+    return list(found.items())
+
+
+def test_with_the_same_seed_it_plays_the_episodes_of_cleanrls_own_ppo(launch):
+    asked = {**SHORT, "total_timesteps": 4096}
+    ours, theirs = launch(asked), launch({**asked, "algo": "ppo_upstream"})
+
+    assert (ours.code, theirs.code) == (0, 0), (ours.last_words, theirs.last_words)
+    played = first_of_each_step(ours)
+    assert len(played) > 100
+    assert played == first_of_each_step(theirs)
+    one, other = (load_checkpoint(trial.ground.run).modules["agent"] for trial in (ours, theirs))
+    assert list(one) == list(other)
+    assert all(torch.equal(one[name], other[name]) for name in one)
 
 
 def discounted_errors(rewards, values, dones, last_value, last_done, gamma, lam):
@@ -109,6 +135,20 @@ def test_it_goes_on_bit_for_bit(launch):
     assert one.global_step == other.global_step == 1024
     for name, weights in one.modules["agent"].items():
         assert torch.equal(weights, other.modules["agent"][name]), name
+
+
+def test_a_checkpoint_from_before_there_was_a_choice_goes_on_with_its_shared_network(launch, tmp_path):
+    trained = launch({**SHORT, "total_timesteps": 512, "extras": {"algo_params": {"agent": "mlp"}}})
+    now = load_checkpoint(trained.ground.run)
+    old = {name: value for name, value in vars(now).items() if name not in ("path", "curriculum")}
+    del old["params"]["agent"]
+    save_checkpoint(tmp_path, old)
+
+    resumed = launch({"total_timesteps": 1024, "extras": {"mode": "resume_training", "policy_path": str(tmp_path)}})
+
+    assert resumed.code == 0, resumed.last_words
+    found = load_checkpoint(resumed.ground.run)
+    assert (found.global_step, found.params["agent"]) == (1024, "mlp")
 
 
 @pytest.mark.slow

@@ -1,19 +1,52 @@
-"""The two networks of our own PPO, and which of them fits an environment."""
+"""The networks of our own PPO, and which of them an environment gets.
 
+cleanrl   SeparateAgent   vectors: CleanRL's own network, the default
+mlp       MLPAgent        vectors: actor and critic share their layers; the default in a curriculum
+minigrid  MinigridAgent   the 7 x 7 x 3 cells of MiniGrid
+"""
+
+from collections.abc import Iterable
 from typing import Any
 
+from mosaic_sdk.config import ConfigError
+
+from cleanrl_worker.agents.head import DiscreteAgent
 from cleanrl_worker.agents.minigrid import MinigridAgent, MinigridCNN
 from cleanrl_worker.agents.mlp import MLPAgent
+from cleanrl_worker.agents.separate import SeparateAgent
 
-__all__ = ["MLPAgent", "MinigridAgent", "MinigridCNN", "make_agent"]
+__all__ = ["CHOICES", "MLPAgent", "MinigridAgent", "MinigridCNN", "SeparateAgent", "agent_name", "make_agent"]
+
+AUTO, CLEANRL, MLP, MINIGRID = CHOICES = ("auto", "cleanrl", "mlp", "minigrid")
 
 
-def make_agent(envs: Any) -> MinigridAgent | MLPAgent:
-    """The agent for the observations of these environments, which `wrappers.observations` has shaped."""
+def agent_name(asked: str, shape: Iterable[int], is_curriculum: bool = False) -> str:
+    """The network for observations of this shape; ConfigError when the one that was asked for cannot take them."""
+    shape = tuple(shape)
+    if len(shape) != 1 and shape != MinigridCNN.INPUT:
+        raise ConfigError(f"ppo takes vectors and MiniGrid's cells {MinigridCNN.INPUT}, not observations of {shape}.")
+    is_vector = len(shape) == 1
+    if asked == AUTO:
+        return MINIGRID if not is_vector else MLP if is_curriculum else CLEANRL
+    if (asked == MINIGRID) == is_vector:
+        fitting = f"{CLEANRL} or {MLP}" if is_vector else MINIGRID
+        raise ConfigError(f"agent: {asked} cannot take observations of shape {shape}. Use {fitting}, or auto.")
+    return asked
+
+
+def recognise(weights: Iterable[str]) -> str:
+    """The network that weights of these names are of: checkpoints of earlier versions do not say it."""
+    names = list(weights)
+    if any(name.startswith("features.layers.") for name in names):
+        return MINIGRID
+    return MLP if any(name.startswith("features.") for name in names) else CLEANRL
+
+
+def make_agent(envs: Any, agent: str = AUTO) -> DiscreteAgent:
+    """The network for these environments, whose observations `wrappers.observations` has shaped."""
     shape = tuple(envs.single_observation_space.shape)
     actions = int(envs.single_action_space.n)
-    if shape == MinigridCNN.INPUT:
+    name = agent_name(agent, shape)
+    if name == MINIGRID:
         return MinigridAgent(actions)
-    if len(shape) == 1:
-        return MLPAgent(shape[0], actions)
-    raise ValueError(f"observations of shape {shape} fit neither MLPAgent (a vector) nor MinigridAgent (7, 7, 3)")
+    return (MLPAgent if name == MLP else SeparateAgent)(shape[0], actions)

@@ -1,8 +1,10 @@
-"""PPO with MOSAIC's two agents: the worker's default. Flags, names and curves are those of CleanRL's ppo.py.
+"""PPO, MOSAIC's version of CleanRL's ppo.py and the worker's default. Flags, names and curves are CleanRL's.
 
-Run as a script (`python -m cleanrl_worker.algorithms.ppo --env-id CartPole-v1`), it keeps its state in module globals,
-as CleanRL's scripts do, because that is where the launcher looks for what a checkpoint needs. With a curriculum
-(CLEANRL_CURRICULUM, see wrappers/schedule.py) only the environments differ.
+On vector observations it has CleanRL's network and plays CleanRL's episodes, number by number; what it adds is a choice
+of networks (--agent, see agents/__init__.py), MiniGrid's cells and curricula. Run as a script (`python -m
+cleanrl_worker.algorithms.ppo --env-id CartPole-v1`), it keeps its state in module globals, as CleanRL's scripts do,
+because that is where the launcher looks for what a checkpoint needs. With a curriculum (CLEANRL_CURRICULUM, see
+wrappers/schedule.py) only the environments and the default network differ.
 """
 
 import argparse
@@ -17,7 +19,7 @@ from mosaic_sdk.config import ConfigError
 from torch import Tensor, nn, optim
 from torch.utils.tensorboard import SummaryWriter
 
-from cleanrl_worker.agents import make_agent
+from cleanrl_worker.agents import agent_name, make_agent
 from cleanrl_worker.wrappers.observations import for_agent
 from cleanrl_worker.wrappers.recording import record
 
@@ -65,6 +67,9 @@ def _add_algorithm(parser: argparse.ArgumentParser) -> None:
     add("--vf-coef", type=float, default=0.5, help="weight of the value loss")
     add("--max-grad-norm", type=float, default=0.5, help="the longest gradient")
     add("--target-kl", type=float, default=None, help="end an update early beyond this KL divergence")
+    # Written out, not imported: this function is called alone, to learn the script's flags.
+    networks = ("auto", "cleanrl", "mlp", "minigrid")
+    add("--agent", type=str, default="auto", choices=networks, help="the network: CleanRL's own or one of MOSAIC's")
 
 
 def _add_switch(parser: argparse.ArgumentParser, flag: str, default: bool, words: str) -> None:
@@ -159,7 +164,9 @@ if __name__ == "__main__":
         ]
     )
 
-    agent = Agent(envs).to(device)
+    # The checkpoint shall say which one it is.
+    args.agent = agent_name(args.agent, envs.single_observation_space.shape, is_curriculum=curriculum is not None)
+    agent = Agent(envs, args.agent).to(device)
     optimizer = optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
 
     shape = (args.num_steps, args.num_envs)
@@ -235,7 +242,8 @@ if __name__ == "__main__":
                 clip = args.clip_coef if args.clip_vloss else None
                 v_loss = value_loss(newvalue.flatten(), b_values[mb], b_returns[mb], clip)
                 entropy_loss = entropy.mean()
-                loss = pg_loss + args.vf_coef * v_loss - args.ent_coef * entropy_loss
+                # Added up in CleanRL's order: another one is rounded differently.
+                loss = pg_loss - args.ent_coef * entropy_loss + v_loss * args.vf_coef
 
                 optimizer.zero_grad()
                 loss.backward()
