@@ -3,7 +3,7 @@
 import os
 import threading
 from types import TracebackType
-from typing import Callable, Optional, Type
+from typing import Callable, Optional, Type, Union
 
 from mosaic_sdk import emit
 
@@ -17,7 +17,8 @@ class Heartbeat:
                 heart.advance()
 
     1. Each line carries the progress counter: what `progress()` returns, else what `advance` counted.
-    2. `total`, where the config leaves it open, is how far it goes: runs are then shown with a percentage.
+    2. `total`, where the config leaves it open, is how far it goes: runs are then shown with a percentage. A function
+       is asked at each line, and says 0 as long as nobody knows.
     3. Nothing is emitted after the `with` block, and nothing by forked children.
     """
 
@@ -26,12 +27,12 @@ class Heartbeat:
         interval_s: float = 30.0,
         progress: Optional[Callable[[], int]] = None,
         emitter: Optional[emit.Emitter] = None,
-        total: Optional[int] = None,
+        total: Union[int, Callable[[], int], None] = None,
     ) -> None:
         self.interval_s = interval_s
         self.count = 0
         self._progress = progress
-        self._payload = {} if total is None else {"total": total}
+        self._total = total
         self._emitter = emitter or emit.stdout()
         self._stop = threading.Event()
         self._thread: Optional[threading.Thread] = None
@@ -43,6 +44,10 @@ class Heartbeat:
     @property
     def progress(self) -> int:
         return self.count if self._progress is None else self._progress()
+
+    @property
+    def total(self) -> Optional[int]:
+        return self._total() if callable(self._total) else self._total
 
     def start(self) -> None:
         self._owner_pid = os.getpid()
@@ -61,7 +66,8 @@ class Heartbeat:
     def _run(self) -> None:
         # The first beat at once: a worker that hangs in its first seconds is then known to have had a heart.
         while True:
-            self._emitter.heartbeat(self.progress, **self._payload)
+            total = self.total
+            self._emitter.heartbeat(self.progress, **({"total": total} if total else {}))
             if self._stop.wait(self.interval_s):
                 return
 

@@ -17,9 +17,12 @@ class Listener:
         self._pipe = os.fdopen(read, "rb")
 
     def next(self):
+        return self.payload()["progress"]
+
+    def payload(self):
         line = json.loads(self._pipe.readline())
         assert line["event"] == "heartbeat"
-        return line["payload"]["progress"]
+        return line["payload"]
 
     def wait_for(self, progress):
         deadline = time.monotonic() + 20
@@ -41,6 +44,14 @@ def test_beats_tell_how_far_it_goes_where_that_is_known(listener):
         pass
 
     assert b'"progress":3,"total":10' in listener.rest()
+
+
+def test_a_total_that_is_known_later_is_told_later(listener):
+    totals = iter([0, 10])
+    with Heartbeat(0.001, progress=lambda: 3, emitter=listener.emitter, total=lambda: next(totals, 10)):
+        first, second = listener.payload(), listener.payload()
+
+    assert (first, second) == ({"progress": 3}, {"progress": 3, "total": 10})
 
 
 def test_the_first_beat_comes_at_once(listener):

@@ -11,7 +11,7 @@ from cleanrl_worker.config import CleanRLWorkerConfig
 
 def write_manifest(config: CleanRLWorkerConfig, run_dir: Path, summary: Mapping[str, Any]) -> None:
     files = sorted(str(path) for path in (run_dir / "checkpoints").glob("*.pt"))
-    models = sorted(str(path) for path in (run_dir / config.tensorboard_dir).glob("*/*.cleanrl_model"))
+    models = sorted(str(path) for path in (run_dir / "runs").glob("*/*.cleanrl_model"))
     AnalyticsManifest(
         config.run_id,
         "cleanrl",

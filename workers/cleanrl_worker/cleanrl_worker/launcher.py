@@ -21,8 +21,9 @@ from mosaic_sdk import emit
 from mosaic_sdk.config import ConfigError
 from mosaic_sdk.names import WorkerEnv
 
-from cleanrl_worker import arguments, fastlane, registry, upstream
+from cleanrl_worker import arguments, fastlane, phase, registry, upstream
 from cleanrl_worker.config import RESUME, CleanRLWorkerConfig
+from cleanrl_worker.ends import Ends
 from cleanrl_worker.link import Link
 from cleanrl_worker.mainloop import MainLoop, Stopped
 from cleanrl_worker.telemetry import Diverged
@@ -91,8 +92,12 @@ class Launcher:
         seams.prepare(algorithm, config)
         module = types.ModuleType("__main__")
         vars(module).update(__file__=str(script.path), __builtins__=__builtins__)
-        self._watch(vars(module), script, start)
-        seams.hear_scalars(self.link, config)
+        ends = Ends(script.counts_steps)
+        self._watch(vars(module), script, start, ends)
+        seams.redirect_logs(config.tensorboard_dir)
+        seams.hear_scalars(self.link, config, ends)
+        if not phase.is_running():  # a phase's total is not the run's
+            self.link.total = arguments.steps_in_all(values)
         sys.argv = [str(script.path), *arguments.command_line(values, script)]
         sys.modules["__main__"] = module
         exec(compile(script.source, str(script.path), "exec"), vars(module))
@@ -110,7 +115,7 @@ class Launcher:
         keeper.check_start(start, self.config)
         return start
 
-    def _watch(self, main: dict[str, Any], script: Any, start: Any) -> None:
+    def _watch(self, main: dict[str, Any], script: Any, start: Any, ends: Ends) -> None:
         """Look on at the main loop; a script without one is run all the same, but neither saved nor resumed."""
         if script.main_loop is None:
             return
@@ -120,7 +125,10 @@ class Launcher:
 
         def begin() -> int | None:
             fastlane.show_batches(main.get("envs"))
-            return keeper.begin()
+            ends.watch(main.get("envs"))
+            turn = keeper.begin()
+            self._tell_total(start.global_step if start else 0)
+            return turn
 
         def save(turn: int, step: int) -> None:
             signal.setitimer(signal.ITIMER_REAL, 0)  # it came; writing may take its time
@@ -131,6 +139,12 @@ class Launcher:
 
         every = self.config.checkpoint_every
         self.loop = MainLoop(script.main_loop, main, begin=begin, save=save, tell=tell, save_every=every)
+
+    def _tell_total(self, step: int) -> None:
+        """At once, not with the next heartbeat: until then a run has no percentage."""
+        self.link.step = step
+        if self.link.total:
+            emit.heartbeat(step, total=self.link.total)
 
     def _save_between_turns(self) -> None:
         """Stopped away from a safe point: the turn is begun again when the training is resumed."""

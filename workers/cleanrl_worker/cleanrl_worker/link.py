@@ -1,7 +1,8 @@
 """What the launcher's process tells the runtime's, in memory that both see: how far it is, and how it ended.
 
     bytes 0-7   the step, written at will
-    bytes 8-…   one JSON object, written once: {"error", "error_type"} or {"checkpoint", "steps", …}
+    bytes 8-15  the step at which it will be done; 0: not known
+    bytes 16-…  one JSON object, written once: {"error", "error_type"} or {"checkpoint", "steps", …}
 
 Memory, not a pipe: nobody waits for a reader, and a child that lives on does not keep anything open.
 """
@@ -12,7 +13,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-_REPORT_AT = 8
+_REPORT_AT = 16
 
 
 class Link:
@@ -34,6 +35,14 @@ class Link:
     @step.setter
     def step(self, step: int) -> None:
         self._words[0] = step
+
+    @property
+    def total(self) -> int:
+        return self._words[1]
+
+    @total.setter
+    def total(self, total: int) -> None:
+        self._words[1] = total
 
     def report(self, told: Mapping[str, Any]) -> None:
         os.ftruncate(self.fd, _REPORT_AT)

@@ -71,6 +71,11 @@ class PhaseEmitter(emit.Emitter):
         return super().lifecycle(event, payload) if is_end else said
 
 
+def is_running() -> bool:
+    """Whether this process works on a phase of a custom script."""
+    return bool(os.environ.get(VARIABLE))
+
+
 def emitter() -> emit.Emitter:
     """For the worker's own start and end: as a phase in a custom script, else as the run."""
     words = os.environ.get(VARIABLE, "").split()

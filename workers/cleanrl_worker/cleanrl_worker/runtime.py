@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,16 +57,19 @@ class CleanRLWorkerRuntime:
         prepare_folders(self.run_dir, self.config)
         link = Link.create()
         # First beat and last: a heartbeat of the end says how far it came, however short it was.
-        heart = Heartbeat(self._heartbeat_s, progress=lambda: link.step, emitter=self._emitter)
+        heart = Heartbeat(
+            self._heartbeat_s, progress=lambda: link.step, emitter=self._emitter, total=lambda: link.total
+        )
         try:
             with heart:
                 code = self._watch(link)
             # A process that was killed has reported nothing; how far it came is in the link all the same.
             told = {"steps": link.step, **link.read_report()}
             if code == 0:
-                self._emitter.heartbeat(link.step)
+                self._emitter.heartbeat(link.step, **({"total": link.total} if link.total else {}))
         finally:
             link.close()
+            remove_empty(self.run_dir / "runs")
         summary = self._judge(code, told)
         analytics.write_manifest(self.config, self.run_dir, summary)
         return summary
@@ -124,15 +128,19 @@ def environment(config: CleanRLWorkerConfig, run_dir: Path) -> dict[str, str]:
 
 
 def prepare_folders(run_dir: Path, config: CleanRLWorkerConfig) -> None:
-    """The run's folders, and `runs` for the scripts: that is where they write to, and TensorBoard looks elsewhere."""
+    """The run's own folders; what a script writes into `runs` goes to the first (seams.redirect_logs)."""
     logs = (run_dir / config.tensorboard_dir).resolve()
     if logs != run_dir and run_dir not in logs.parents:
         raise ConfigError(f"extras.tensorboard_dir: {config.tensorboard_dir} lies outside the run's folder.")
     for folder in (logs, run_dir / "checkpoints", run_dir / "videos"):
         folder.mkdir(parents=True, exist_ok=True)
-    runs = run_dir / "runs"
-    if not runs.is_symlink() and not runs.exists():
-        runs.symlink_to(logs.relative_to(run_dir))
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove the folder and those in it, as far as there is nothing in them."""
+    for part in (*folder.glob("*"), folder):
+        with suppress(OSError):
+            part.rmdir()
 
 
 def _wait_or_kill(child: "subprocess.Popen[bytes]") -> None:

@@ -4,12 +4,16 @@ import functools
 import importlib
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config import CleanRLWorkerConfig
+from cleanrl_worker.ends import Ends
 from cleanrl_worker.fit import check_env, flat, register_for
 from cleanrl_worker.link import Link
 from cleanrl_worker.registry import GYMNASIUM, SHIM, VECTOR, Algorithm
+
+RUNS = "runs"  # where every script writes to, in its working directory
 
 
 def prepare(algorithm: Algorithm, config: CleanRLWorkerConfig) -> None:
@@ -50,7 +54,7 @@ def _is_mujoco(env_id: str) -> bool:
     return env_id.startswith("dm_control/") or "mujoco" in str(spec.entry_point if spec else "")
 
 
-def hear_scalars(link: Link, config: CleanRLWorkerConfig) -> None:
+def hear_scalars(link: Link, config: CleanRLWorkerConfig, ends: Ends) -> None:
     from torch.utils.tensorboard import SummaryWriter
 
     from cleanrl_worker.telemetry import Scalars
@@ -59,7 +63,26 @@ def hear_scalars(link: Link, config: CleanRLWorkerConfig) -> None:
         if step > link.step:
             link.step = step
 
-    Scalars(on_step=on_step, stop_on_nan=config.stop_on_nan).observe(SummaryWriter)
+    Scalars(on_step=on_step, stop_on_nan=config.stop_on_nan, ends=ends).observe(SummaryWriter)
+
+
+def redirect_logs(folder: str) -> None:
+    """What a script writes into `runs/` goes to `folder`. No link: TensorBoard follows links, and lists a run twice.
+
+    The script's own folder is made all the same, because a model that it saves goes there.
+    """
+    from torch.utils.tensorboard import SummaryWriter
+
+    make = SummaryWriter.__init__
+
+    @functools.wraps(make)
+    def make_elsewhere(writer: Any, log_dir: Any = None, *args: Any, **options: Any) -> None:
+        if log_dir is not None and Path(log_dir).parts[:1] == (RUNS,):
+            Path(log_dir).mkdir(parents=True, exist_ok=True)
+            log_dir = str(Path(folder, *Path(log_dir).parts[1:]))
+        make(writer, log_dir, *args, **options)
+
+    SummaryWriter.__init__ = make_elsewhere
 
 
 def _make_flat() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 from mosaic_sdk import emit
 
+from cleanrl_worker.ends import End, Ends
+
 RETURN, LENGTH = "charts/episodic_return", "charts/episodic_length"
 # Undefined while all returns of a batch are the same, which says nothing about the training.
 _MAY_BE_NAN = ("losses/explained_variance",)
@@ -19,7 +21,8 @@ class Scalars:
     """Hears every add_scalar. Its promises:
 
     1. Each becomes one metric line with its own name, value and step.
-    2. A return followed by its length becomes an episode line as well.
+    2. A return followed by its length becomes an episode line as well, with how it ended; so do the episodes that
+       ended in the same step and that the script passes over.
     3. A loss that is NaN or infinite raises Diverged (after it was told), unless `stop_on_nan` is off.
     """
 
@@ -28,10 +31,12 @@ class Scalars:
         emitter: emit.Emitter | None = None,
         on_step: Callable[[int], None] = lambda step: None,
         stop_on_nan: bool = True,
+        ends: Ends | None = None,
     ) -> None:
         self.emitter = emitter or emit.stdout()
         self.on_step = on_step
         self.stop_on_nan = stop_on_nan
+        self.ends = ends or Ends()
         self.episodes = 0
         self.last_return: float | None = None
         self._open_return: float | None = None
@@ -56,13 +61,27 @@ class Scalars:
         if name == RETURN:
             self._open_return = self.last_return = number
         elif name == LENGTH and self._open_return is not None:
-            self.emitter.episode(self.episodes, self._open_return, int(number))
-            self.episodes += 1
+            self._tell_episodes(self._open_return, int(number), at)
             self._open_return = None
         elif name.startswith("losses/") and not math.isfinite(number) and name not in _MAY_BE_NAN:
             self._tell_divergence(name, number, at)
         if not name.startswith("eval/"):  # counted in episodes there
             self.on_step(at)
+
+    def _tell_episodes(self, total_reward: float, length: int, at: int) -> None:
+        ended = self.ends.take()
+        if (total_reward, length) not in self.ends:
+            ended = [End(total_reward, length)]  # of environments that nobody watches
+        for end in ended:
+            self.emitter.episode(
+                self.episodes,
+                end.total_reward,
+                end.length,
+                terminated=end.terminated,
+                truncated=end.truncated,
+                global_step=self.ends.env_steps(at),
+            )
+            self.episodes += 1
 
     def _tell_divergence(self, name: str, number: float, step: int) -> None:
         if self.stop_on_nan:

@@ -31,6 +31,12 @@ def test_it_trains_saves_goes_on_and_is_evaluated(launch, algorithm):
     assert whole.code == 0, whole.last_words
     saved = sorted(os.listdir(os.path.join(whole.ground.run, "checkpoints")))
     assert len(saved) == 2
+    beat = whole.events("heartbeat")[-1]["payload"]
+    assert beat["progress"] == beat["total"]
+    for line in whole.measurements():
+        if line["event_type"] == "episode":
+            assert line["terminated"] or line["truncated"]
+            assert 0 < line["global_step"] <= beat["total"]
     middle = os.path.join(whole.ground.run, "checkpoints", saved[0])
     resumed = launch({"extras": {"mode": "resume_training", "policy_path": middle}})
     assert resumed.code == 0, resumed.last_words

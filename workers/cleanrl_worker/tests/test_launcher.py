@@ -50,6 +50,39 @@ def test_upstreams_ppo_trains_unmodified_and_tells_everything(launch):
     assert os.listdir(os.path.join(trial.ground.run, "tensorboard"))
 
 
+def test_tensorboard_lists_a_run_once_and_nothing_is_left_in_the_scripts_own_folder(launch):
+    from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
+
+    trial = launch({**PPO, "total_timesteps": 256})
+    listed = EventMultiplexer().AddRunsFromDirectory(trial.ground.run)
+
+    assert [name.split("__")[0] for name in listed.Runs()] == ["tensorboard/CartPole-v1"]
+    assert not os.path.lexists(os.path.join(trial.ground.run, "runs"))
+
+
+def test_a_run_with_whole_batches_only_ends_at_a_hundred_percent(launch):
+    trial = launch({**PPO, "total_timesteps": 600})  # two batches of 256 steps
+
+    beats = [line["payload"] for line in trial.events("heartbeat")]
+    assert {beat["total"] for beat in beats if beat["progress"]} == {512}
+    assert any(beat == {"progress": 0, "total": 512} for beat in beats)  # known as soon as the training begins
+    assert beats[-1] == {"progress": 512, "total": 512}
+
+
+@pytest.mark.parametrize("config", [PPO, DQN], ids=["gym", "gymnasium"])
+def test_episodes_say_how_they_ended_and_at_which_step(launch, config):
+    trial = launch({**config, "total_timesteps": 512})
+
+    episodes = [line for line in trial.measurements() if line.get("event_type") == "episode"]
+    assert episodes
+    assert all(line["terminated"] is True and line["truncated"] is False for line in episodes)
+    steps = [line["global_step"] for line in episodes]
+    assert steps == sorted(steps)
+    assert all(0 < step <= 512 for step in steps)
+    if config["algo"] == "dqn":  # one environment: an episode ends when its own steps and all before it are made
+        assert steps == [sum(line["steps"] for line in episodes[: n + 1]) for n in range(len(episodes))]
+
+
 def test_dqn_saves_every_so_many_steps_and_goes_on_bit_for_bit(launch):
     whole = launch(DQN)
     half = os.path.join(whole.ground.run, "checkpoints", "checkpoint-000000000150.pt")

@@ -45,6 +45,8 @@ class SyncVectorEnv:
             if terminated or truncated:
                 info = {**_of_old(info), "terminal_observation": np.asarray(observation)}
                 info["TimeLimit.truncated"] = bool(truncated and not terminated)
+                # Both can hold at once, which gym 0.23 cannot say.
+                info["terminated"], info["truncated"] = bool(terminated), bool(truncated)
                 observation = env.reset()[0]
             observations.append(observation)
             infos.append(info)
