@@ -64,15 +64,17 @@ def _write(root: StateRoot, rundir: RunDir, config: RunConfig) -> None:
     if config.worker.script:
         rundir.config.mkdir(mode=0o700)
         durable.write_json(rundir.config / "base_config.json", worker_document(config))
-        durable.write_json(rundir.config / "curriculum_config.json", _curriculum(config))
+        schedule = _curriculum(config)
+        if schedule:  # else there is none yet; a phase of the script may bring one
+            durable.write_json(rundir.config / "curriculum_config.json", schedule)
     durable.sync_folder(str(rundir.path.parent))
     durable.write_json(root.config_file(config.run_id), dict(config.raw))
 
 
 def _curriculum(config: RunConfig) -> Any:
+    """The schedule in force when the script starts; None: there is none."""
     extras = config.worker.config.get("extras")
-    schedule = extras.get("curriculum_schedule") if isinstance(extras, Mapping) else None
-    return {} if schedule is None else schedule
+    return extras.get("curriculum_schedule") if isinstance(extras, Mapping) else None
 
 
 def _unavailable(rundir: RunDir, error: OSError) -> StoreUnavailable:

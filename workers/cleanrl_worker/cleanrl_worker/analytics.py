@@ -20,7 +20,13 @@ def write_manifest(config: CleanRLWorkerConfig, run_dir: Path, summary: Mapping[
         checkpoints_dir="checkpoints",
         checkpoint_files=(*files, *models),
         videos_dir="videos" if any((run_dir / "videos").glob("**/*.mp4")) else None,
-        metadata={"algo": config.algo, "env_id": config.env_id, "mode": config.mode, "summary": dict(summary)},
+        # What really ran: a config that names neither leaves both to the checkpoint.
+        metadata={
+            "algo": summary.get("algo", config.algo),
+            "env_id": summary.get("env_id", config.env_id),
+            "mode": config.mode,
+            "summary": dict(summary),
+        },
     ).write(run_dir)
 
 

@@ -1,13 +1,12 @@
 """The command line of a script, from a run's config: every value checked against the script's own parser."""
 
-import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from mosaic_sdk.config import ConfigError
 
-from cleanrl_worker.config import CleanRLWorkerConfig
+from cleanrl_worker.config import EXTRAS, CleanRLWorkerConfig, nearest
 from cleanrl_worker.upstream import Flag, Script
 
 # What the run itself says; a hyperparameter of that name would say it twice.
@@ -61,7 +60,8 @@ def resolve(config: CleanRLWorkerConfig, script: Script) -> dict[str, Any]:
         raise ConfigError(f"algo: {script.path} has no parse_args() and no class Args with env_id and total_timesteps.")
     values = {name: flag.default for name, flag in script.flags.items()}
     for name, value in config.algo_params.items():
-        values[name] = _checked(name, value, script.flags, config.algo)
+        is_direct = name in config.direct_params
+        values[name] = _checked(name, value, script.flags, config.algo, is_direct)
     told = {
         "env_id": config.env_id,
         "total_timesteps": config.total_timesteps,
@@ -99,23 +99,31 @@ def command_line(values: Mapping[str, Any], script: Script) -> list[str]:
     return argv
 
 
-def _checked(name: str, value: Any, flags: Mapping[str, Flag], algo: str) -> Any:
-    where = f"extras.algo_params.{name}"
+def require_known(config: CleanRLWorkerConfig, flags: Collection[str]) -> None:
+    """ConfigError when something in `extras` is neither MOSAIC's nor one of these hyperparameters."""
+    for name in config.direct_params:
+        if name not in flags:
+            hint = nearest(name, {*EXTRAS, *flags})
+            raise ConfigError(f"extras.{name}: no algorithm has such a setting, and MOSAIC has none. {hint}".rstrip())
+
+
+def _checked(name: str, value: Any, flags: Mapping[str, Flag], algo: str, is_direct: bool = False) -> Any:
+    where = f"extras.{name}" if is_direct else f"extras.algo_params.{name}"
     if name in OWN:
         raise ConfigError(f"{where}: set it as {_PLACES.get(name, 'extras.' + name)} instead.")
     flag = flags.get(name)
     if flag is None:
-        near = difflib.get_close_matches(name, flags, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"It has: {', '.join(sorted(set(flags) - set(OWN)))}."
-        raise ConfigError(f"{where}: {algo} has no such hyperparameter. {hint}")
+        own = sorted(set(flags) - set(OWN))
+        hint = nearest(name, {*own, *EXTRAS} if is_direct else own) or f"It has: {', '.join(own)}."
+        what = "there is no such setting, and" if is_direct else ""
+        raise ConfigError(f"{where}: {what} {algo} has no such hyperparameter. {hint}".replace(":  ", ": "))
     if value is None and flag.default is None:
         return None
     if flag.takes_many:
         return list(value) if isinstance(value, (list, tuple)) else [value]
     if flag.choices and value not in flag.choices:
-        near = difflib.get_close_matches(str(value), flag.choices, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise ConfigError(f"{where}: it must be one of {', '.join(flag.choices)}, not {value!r}.{hint}")
+        hint = nearest(str(value), flag.choices)
+        raise ConfigError(f"{where}: it must be one of {', '.join(flag.choices)}, not {value!r}. {hint}".rstrip())
     return _in_range(_of_kind(value, flag, where), name, where)
 
 

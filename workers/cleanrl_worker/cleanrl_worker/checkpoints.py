@@ -12,6 +12,7 @@ checkpoints/checkpoint-000000050000.pt      one per save; the number is the step
  "rng":           {"python", "numpy", "torch", "cuda"}
  "buffers":       {"rb": …}                           replay buffers, where they are small enough
  "envs":          [[state of each layer, outermost first], … one per env]
+ "curriculum":    [{"env_id", "condition"}, …]        its stages, if it has any; env_id is then the current one's
  "left_out":      ["…"]}                              what could not be kept, each with its reason
 """
 
@@ -56,10 +57,15 @@ class Checkpoint:
     envs: list[Any] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     upstream: str = ""
+    curriculum: list[dict[str, str]] = field(default_factory=list)  # its stages; empty: there was none
     path: str = ""
 
     def require(self, algo: str = "", env_id: str = "") -> None:
-        """CheckpointError when it is of another algorithm or environment; an upstream model says neither."""
+        """CheckpointError when it is of another algorithm or environment; an upstream model says neither.
+
+        A checkpoint of a curriculum is of each of its environments, though it is labelled with the current one's name.
+        """
+        env_id = "" if any(stage["env_id"] == env_id for stage in self.curriculum) else env_id
         for name, wanted, found in (("algorithm", algo, self.algo), ("environment", env_id, self.env_id)):
             if wanted and found and wanted != found:
                 raise CheckpointError(

@@ -41,6 +41,7 @@ def make_plan(config: CleanRLWorkerConfig) -> dict[str, Any]:
     if config.mode == POLICY_EVAL:
         plan["evaluation"] = _check_evaluation(config)
     if config.mode != TRAIN:
+        _check_direct(config)
         return plan  # the rest is in the checkpoint, which only torch can read
     if config.upstream_path and algorithm.is_ours:
         raise ConfigError(f"extras.upstream_path: {algorithm.name} is MOSAIC's own; the checkout's is ppo_upstream.")
@@ -86,6 +87,17 @@ def _check_evaluation(config: CleanRLWorkerConfig) -> dict[str, Any]:
     from cleanrl_worker.evaluate import Plan
 
     return dict(vars(Plan.of(config)))
+
+
+def _check_direct(config: CleanRLWorkerConfig) -> None:
+    """Which algorithm it is stands in the checkpoint, so any one's hyperparameters may be given."""
+    if not config.direct_params or config.upstream_path:
+        return
+    from cleanrl_worker import arguments
+    from cleanrl_worker.registry import ALGORITHMS
+    from cleanrl_worker.schema import hyperparameters
+
+    arguments.require_known(config, {flag for name in ALGORITHMS for flag in hyperparameters(name)})
 
 
 def _check_curriculum(config: CleanRLWorkerConfig) -> Any:

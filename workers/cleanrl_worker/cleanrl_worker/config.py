@@ -1,10 +1,14 @@
 """What a CleanRL run is told: the file at --config, checked, with names for everything in `extras`."""
 
-from collections.abc import Collection, Mapping
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mosaic_sdk.config import ConfigError, load_config
+
+from cleanrl_worker.wrappers.schedule import read_schedule
 
 TRAIN, POLICY_EVAL, RESUME, INTERACTIVE = "train", "policy_eval", "resume_training", "interactive"
 MODES = (TRAIN, POLICY_EVAL, RESUME, INTERACTIVE)
@@ -13,6 +17,16 @@ VIDEO_MODES = ("single", "grid", "off")
 _FIELDS = ("run_id", "algo", "env_id", "total_timesteps", "seed", "extras", "worker_id")
 _TAKEN = (*_FIELDS, "env", "version")
 _FLAGS = ("cuda", "use_cuda", "track_wandb", "capture_video", "stop_on_nan", "test_mode")
+# Everything MOSAIC itself has in `extras`; what else stands there is a hyperparameter of the algorithm.
+EXTRAS = frozenset(
+    [
+        *("mode", "test_mode", "cuda", "use_cuda", "tensorboard_dir", "track_wandb", "capture_video", "stop_on_nan"),
+        *("policy_path", "checkpoint_path", "checkpoint_every", "keep_checkpoints", "checkpoint_buffer_mb"),
+        *("num_threads", "upstream_path", "fastlane_video_mode", "fastlane_slot", "fastlane_grid_limit"),
+        *("curriculum_schedule", "algo_params", "eval_episodes", "eval_batch_size", "eval_repeat"),
+        *("eval_gamma", "eval_max_episode_steps", "eval_capture_video", "eval_deterministic", "eval_on_other_env"),
+    ]
+)
 _TEXTS = ("tensorboard_dir", "policy_path", "checkpoint_path", "upstream_path")
 
 
@@ -34,13 +48,14 @@ class CleanRLWorkerConfig:
         """From a flat file's keys, or from a whole trainer config with them at metadata.worker.config."""
         keys = _flat(data)
         _refuse_unknown(keys)
+        extras = dict(_object(keys, "extras"))
         config = cls(
             run_id=_text(keys, "run_id", ""),
             algo=_text(keys, "algo", "ppo"),
-            env_id=_text(keys, "env_id", _text(keys, "env", "CartPole-v1")),
+            env_id=_text(keys, "env_id", _text(keys, "env", _goal(extras.get("curriculum_schedule")) or "CartPole-v1")),
             total_timesteps=_whole(keys, "total_timesteps", 500_000, least=1),
             seed=None if keys.get("seed") is None else _whole(keys, "seed", 0, least=0),
-            extras=dict(_object(keys, "extras")),
+            extras=extras,
             worker_id=keys.get("worker_id"),
             raw=dict(data),
         )
@@ -72,25 +87,37 @@ class CleanRLWorkerConfig:
                 raise ConfigError(f"extras.{name}: it must be a path, not {self.extras[name]!r}.")
         if self.mode in (POLICY_EVAL, RESUME) and not self.policy_path:
             raise ConfigError(f"extras.policy_path is missing: mode {self.mode} needs the checkpoint to load.")
-        _object(self.extras, "algo_params", "extras.")
+        for name in _object(self.extras, "algo_params", "extras."):
+            if _plain_name(name) in self.direct_params:
+                raise ConfigError(f"extras.{name}: it stands in extras.algo_params as well. Leave one of the two out.")
         for name in ("checkpoint_every", "keep_checkpoints", "checkpoint_buffer_mb", "num_threads"):
             getattr(self, name)
 
     def filled_from(
-        self, params: Mapping[str, Any], algo: str, env_id: str, flags: Collection[str]
+        self,
+        params: Mapping[str, Any],
+        algo: str,
+        env_id: str,
+        flags: Collection[str],
+        curriculum: Sequence[Mapping[str, str]] = (),
     ) -> "CleanRLWorkerConfig":
         """This config with what it leaves open taken from a checkpoint: a resumed training is the same training."""
         given = _flat(self.raw)
         kept = {name: value for name, value in params.items() if name in flags}
+        schedule = self.curriculum_schedule or list(curriculum) or None
         return replace(
             self,
             algo=self.algo if given.get("algo") else algo,
-            env_id=self.env_id if given.get("env_id") or given.get("env") else env_id,
+            env_id=self.env_id if given.get("env_id") or given.get("env") else _goal(schedule) or env_id,
             seed=params.get("seed") if self.seed is None else self.seed,
             total_timesteps=self.total_timesteps
             if given.get("total_timesteps")
             else params.get("total_timesteps", self.total_timesteps),
-            extras={**self.extras, "algo_params": {**kept, **self.algo_params}},
+            extras={
+                **self.extras,
+                "algo_params": {**kept, **self.algo_params},
+                **({"curriculum_schedule": schedule} if schedule else {}),
+            },
         )
 
     @property
@@ -124,7 +151,13 @@ class CleanRLWorkerConfig:
     @property
     def algo_params(self) -> dict[str, Any]:
         """Hyperparameters, as the script's own flags name them, with `_` for `-`."""
-        return {str(name).replace("-", "_"): value for name, value in (self.extras.get("algo_params") or {}).items()}
+        named = {_plain_name(name): value for name, value in (self.extras.get("algo_params") or {}).items()}
+        return {**self.direct_params, **named}
+
+    @property
+    def direct_params(self) -> dict[str, Any]:
+        """Those of them that stand in `extras` itself; whether they are any is known by who knows the script."""
+        return {_plain_name(name): value for name, value in self.extras.items() if name not in EXTRAS}
 
     @property
     def curriculum_schedule(self) -> Any:
@@ -174,6 +207,13 @@ class CleanRLWorkerConfig:
         return str(self.extras.get("upstream_path") or "")
 
 
+def _goal(schedule: Any) -> str:
+    """The environment that a curriculum leads to: its last stage's; empty where there is none."""
+    with suppress(ConfigError):  # told by whoever checks the schedule
+        return read_schedule(schedule)[-1].env_id if schedule else ""
+    return ""
+
+
 def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
     metadata = data.get("metadata")
     worker = metadata.get("worker") if isinstance(metadata, Mapping) else None
@@ -197,6 +237,16 @@ def _refuse_unknown(keys: Mapping[str, Any]) -> None:
                 f"{name}: there is no such key on the top level. Write it as extras.{name}, or as "
                 f"extras.algo_params.{name} if it is a hyperparameter."
             )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`Did you mean …?`, or nothing."""
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"Did you mean {near[0]}?" if near else ""
+
+
+def _plain_name(name: object) -> str:
+    return str(name).replace("-", "_")
 
 
 def _text(keys: Mapping[str, Any], name: str, default: str) -> str:

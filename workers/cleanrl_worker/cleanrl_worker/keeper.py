@@ -9,6 +9,7 @@ from cleanrl_worker import UPSTREAM_VERSION
 from cleanrl_worker.checkpoints import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.state import State
+from cleanrl_worker.wrappers.schedule import read_schedule
 
 
 def load_start(path: str) -> Checkpoint:
@@ -23,7 +24,8 @@ def load_start(path: str) -> Checkpoint:
 
 def check_start(start: Checkpoint, config: CleanRLWorkerConfig) -> None:
     """CheckpointError unless the run is the checkpoint's and has something left to do."""
-    start.require(algo=config.algo, env_id=config.env_id)
+    # A curriculum brings its own environments; whether they fit is seen when they are made.
+    start.require(algo=config.algo, env_id="" if config.curriculum_schedule else config.env_id)
     if start.global_step >= config.total_timesteps:
         raise CheckpointError(
             f"{start.path} is at step {start.global_step}, and total_timesteps is {config.total_timesteps}: "
@@ -46,6 +48,8 @@ class Keeper:
         self.folder = folder
         self.saved_turn: int | None = None
         self._state = State(script, changed, config.checkpoint_buffer_mb)
+        self._script = script
+        self._stages = read_schedule(config.curriculum_schedule) if config.curriculum_schedule else ()
         self._files: "list[Path]" = []
         self._start = start
 
@@ -69,7 +73,8 @@ class Keeper:
             {
                 **state,
                 "algo": self.config.algo,
-                "env_id": self.config.env_id,
+                "env_id": self._env_id(),
+                "curriculum": [stage.to_dict() for stage in self._stages],
                 "global_step": step,
                 "loop": turn,
                 "upstream": UPSTREAM_VERSION,
@@ -79,6 +84,10 @@ class Keeper:
         emit.stdout().checkpoint_saved(path, step=step, left_out=state["left_out"])
         self._forget_old(path)
         return path
+
+    def _env_id(self) -> str:
+        """The environment that is trained on now; in a curriculum that of the current stage."""
+        return self._stages[self._script["curriculum_stage"]].env_id if self._stages else self.config.env_id
 
     def _forget_old(self, newest: Path) -> None:
         self._files = [path for path in self._files if path != newest] + [newest]

@@ -5,6 +5,7 @@ SummaryWriter (telemetry.py), where its main loop counts (mainloop.py), and its 
 """
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -31,6 +32,7 @@ from cleanrl_worker.telemetry import Diverged
 FAILED, REFUSED, STOPPED = 1, 2, 143
 # From the wish to stop to giving up on a safe point: the whole tree is killed after 10 s.
 PATIENCE_S = 4.0
+CURRICULUM = "CLEANRL_CURRICULUM"  # where our ppo finds the stages, as JSON
 _LONG = 500  # characters of a library's error, in a sentence
 
 
@@ -90,6 +92,8 @@ class Launcher:
         from cleanrl_worker import seams
 
         seams.prepare(algorithm, config)
+        if config.curriculum_schedule:
+            os.environ[CURRICULUM] = json.dumps(config.curriculum_schedule)
         module = types.ModuleType("__main__")
         vars(module).update(__file__=str(script.path), __builtins__=__builtins__)
         ends = Ends(script.counts_steps)
@@ -111,7 +115,7 @@ class Launcher:
         start = keeper.load_start(self.config.policy_path)
         script = upstream.find_script(registry.find(start.algo, self.config.upstream_path), self.config.upstream_path)
         flags = set(script.flags) - set(arguments.OWN)
-        self.config = self.config.filled_from(start.params, start.algo, start.env_id, flags)
+        self.config = self.config.filled_from(start.params, start.algo, start.env_id, flags, start.curriculum)
         keeper.check_start(start, self.config)
         return start
 
@@ -158,7 +162,8 @@ class Launcher:
 
     def _end(self, told: Mapping[str, Any], code: int) -> int:
         last = str(self.saved[-1]) if self.saved else None
-        self.link.report({"steps": self.link.step, "checkpoint": last, **told})
+        ran = {"algo": self.config.algo, "env_id": self.config.env_id}
+        self.link.report({**ran, "steps": self.link.step, "checkpoint": last, **told})
         return code
 
 

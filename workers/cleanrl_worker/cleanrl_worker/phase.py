@@ -7,6 +7,9 @@
 The phase's config is written to config/phase-N-NAME.json, `phase_started` is told, and the worker takes over the
 process: what it says and how it ends are the phase's. A value is JSON where it can be read as such, else a text.
 
+config/curriculum_config.json holds the schedule in force, if there is one: at first the run's own, then that of the
+latest phase that trained with another. `--get curriculum_schedule` and every phase read it there.
+
 The whole script is one run, so a worker that runs a phase says phase_completed, phase_failed or phase_cancelled, not
 run_…; the first phase also says run_started, the last one run_completed. A script may go on after a failed phase.
 """
@@ -25,8 +28,12 @@ from mosaic_sdk.cli import USAGE
 from mosaic_sdk.config import ConfigError, load_config
 from mosaic_sdk.names import WorkerEnv
 
+from cleanrl_worker.config import POLICY_EVAL
+from cleanrl_worker.wrappers.schedule import read_schedule
+
 TOP = ("algo", "env_id", "total_timesteps", "seed")
 STARTED = "phase_started"
+CURRICULUM = "curriculum_config.json"  # in config/: the schedule in force, which every phase reads
 VARIABLE = "CLEANRL_PHASE"  # tells the worker which phase it runs: "1/2 train"
 _OF_A_PHASE = {
     names.RUN_COMPLETED: "phase_completed",
@@ -84,12 +91,12 @@ def emitter() -> emit.Emitter:
 
 def main(argv: Sequence[str]) -> int:
     try:
-        base = load_config(_variable(WorkerEnv.CONFIG_FILE))
+        base = with_curriculum(load_config(_variable(WorkerEnv.CONFIG_FILE)))
         if argv[:1] == ["--get"] and len(argv) == 3:
             print(find(base, argv[1], argv[2]))
             return 0
         phase = Phase.parse(argv)
-        config = with_settings(base, argv[2:])
+        config = note_curriculum(with_settings(base, argv[2:]))
         path = _write(phase, config)
     except ConfigError as error:
         print(error, file=sys.stderr)
@@ -99,6 +106,32 @@ def main(argv: Sequence[str]) -> int:
     emit.lifecycle(STARTED, {**asdict(phase), "config": str(path)})
     os.environ[VARIABLE] = str(phase)
     return os.execv(sys.executable, [sys.executable, "-m", "cleanrl_worker.cli", "--config", str(path)])
+
+
+def with_curriculum(base: Mapping[str, Any]) -> dict[str, Any]:
+    """The run's config with the schedule that is in force: curriculum_config.json, if there is one."""
+    path = _folder() / CURRICULUM
+    if not path.exists():
+        return dict(base)
+    try:
+        schedule = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}.") from None
+    return {**base, "extras": {**(base.get("extras") or {}), "curriculum_schedule": schedule}}
+
+
+def note_curriculum(config: dict[str, Any]) -> dict[str, Any]:
+    """The phase's config with every stage spelled out; a training's schedule is in force from here on."""
+    extras = config.get("extras") or {}
+    schedule = extras.get("curriculum_schedule")
+    if not schedule or extras.get("mode") == POLICY_EVAL:
+        return config
+    try:
+        stages = [stage.to_dict() for stage in read_schedule(schedule)]
+    except ConfigError:
+        return config  # the worker refuses it, as the phase's failure
+    _write_json(_folder() / CURRICULUM, stages)
+    return {**config, "extras": {**extras, "curriculum_schedule": stages}}
 
 
 def find(base: Mapping[str, Any], key: str, default: str) -> str:
@@ -142,12 +175,20 @@ def _value(text: str) -> Any:
 
 
 def _write(phase: Phase, config: Mapping[str, Any]) -> Path:
-    path = Path(_variable(WorkerEnv.CUSTOM_SCRIPTS_DIR)) / f"phase-{phase.phase}-{phase.name}.json"
+    path = _folder() / f"phase-{phase.phase}-{phase.name}.json"
+    _write_json(path, config)
+    return path
+
+
+def _write_json(path: Path, document: Any) -> None:
     try:
-        path.write_text(json.dumps(config, indent=2), encoding="utf-8")
+        path.write_text(json.dumps(document, indent=2), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}.") from None
-    return path
+
+
+def _folder() -> Path:
+    return Path(_variable(WorkerEnv.CUSTOM_SCRIPTS_DIR))
 
 
 def _variable(name: str) -> str:

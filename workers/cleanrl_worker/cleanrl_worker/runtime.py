@@ -120,10 +120,6 @@ def environment(config: CleanRLWorkerConfig, run_dir: Path) -> dict[str, str]:
     env.setdefault("SDL_VIDEODRIVER", "dummy")
     env.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     env.update(fastlane.environment(config))
-    if config.curriculum_schedule:
-        import json
-
-        env["CLEANRL_CURRICULUM"] = json.dumps(config.curriculum_schedule)
     return env
 
 

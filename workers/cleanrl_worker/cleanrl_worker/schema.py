@@ -42,7 +42,7 @@ def _extra(default: Any, words: str, **more: Any) -> Any:
 class _Keys:
     """The keys that do not come from a script."""
 
-    algo: str = field(default="ppo", metadata={"help": "the algorithm"})
+    algo: str = field(default="ppo", metadata={"help": "the algorithm; ppo is MOSAIC's, the others are CleanRL's own"})
     env_id: str = field(default="CartPole-v1", metadata={"help": "the environment"})
     env: str = field(default="CartPole-v1", metadata={"help": "the same as env_id", "same_as": "env_id"})
     total_timesteps: int = field(default=500_000, metadata={"minimum": 1, "help": "steps in all"})

@@ -3,7 +3,12 @@
 import json
 
 import pytest
-from cleanrl_worker.config import CleanRLWorkerConfig
+from cleanrl_worker import get_worker_schema
+from cleanrl_worker.arguments import resolve
+from cleanrl_worker.cli import make_plan
+from cleanrl_worker.config import EXTRAS, CleanRLWorkerConfig
+from cleanrl_worker.registry import find
+from cleanrl_worker.upstream import find_script
 from mosaic_sdk.config import ConfigError
 from mosaic_sdk.contract import WorkerConfig
 
@@ -77,6 +82,63 @@ def test_extras_have_names_and_defaults():
     assert (told.video_mode, told.fastlane_slot, told.fastlane_grid_limit) == ("grid", 2, 9)
     assert (told.policy_path, told.algo_params) == ("/x.pt", {"learning_rate": 1e-3})
     assert told.curriculum_schedule == [{"env_id": "A"}]
+
+
+def test_a_hyperparameter_may_stand_in_extras_itself():
+    config = CleanRLWorkerConfig.from_dict(
+        {"run_id": "01A", "extras": {"learning-rate": 3e-4, "algo_params": {"gamma": 0.9}, "cuda": False}}
+    )
+
+    assert config.algo_params == {"learning_rate": 3e-4, "gamma": 0.9}
+    assert resolve(config, find_script(find("ppo")))["learning_rate"] == 3e-4
+
+
+@pytest.mark.parametrize(
+    ("extras", "words"),
+    [
+        (
+            {"lerning_rate": 1},
+            r"extras.lerning_rate: there is no such setting, and ppo has no .* Did you mean learning",
+        ),
+        ({"checkpoint_evry": 1}, "Did you mean checkpoint_every?"),
+        ({"learning_rate": "fast"}, "extras.learning_rate: it must be a number, not 'fast'"),
+        ({"seed": 3}, "extras.seed: set it as seed instead"),
+        (
+            {"agent": "mpl"},
+            "extras.agent: it must be one of auto, cleanrl, mlp, minigrid, not 'mpl'. Did you mean mlp?",
+        ),
+    ],
+)
+def test_what_stands_in_extras_is_a_setting_a_hyperparameter_or_refused(extras, words):
+    with pytest.raises(ConfigError, match=words.replace("?", r"\?")):
+        resolve(CleanRLWorkerConfig.from_dict({"run_id": "01A", "extras": extras}), find_script(find("ppo")))
+
+
+def test_an_evaluation_takes_any_algorithms_hyperparameters_and_no_misspelt_ones(tmp_path):
+    asked = {"mode": "policy_eval", "policy_path": str(tmp_path)}
+
+    make_plan(CleanRLWorkerConfig.from_dict({"run_id": "01A", "extras": {**asked, "buffer_size": 5}}))
+    with pytest.raises(ConfigError, match=r"extras.eval_episode: .* Did you mean eval_episodes\?"):
+        make_plan(CleanRLWorkerConfig.from_dict({"run_id": "01A", "extras": {**asked, "eval_episode": 5}}))
+
+
+def test_a_hyperparameter_that_is_given_twice_is_refused():
+    with pytest.raises(ConfigError, match=r"extras.gamma: it stands in extras.algo_params as well"):
+        CleanRLWorkerConfig.from_dict({"run_id": "01A", "extras": {"gamma": 0.9, "algo_params": {"gamma": 0.8}}})
+
+
+def test_the_schema_has_every_setting_that_extras_may_hold():
+    properties = get_worker_schema()["properties"]["extras"]["properties"]
+
+    assert set(properties) == EXTRAS
+
+
+def test_a_curriculum_is_named_after_the_environment_it_leads_to():
+    stages = [{"env_id": "A-v0", "steps": 5}, {"env_id": "B-v0"}]
+
+    config = CleanRLWorkerConfig.from_dict({"run_id": "01A", "extras": {"curriculum_schedule": stages}})
+
+    assert config.env_id == "B-v0"
 
 
 def test_test_mode_is_an_evaluation():

@@ -7,6 +7,7 @@ import sys
 
 import gymnasium
 import pytest
+from cleanrl_worker.checkpoints import load_checkpoint, save_checkpoint
 from cleanrl_worker.wrappers.curriculum import (
     BABYAI_DOORKEY_CURRICULUM,
     BABYAI_GOTO_CURRICULUM,
@@ -327,11 +328,31 @@ def test_a_training_goes_through_the_stages_and_a_resumed_one_stays_in_its_own(l
     assert metrics[-1]["value"] == 1
 
 
-@pytest.mark.slow
-def test_a_checkpoint_of_a_curriculum_is_not_resumed_without_it(launch):
-    first = launch({**SHORT, "total_timesteps": 512, "extras": {"curriculum_schedule": COURSE}})
+def test_a_curriculums_run_folder_is_all_one_says_to_resume_and_to_evaluate(launch):
+    asked = {"total_timesteps": 512, "seed": 1, "extras": {"curriculum_schedule": COURSE}}
+    first = launch(asked)
+    again = {"mode": "resume_training", "policy_path": first.ground.run}
+    second = launch({"total_timesteps": 1024, "extras": again})
+    played = {"mode": "policy_eval", "policy_path": first.ground.run, "eval_episodes": 1, "eval_max_episode_steps": 5}
+    third = launch({"extras": played})
 
-    second = launch({**SHORT, "extras": {"mode": "resume_training", "policy_path": first.ground.run}})
+    assert (first.code, second.code, third.code) == (0, 0, 0), (second.last_words, third.last_words)
+    now = [told["payload"]["env_id"] for told in first.events("curriculum_stage")][-1]
+    saved = load_checkpoint(first.ground.run)
+    assert (saved.env_id, [stage["env_id"] for stage in saved.curriculum]) == (now, [EMPTY, EMPTY_6])
+    assert load_checkpoint(second.ground.run).curriculum == saved.curriculum
+    assert third.events("run_completed")[0]["payload"]["env_id"] == now
+    assert first.events("run_completed")[0]["payload"]["env_id"] == EMPTY_6  # where it leads to
+
+
+@pytest.mark.slow
+def test_a_checkpoint_of_a_curriculum_that_does_not_hold_it_is_not_resumed_without_it(launch, tmp_path):
+    first = launch({**SHORT, "total_timesteps": 512, "extras": {"curriculum_schedule": COURSE}})
+    found = load_checkpoint(first.ground.run)
+    old = {name: value for name, value in vars(found).items() if name not in ("path", "curriculum")}
+    save_checkpoint(tmp_path, old)
+
+    second = launch({**SHORT, "extras": {"mode": "resume_training", "policy_path": str(tmp_path)}})
 
     assert second.code != 0
     assert "Give its curriculum_schedule to go on with it" in second.events("run_failed")[0]["payload"]["error"]

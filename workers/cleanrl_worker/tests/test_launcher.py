@@ -98,6 +98,16 @@ def test_dqn_saves_every_so_many_steps_and_goes_on_bit_for_bit(launch):
     assert any(name.endswith("dqn.cleanrl_model") for name in files)
 
 
+def test_a_resumed_training_is_recorded_under_the_algorithm_that_ran(launch):
+    first = launch({**PPO, "total_timesteps": 256})
+    second = launch({"total_timesteps": 512, "extras": {"mode": "resume_training", "policy_path": first.ground.run}})
+
+    assert second.code == 0, second.last_words
+    assert second.events("run_completed")[0]["payload"]["algo"] == "ppo_upstream"
+    with open(os.path.join(second.ground.run, "analytics.json")) as file:
+        assert json.load(file)["metadata"]["algo"] == "ppo_upstream"
+
+
 def same(one, other):
     """Weights, optimizers and random numbers are equal bit by bit."""
     pairs = [(one.modules, other.modules), (one.optimizers, other.optimizers), (one.rng, other.rng)]

@@ -111,6 +111,24 @@ def test_a_script_finds_what_the_user_asked_for_or_its_default():
     assert json.loads(find(base, "curriculum_schedule", "")) == [{"env_id": "X-v0"}]
 
 
+def test_the_schedule_in_force_is_written_and_read_by_the_phases_after_it(run, tmp_path):
+    argv = [sys.executable, "-m", "cleanrl_worker.phase"]
+    file = tmp_path / "config/curriculum_config.json"
+    mine = json.dumps([{"env_id": "X-v0", "steps": 5}, {"env_id": "Y-v0"}])
+    asked = {"extras": {"curriculum_schedule": "babyai_goto"}}
+
+    assert not file.exists()
+    assert run([*argv, "--get", "curriculum_schedule", "mine"]).stdout == "mine\n"
+    run([*argv, "1/2", "train", "algo=no_such"], **asked)
+    assert json.loads(file.read_text())[0] == {"env_id": "BabyAI-GoToRedBallNoDists-v0", "condition": "steps>=200000"}
+    run([*argv, "2/2", "train", "algo=no_such", f"curriculum_schedule={mine}"], **asked)
+    told = json.loads(run([*argv, "--get", "curriculum_schedule", ""], **asked).stdout)
+    phase = json.loads((tmp_path / "config/phase-2-train.json").read_text())
+
+    assert [stage["env_id"] for stage in told] == ["X-v0", "Y-v0"]
+    assert phase["extras"]["curriculum_schedule"] == told == json.loads(file.read_text())
+
+
 def test_a_phase_is_told_and_the_worker_takes_its_place(run, tmp_path):
     argv = [sys.executable, "-m", "cleanrl_worker.phase", "1/2", "train", "algo=no_such", "env_id=CartPole-v1"]
 
