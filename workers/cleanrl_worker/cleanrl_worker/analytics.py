@@ -10,7 +10,8 @@ from cleanrl_worker.config import CleanRLWorkerConfig
 
 
 def write_manifest(config: CleanRLWorkerConfig, run_dir: Path, summary: Mapping[str, Any]) -> None:
-    files = sorted(str(path) for path in (run_dir / "checkpoints").glob("*.pt"))
+    folder = run_dir / "checkpoints"
+    files = sorted(str(path) for path in (*folder.glob("*.pt"), *folder.glob("best/*.pt")))
     models = sorted(str(path) for path in (run_dir / "runs").glob("*/*.cleanrl_model"))
     AnalyticsManifest(
         config.run_id,

@@ -1,6 +1,7 @@
 """A training's whole state in one file, written atomically and read without running any code of its own.
 
 checkpoints/checkpoint-000000050000.pt      one per save; the number is the step
+checkpoints/best/                           the one that scored best (best.py)
 
 {"format": 1, "algo": "dqn", "env_id": "CartPole-v1", "global_step": 50000, "loop": 50000, "upstream": "1.2.0",
  "params":        {"learning_rate": 2.5e-4, …}       the script's own arguments
@@ -16,6 +17,7 @@ checkpoints/checkpoint-000000050000.pt      one per save; the number is the step
  "left_out":      ["…"]}                              what could not be kept, each with its reason
 """
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -31,6 +33,7 @@ from cleanrl_worker.plain import from_plain, to_plain
 FORMAT = 1
 SUFFIX = ".pt"
 UPSTREAM_SUFFIX = ".cleanrl_model"
+BEST, BEST_FILE = "best", "best.json"  # the folder among a run's checkpoints, and what is said of the one in it
 Weights = dict[str, torch.Tensor]
 
 
@@ -99,7 +102,8 @@ def save_checkpoint(folder: str | Path, state: Mapping[str, Any]) -> Path:
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
-    """The checkpoint in the file `path`, the newest one of a folder, or one that upstream's --save-model wrote."""
+    """The checkpoint in the file `path`, the newest one of a run's folder, the one in its folder checkpoints/best, or
+    one that upstream's --save-model wrote."""
     file = _file_at(Path(path)).resolve()
     document = _read(file)
     if file.suffix == UPSTREAM_SUFFIX:
@@ -148,10 +152,19 @@ def _file_at(path: Path) -> Path:
         raise CheckpointError(f"There is no checkpoint {path}.")
     if not path.is_dir():
         return path
-    file = newest(path) or newest(path / "checkpoints")
+    file = _best(path) or newest(path) or newest(path / "checkpoints")
     if file is None:
         raise CheckpointError(f"The folder {path} holds no checkpoint.")
     return file
+
+
+def _best(folder: Path) -> Path | None:
+    """The one that best.json names, if this is the folder of the best: while a better one is written there are two."""
+    try:
+        file = folder / str(json.loads((folder / BEST_FILE).read_text(encoding="utf-8"))["path"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return file if file.is_file() else None
 
 
 def _read(file: Path) -> Any:

@@ -47,6 +47,8 @@ def make_plan(config: CleanRLWorkerConfig) -> dict[str, Any]:
         raise ConfigError(f"extras.upstream_path: {algorithm.name} is MOSAIC's own; the checkout's is ppo_upstream.")
     script = upstream.find_script(algorithm, config.upstream_path)
     values = arguments.resolve(config, script)
+    if config.eval_every:
+        plan["evaluation"] = _check_settings(config)
     if config.curriculum_schedule:
         plan["curriculum"] = _check_curriculum(config)
     plan.update(script=str(script.path), arguments=values, differs=arguments.differences(values, script))
@@ -87,6 +89,12 @@ def _check_evaluation(config: CleanRLWorkerConfig) -> dict[str, Any]:
     from cleanrl_worker.evaluate import Plan
 
     return dict(vars(Plan.of(config)))
+
+
+def _check_settings(config: CleanRLWorkerConfig) -> dict[str, Any]:
+    from cleanrl_worker.evaluate import settings_of
+
+    return settings_of(config)
 
 
 def _check_direct(config: CleanRLWorkerConfig) -> None:

@@ -23,7 +23,7 @@ EXTRAS = frozenset(
         *("mode", "test_mode", "cuda", "use_cuda", "tensorboard_dir", "track_wandb", "capture_video", "stop_on_nan"),
         *("policy_path", "checkpoint_path", "checkpoint_every", "keep_checkpoints", "checkpoint_buffer_mb"),
         *("num_threads", "upstream_path", "fastlane_video_mode", "fastlane_slot", "fastlane_grid_limit"),
-        *("curriculum_schedule", "algo_params", "eval_episodes", "eval_batch_size", "eval_repeat"),
+        *("curriculum_schedule", "algo_params", "eval_every", "eval_episodes", "eval_batch_size", "eval_repeat"),
         *("eval_gamma", "eval_max_episode_steps", "eval_capture_video", "eval_deterministic", "eval_on_other_env"),
     ]
 )
@@ -90,7 +90,7 @@ class CleanRLWorkerConfig:
         for name in _object(self.extras, "algo_params", "extras."):
             if _plain_name(name) in self.direct_params:
                 raise ConfigError(f"extras.{name}: it stands in extras.algo_params as well. Leave one of the two out.")
-        for name in ("checkpoint_every", "keep_checkpoints", "checkpoint_buffer_mb", "num_threads"):
+        for name in ("checkpoint_every", "eval_every", "keep_checkpoints", "checkpoint_buffer_mb", "num_threads"):
             getattr(self, name)
 
     def filled_from(
@@ -185,6 +185,11 @@ class CleanRLWorkerConfig:
     def checkpoint_every(self) -> int:
         """Steps between two checkpoints; 0: only at the end and when stopped."""
         return _whole(self.extras, "checkpoint_every", 50_000, least=0, where="extras.")
+
+    @property
+    def eval_every(self) -> int:
+        """Steps between two evaluations of a training; 0: it is not evaluated."""
+        return _whole(self.extras, "eval_every", 0, least=0, where="extras.")
 
     @property
     def keep_checkpoints(self) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from mosaic_sdk import emit
 from mosaic_sdk.config import ConfigError
@@ -65,7 +65,7 @@ class Plan:
     @classmethod
     def of(cls, config: CleanRLWorkerConfig) -> "Plan":
         """From the config; ConfigError for a value that cannot be."""
-        values = {name: _checked(name, config.extras.get(name), part) for name, part in EVALUATION_SCHEMA.items()}
+        values = settings_of(config)
         if not config.policy_path:
             raise ConfigError("extras.policy_path is missing: an evaluation needs the checkpoint to load.")
         return cls(
@@ -83,6 +83,11 @@ class Plan:
             on_other_env=values["eval_on_other_env"],
             device="cuda" if config.cuda else "cpu",
         )
+
+
+def settings_of(config: CleanRLWorkerConfig) -> dict[str, Any]:
+    """What the config says of an evaluation, with the defaults; ConfigError for a value that cannot be."""
+    return {name: _checked(name, config.extras.get(name), part) for name, part in EVALUATION_SCHEMA.items()}
 
 
 @dataclass
@@ -111,6 +116,12 @@ class Episode:
         return self.terminated or self.truncated
 
 
+class Pulse(Protocol):
+    """Hears of every step that is played."""
+
+    def advance(self, steps: int, /) -> None: ...
+
+
 @dataclass
 class Player:
     """A policy and its environments."""
@@ -119,7 +130,7 @@ class Player:
     lanes: list[Any]
     gamma: float
     max_steps: int = 0
-    heart: Heartbeat = field(default_factory=Heartbeat)
+    heart: Pulse = field(default_factory=Heartbeat)
 
     def play(self, count: int, first_seed: int) -> list[Episode]:
         """`count` episodes, as many at once as there are lanes; in the order of their seeds."""
@@ -182,7 +193,7 @@ def _repeat(plan: Plan, player: Player, about: Mapping[str, Any], folder: Path, 
         history.append({**summary, "updated_at": time.time()})
         with _uninterrupted():
             _tell(episodes, summary, number * plan.episodes, writer)
-            _write_whole(folder / SUMMARY, {"version": 1, **about, **history[-1], "history": history})
+            write_whole(folder / SUMMARY, {"version": 1, **about, **history[-1], "history": history})
     return {**about, **{key: value for key, value in history[-1].items() if key not in ("returns", "seeds")}}
 
 
@@ -289,7 +300,7 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-def _write_whole(path: Path, document: Mapping[str, Any]) -> None:
+def write_whole(path: Path, document: Mapping[str, Any]) -> None:
     temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with open(temp, "w", encoding="utf-8") as file:
         json.dump(document, file, indent=2)

@@ -62,14 +62,31 @@ class Keeper:
         emit.stdout().checkpoint_loaded(self._start.path, step=self._start.global_step, not_carried_on=lost)
         return self._start.loop
 
+    @property
+    def goal(self) -> str:
+        """The environment that the training is for; in a curriculum that of the last stage."""
+        return self._stages[-1].env_id if self._stages else self.config.env_id
+
+    def network(self) -> dict[str, Any]:
+        """As much of the state as it takes to act: keys of a Checkpoint."""
+        return self._state.network()
+
     def save(self, turn: int, step: int, is_whole: bool = True) -> Path:
+        path, left_out = self.write(self.folder, turn, step, is_whole)
+        self.saved_turn = turn
+        emit.stdout().checkpoint_saved(path, step=step, left_out=left_out)
+        self._forget_old(path)
+        return path
+
+    def write(self, folder: Path, turn: int, step: int, is_whole: bool = True) -> tuple[Path, list[str]]:
+        """A checkpoint of the training as it is; returns its file and what could not be kept."""
         state = self._state.capture()
         if not is_whole:
             state["envs"] = []
             state["left_out"].append("the rest of a turn: it was stopped between two safe points, and begins it again")
             state["counters"]["global_step"] = step
         path = save_checkpoint(
-            self.folder,
+            folder,
             {
                 **state,
                 "algo": self.config.algo,
@@ -80,10 +97,7 @@ class Keeper:
                 "upstream": UPSTREAM_VERSION,
             },
         )
-        self.saved_turn = turn
-        emit.stdout().checkpoint_saved(path, step=step, left_out=state["left_out"])
-        self._forget_old(path)
-        return path
+        return path, state["left_out"]
 
     def _env_id(self) -> str:
         """The environment that is trained on now; in a curriculum that of the current stage."""

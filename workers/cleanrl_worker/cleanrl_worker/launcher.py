@@ -12,7 +12,7 @@ import sys
 import traceback
 import types
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -97,7 +97,7 @@ class Launcher:
         module = types.ModuleType("__main__")
         vars(module).update(__file__=str(script.path), __builtins__=__builtins__)
         ends = Ends(script.counts_steps)
-        self._watch(vars(module), script, start, ends)
+        self._watch(module, algorithm, script, start, ends)
         seams.redirect_logs(config.tensorboard_dir)
         seams.hear_scalars(self.link, config, ends)
         if not phase.is_running():  # a phase's total is not the run's
@@ -119,12 +119,15 @@ class Launcher:
         keeper.check_start(start, self.config)
         return start
 
-    def _watch(self, main: dict[str, Any], script: Any, start: Any, ends: Ends) -> None:
+    def _watch(
+        self, module: types.ModuleType, algorithm: "registry.Algorithm", script: Any, start: Any, ends: Ends
+    ) -> None:
         """Look on at the main loop; a script without one is run all the same, but neither saved nor resumed."""
         if script.main_loop is None:
             return
         from cleanrl_worker.keeper import Keeper
 
+        main = vars(module)
         keeper = self.keeper = Keeper(self.config, main, script.changed_in_loop, self.checkpoints, start)
 
         def begin() -> int | None:
@@ -141,8 +144,25 @@ class Launcher:
         def tell(step: int) -> None:
             self.link.step = step
 
-        every = self.config.checkpoint_every
-        self.loop = MainLoop(script.main_loop, main, begin=begin, save=save, tell=tell, save_every=every)
+        every, eval_every = self.config.checkpoint_every, self.config.eval_every
+        loop = MainLoop(
+            script.main_loop,
+            main,
+            begin=begin,
+            save=save,
+            tell=tell,
+            save_every=every,
+            measure=self._make_best(keeper, algorithm, module) if eval_every else lambda turn, step: None,
+            measure_every=eval_every,
+        )
+        self.loop = loop
+
+    def _make_best(
+        self, keeper: Any, algorithm: "registry.Algorithm", module: types.ModuleType
+    ) -> Callable[[int, int], None]:
+        from cleanrl_worker.best import Best
+
+        return Best(keeper, algorithm, module, lambda: self._is_stopping).measure
 
     def _tell_total(self, step: int) -> None:
         """At once, not with the next heartbeat: until then a run has no percentage."""

@@ -23,7 +23,8 @@ class MainLoop:
     """Stands in for `range` until the main loop begins, and then counts its turns.
 
     `begin()` is called when all is made, and returns the turn to go on with, or None for the first;
-    `save(turn, step)` at a safe point every `save_every` steps, before a stop and at the end; `tell(step)` often.
+    `save(turn, step)` at a safe point every `save_every` steps, before a stop and at the end;
+    `measure(turn, step)` every `measure_every` steps and at the end; `tell(step)` often. Every 0 steps: never.
     """
 
     def __init__(
@@ -35,6 +36,8 @@ class MainLoop:
         save: Callable[[int, int], None],
         tell: Callable[[int], None],
         save_every: int,
+        measure: Callable[[int, int], None] = lambda turn, step: None,
+        measure_every: int = 0,
     ) -> None:
         self.turn: int | None = None  # None: it has not begun
         self.step = 0  # at the beginning of this turn
@@ -45,7 +48,8 @@ class MainLoop:
         self._script = script
         self._begin, self._save, self._tell = begin, save, tell
         self._save_every = save_every
-        self._next_save = self._next_look = 0
+        self._measure, self._measure_every = measure, measure_every
+        self._next_save = self._next_measure = self._next_look = 0
         self._is_stopping = False
         script["range"] = self
 
@@ -72,7 +76,8 @@ class MainLoop:
     def _turns(self, turns: range) -> Iterator[int]:
         start = self._begin()
         first = turns.start if start is None else start
-        self._plan_save(self._step_at(first))
+        self._next_save = _next(self._save_every, self._step_at(first))
+        self._next_measure = _next(self._measure_every, self._step_at(first))
         self._next_look = -1 if self._is_stopping else first
         for turn in builtins.range(first, turns.stop, turns.step):
             # One comparison per turn: those of DQN have one step each.
@@ -82,16 +87,22 @@ class MainLoop:
         self._note(turns.stop)
         self._save(turns.stop, self.step)
         self.is_over = True
+        if self._measure_every and not self._is_stopping:
+            self._measure(turns.stop, self.step)
 
     def _look(self, turn: int) -> None:
         self._note(turn)
+        if self.step >= self._next_measure and not self._is_stopping:
+            self._measure(turn, self.step)
+            self._next_measure = _next(self._measure_every, self.step)
         if self._is_stopping or self.step >= self._next_save:
             self._save(turn, self.step)
-            self._plan_save(self.step)
+            self._next_save = _next(self._save_every, self.step)
         if self._is_stopping:
             self.is_over = True
             raise Stopped
-        self._next_look = min(turn + _LOOK_EVERY, self._next_save) if self._counts_steps else turn + 1
+        soon = min(turn + _LOOK_EVERY, self._next_save, self._next_measure)
+        self._next_look = soon if self._counts_steps else turn + 1
         if self._is_stopping:  # asked between the two lines above
             self._next_look = -1
 
@@ -99,9 +110,10 @@ class MainLoop:
         self.turn, self.step = turn, self._step_at(turn)
         self._tell(self.step)
 
-    def _plan_save(self, step: int) -> None:
-        every = self._save_every
-        self._next_save = (step // every + 1) * every if every else _NEVER
-
     def _step_at(self, turn: int) -> int:
         return turn if self._counts_steps else int(self._script.get("global_step", turn))
+
+
+def _next(every: int, step: int) -> int:
+    """The first multiple of `every` after `step`."""
+    return (step // every + 1) * every if every else _NEVER

@@ -59,6 +59,7 @@ class _Keys:
     checkpoint_every: int = _extra(50_000, "steps between two checkpoints; 0: only at the end", minimum=0)
     keep_checkpoints: int = _extra(5, "how many of them stay", minimum=1)
     checkpoint_buffer_mb: int = _extra(256, "a larger replay buffer is not kept in a checkpoint", minimum=0)
+    eval_every: int = _extra(0, "steps between two evaluations, of which the best is kept; 0: none", minimum=0)
     stop_on_nan: bool = _extra(True, "end a training whose loss is no number any more")
     num_threads: int = _extra(1, "threads of torch's CPU kernels", minimum=1)
     upstream_path: str = _extra("", "a checkout of CleanRL whose scripts are run instead")

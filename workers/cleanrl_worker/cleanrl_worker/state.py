@@ -43,20 +43,24 @@ class State:
         envs = envstate.capture(self.script.get("envs"), left_out)
         flax = self._flax()
         return {
-            "params": self.params(),
-            "modules": {**_states(self._of(torch.nn.Module)), **{name: _weights(x) for name, x in flax.items()}},
+            **self.network(),
             "optimizers": {
                 **_states(self._of(torch.optim.Optimizer)),
                 **{name: _leaves(x) for name, x in flax.items()},
             },
             "counters": {**self._counters(), _ELAPSED: self._elapsed()},
             "tensors": self._tensors(),
-            "normalisation": self._normalisation(),
             "rng": capture_rng(),
             "buffers": self._buffers(left_out),
             "envs": envs,
             "left_out": left_out,
         }
+
+    def network(self) -> dict[str, Any]:
+        """What it takes to act as the script's policy does now."""
+        flax = {name: _weights(x) for name, x in self._flax().items()}
+        modules = {**_states(self._of(torch.nn.Module)), **flax}
+        return {"params": self.params(), "modules": modules, "normalisation": self._normalisation()}
 
     def params(self) -> dict[str, Any]:
         """The script's arguments as it uses them."""

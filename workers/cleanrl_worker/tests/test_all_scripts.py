@@ -25,16 +25,21 @@ def weights(value):
 @pytest.mark.parametrize("algorithm", HERE, ids=lambda found: found.name)
 def test_it_trains_saves_goes_on_and_is_evaluated(launch, algorithm):
     config = short_config(algorithm)
+    # Evaluated halfway, too: it must not be noticed when the resumed one, which is not, is compared with it.
+    halfway = {"eval_every": config["total_timesteps"] // 2, "eval_episodes": 1, "eval_max_episode_steps": 10}
+    config["extras"] |= halfway
 
     whole = launch(config)
 
     assert whole.code == 0, whole.last_words
     saved = sorted(os.listdir(os.path.join(whole.ground.run, "checkpoints")))
+    assert saved.pop(0) == "best"
     assert len(saved) == 2
+    assert len([line for line in whole.measurements() if line.get("name") == "eval/mean_return"]) == 2
     beat = whole.events("heartbeat")[-1]["payload"]
     assert beat["progress"] == beat["total"]
     for line in whole.measurements():
-        if line["event_type"] == "episode":
+        if line["event_type"] == "episode" and line.get("agent_id") != "eval":
             assert line["terminated"] or line["truncated"]
             assert 0 < line["global_step"] <= beat["total"]
     middle = os.path.join(whole.ground.run, "checkpoints", saved[0])
