@@ -22,6 +22,10 @@ ENOUGH = 400.0  # of 500
 
 
 def main() -> int:
+    print(
+        "PPO learns CartPole: CleanRL's network, settings tuned for CartPole instead of CleanRL's default ones.\n",
+        flush=True,
+    )
     trained = run_and_follow("first run", *TRAIN)
     print("\nNow the trained policy plays 20 episodes, each on a seed of its own.\n", flush=True)
     folder = trained["run_dir"]

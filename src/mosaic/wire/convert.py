@@ -40,8 +40,8 @@ def run_to_wire(
         gpus_mandatory=record.gpus.mandatory,
         granted=record.granted,
         tags=record.tags,
-        # What was submitted may leave it to the worker, which then tells it with its heartbeats.
-        total_steps=record.total_steps or (summary and summary.total_steps) or None,
+        # The worker knows it best: it may be left to it, or be no multiple of its batches. It tells it in heartbeats.
+        total_steps=(summary and summary.total_steps) or record.total_steps or None,
         cancel_wished=record.cancel_wished,
         waiting_for=record.waiting_for,
         held_by=record.held_by,

@@ -11,7 +11,7 @@ from mosaic.ingest import file, names
 from mosaic.ingest import store as store_module
 from mosaic.ingest.store import RunStore
 from mosaic.model.errors import BadBatch, SchemaTooNew, StoreFailed, WrongOffset
-from mosaic.model.run import RunRecord
+from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import run_to_wire
@@ -247,6 +247,14 @@ def test_how_far_a_run_goes_may_be_told_by_its_heartbeats(store, spool):
     record = RunRecord("id", "n", "runs", "toy", RunState.EXECUTING)
     told = Run.from_wire(run_to_wire(record, Path("/runs/id"), summary))
     assert (told.total_steps, told.progress) == (120, 60 / 120)
+
+
+def test_the_total_that_a_worker_tells_goes_before_the_one_that_was_submitted():
+    record = RunRecord("id", "n", "runs", "toy", RunState.TERMINATED, total_steps=100_000)
+    summary = RunSummary(last_step=99_840, total_steps=99_840)
+
+    assert Run.from_wire(run_to_wire(record, Path("/runs/id"), summary)).progress == 1.0
+    assert Run.from_wire(run_to_wire(record, Path("/runs/id"), RunSummary())).total_steps == 100_000
 
 
 def test_evaluation_episodes_are_counted_but_are_not_the_returns_it_learns_by(store, spool):
