@@ -288,3 +288,65 @@ def test_it_ends_without_a_newline(run):
     assert ended.code == 0
     assert not ended.out.endswith(b"\n")
     assert ended.objects[-1]["name"] == "toy/last"
+
+
+def rewards(ended):
+    return {line["step_index"]: line["reward"] for line in ended.objects if line.get("event_type") == "step"}
+
+
+def told(ended, event):
+    return [line["payload"] for line in ended.objects if line.get("event") == event]
+
+
+def test_a_resumed_training_takes_the_steps_that_the_saved_one_would_have_taken(bench, run, tmp_path):
+    whole = rewards(run(steps=400, seed=3))
+    bench.out.unlink()
+    stopped = run(steps=400, seed=3, checkpoint_every=100, crash_at=250)
+    bench.out.unlink()
+    saved = tmp_path / "checkpoints" / "checkpoint-000000000200.json"
+
+    resumed = run(steps=400, seed=3, checkpoint=str(saved))
+
+    assert [payload["step"] for payload in told(stopped, "checkpoint_saved")] == [100, 200]
+    assert told(resumed, "checkpoint_loaded") == [{"path": str(saved), "step": 200}]
+    assert rewards(resumed) == {step: reward for step, reward in whole.items() if step >= 200}
+
+
+def test_the_best_evaluation_is_kept_when_later_ones_are_worse(run, tmp_path):
+    ended = run(steps=400, eval_every=100, eval_episodes=3, forget_at=250)
+
+    best = json.loads((tmp_path / "checkpoints" / "best" / "best.json").read_text())
+    assert (best["step"], best["episodes"], best["seeds"]) == (200, 3, [1000000, 1000001, 1000002])
+    assert json.loads((tmp_path / "checkpoints" / "best" / best["path"]).read_text())["step"] == 200
+    assert [(payload["step"], payload["best"]) for payload in told(ended, "checkpoint_saved")] == [
+        (100, True),
+        (200, True),
+    ]
+    episodes = [line for line in ended.objects if line.get("agent_id") == "eval"]
+    assert [line["global_step"] for line in episodes] == [step for step in (100, 200, 300, 400) for _ in range(3)]
+
+
+def test_an_evaluation_gives_the_same_returns_for_the_same_seeds(bench, run, tmp_path):
+    run(steps=200, checkpoint_every=200)
+    keys = {"checkpoint": str(tmp_path / "checkpoints" / "checkpoint-000000000200.json"), "eval_episodes": 4}
+    returns = []
+    for seed in (5, 5, 6):
+        bench.out.unlink()
+        run(extras={"mode": "policy_eval"}, seed=seed, **keys)
+        summary = json.loads((tmp_path / "eval_summary.json").read_text())
+        returns.append(summary["returns"])
+
+    assert returns[0] == returns[1] != returns[2]
+    assert returns[0][1:] == returns[2][:-1]
+    assert summary["seeds"] == [6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("text, words", [("", "damaged"), ("[1]", "not a checkpoint of the toy worker")])
+def test_a_checkpoint_that_cannot_be_used_is_refused_in_one_sentence(run, tmp_path, text, words):
+    (tmp_path / "bad.json").write_text(text)
+
+    ended = run(checkpoint=str(tmp_path / "bad.json"))
+
+    assert ended.code != 0
+    assert words in ended.err
+    assert "Traceback" not in ended.err

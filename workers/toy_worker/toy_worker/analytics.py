@@ -1,4 +1,4 @@
-"""What the toy worker leaves behind: nothing but its logs."""
+"""What the toy worker leaves behind: its logs, and checkpoints where it was asked for them."""
 
 import os
 
@@ -13,4 +13,6 @@ def write_manifest(config: ToyConfig) -> None:
         return
     from mosaic_sdk.manifest import AnalyticsManifest  # not needed before the end
 
-    AnalyticsManifest(config.run_id, "toy", metadata={"steps": config.steps}).write()
+    saves = config.checkpoint_every or config.eval_every
+    folder = "checkpoints" if saves else None
+    AnalyticsManifest(config.run_id, "toy", checkpoints_dir=folder, metadata={"steps": config.steps}).write()

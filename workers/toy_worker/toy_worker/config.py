@@ -7,7 +7,8 @@ from mosaic_sdk.config import ConfigError
 AtStep = Optional[int]  # the number of a step; None: never
 
 # Of every worker's file; nothing is read from them here. What else is unknown is an error.
-IGNORED = {"version", "worker_id", "extras"}
+IGNORED = {"version", "worker_id"}
+TRAIN, POLICY_EVAL = "train", "policy_eval"
 
 _WANTED = {
     int: ((int,), "a whole number"),
@@ -37,6 +38,11 @@ class ToyConfig:
     paint_height: int = 240
     record: str = ""
     record_sync: bool = False
+    checkpoint_every: int = 0
+    checkpoint: str = ""
+    mode: str = TRAIN
+    eval_every: int = 0
+    eval_episodes: int = 10
 
     crash_at: AtStep = None
     exit_code: int = 0
@@ -65,12 +71,15 @@ class ToyConfig:
     burst: int = 0
     stderr_lines: int = 0
     no_newline_at_end: bool = False
+    forget_at: AtStep = None
 
     def __init__(self, **keys: Any) -> None:
         for key, value in keys.items():
             setattr(self, key, _checked(key, value))
         if self.paint_width < 8 or self.paint_height < 8:
             raise ConfigError("paint_width, paint_height: a picture has at least 8 × 8 pixels.")
+        if self.mode not in (TRAIN, POLICY_EVAL):
+            raise ConfigError(f"mode: must be {TRAIN} or {POLICY_EVAL}, not {self.mode!r}.")
         if not self.run_id:
             raise ConfigError('run_id is missing. Add "run_id" to the config, or set MOSAIC_RUN_ID.')
 
@@ -81,6 +90,11 @@ class ToyConfig:
     def from_dict(cls, data: Dict[str, Any]) -> "ToyConfig":
         """A config from the worker file's keys. An unknown key is an error: a mistyped one would test nothing."""
         keys = {key: value for key, value in data.items() if key not in IGNORED}
+        extras = keys.pop("extras", None) or {}
+        # Where every worker has them.
+        mode = extras.get("mode") or (POLICY_EVAL if keys.pop("test_mode", False) or extras.get("test_mode") else "")
+        if mode:
+            keys["mode"] = mode
         if "total_timesteps" in keys:
             keys.setdefault("steps", keys.pop("total_timesteps"))
         return cls(**keys)

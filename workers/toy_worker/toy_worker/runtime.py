@@ -1,13 +1,13 @@
 """The toy training: a return that rises with noise, told step by step."""
 
-import math
 import time
 from typing import Any, Dict, List
 
 from mosaic_sdk.heartbeat import Heartbeat
 
 from toy_worker.analytics import write_manifest
-from toy_worker.config import ToyConfig
+from toy_worker.config import POLICY_EVAL, ToyConfig
+from toy_worker.learning import Noise, skill
 from toy_worker.misbehaviour import Misbehaviour
 from toy_worker.telemetry import Telemetry
 
@@ -20,15 +20,22 @@ class ToyRuntime:
         self.tell = tell
         self.heart = Heartbeat(config.heartbeat_s, emitter=tell)
         self.misbehaviour = Misbehaviour(config, tell, self.heart)
-        self.noise = _Noise(config.seed or 0)
+        self.noise = Noise(config.seed or 0)
+        self.first_step = 0
+        self.horizon = config.steps  # a resumed training learns on along the curve that it began
         self.episode_index = 0
         self.episode_return = 0.0
         self.last_return = 0.0
+        self.best_score = float("-inf")
         self.picture: Any = None
 
     def run(self) -> Dict[str, Any]:
         # Before the heart has its thread: forking is safe then.
         self.misbehaviour.at_start()
+        if self.config.mode == POLICY_EVAL:
+            return self._evaluate()
+        if self.config.checkpoint:
+            self._restore()
         if self.config.paint:
             from toy_worker.picture import show_picture
 
@@ -44,7 +51,7 @@ class ToyRuntime:
     def _train(self) -> None:
         config = self.config
         started = time.monotonic()
-        for step in range(config.steps):
+        for step in range(self.first_step, config.steps):
             self.misbehaviour.at(step)
             self._one_step(step)
             if config.metrics_every and step % config.metrics_every == 0:
@@ -52,8 +59,9 @@ class ToyRuntime:
             if config.text_every and step % config.text_every == 0:
                 self.tell.text(f"global_step={step}, episodic_return={self.last_return:.3f}", step)
             self.heart.advance()
+            self._look_after(step + 1)
             if config.rate:
-                _wait_until(started + (step + 1) / config.rate)
+                _wait_until(started + (step + 1 - self.first_step) / config.rate)
 
     def _one_step(self, step: int) -> None:
         config = self.config
@@ -68,21 +76,86 @@ class ToyRuntime:
         if ended:
             self._end_episode(in_episode, step + 1)
 
-    def _end_episode(self, steps: int, global_step: int) -> None:
-        how = {"terminated": True, "truncated": False, "global_step": global_step}
+    def _end_episode(self, length: int, steps: int) -> None:
+        more: Dict[str, Any] = {"terminated": True, "truncated": False, "global_step": steps}
         for agent in self._agents():
-            self.tell.episode(self.episode_index, self.episode_return, steps, **how, **agent)
+            self.tell.episode(self.episode_index, self.episode_return, length, **more, **agent)
         self.episode_index += 1
         self.last_return, self.episode_return = self.episode_return, 0.0
 
     def _metrics(self, step: int, elapsed_s: float) -> None:
         loss = 1.0 - self._skill(step) + 0.05 * self.noise.next()
-        sps = (step + 1) / elapsed_s if elapsed_s > 0 else 0.0
+        sps = (step + 1 - self.first_step) / elapsed_s if elapsed_s > 0 else 0.0
         self.tell.metrics({"toy/loss": loss, "charts/SPS": sps, "charts/episodic_return": self.last_return}, step)
 
+    def _look_after(self, steps: int) -> None:
+        """The evaluation and the checkpoint that are due after so many steps."""
+        config = self.config
+        if config.eval_every and steps % config.eval_every == 0:
+            self._evaluate_now(steps)
+        if config.checkpoint_every and (steps % config.checkpoint_every == 0 or steps == config.steps):
+            self._save(steps)
+
+    def _save(self, steps: int) -> None:
+        from toy_worker.checkpoint import Checkpoints
+
+        self.tell.checkpoint_saved(Checkpoints().save(self._state(steps)), step=steps)
+
+    def _evaluate_now(self, steps: int) -> None:
+        """Play on seeds of its own; the best state so far is kept."""
+        from toy_worker.checkpoint import Checkpoints
+        from toy_worker.evaluate import FIRST_SEED, play
+
+        config, state = self.config, self._state(steps)
+        seeds = [FIRST_SEED + number for number in range(config.eval_episodes)]
+        returns = play(state, config.episode_length, seeds)
+        for number, (seed, total) in enumerate(zip(seeds, returns)):
+            more: Dict[str, Any] = {"agent_id": "eval", "episode_seed": seed, "global_step": steps}
+            self.tell.episode(number, total, config.episode_length, terminated=True, truncated=False, **more)
+        score = sum(returns) / len(returns)
+        self.tell.metric("eval/mean_return", score, steps)
+        if score > self.best_score:
+            self.best_score = score
+            path = Checkpoints().save_best(state, score, seeds)
+            self.tell.checkpoint_saved(path, step=steps, best=True, score=score)
+
+    def _state(self, steps: int) -> Dict[str, Any]:
+        """All that the next step depends on, `steps` steps being done."""
+        return {
+            "step": steps,
+            "skill": self._skill(steps),
+            "horizon": self.horizon,
+            "noise": self.noise.state,
+            "episode_index": self.episode_index,
+            "episode_return": self.episode_return,
+            "last_return": self.last_return,
+        }
+
+    def _restore(self) -> None:
+        from mosaic_sdk.config import ConfigError
+
+        from toy_worker.checkpoint import load
+
+        path, state = self.config.checkpoint, load(self.config.checkpoint)
+        if state["step"] >= self.config.steps:
+            raise ConfigError(f"steps: {path} is at step {state['step']} already. Give more, or none is left to do.")
+        self.first_step, self.horizon, self.noise.state = state["step"], state["horizon"], state["noise"]
+        self.episode_index, self.episode_return = state["episode_index"], state["episode_return"]
+        self.last_return = state["last_return"]
+        self.heart.advance(self.first_step)
+        self.tell.checkpoint_loaded(path, step=self.first_step)
+
+    def _evaluate(self) -> Dict[str, Any]:
+        from toy_worker.evaluate import run_evaluation
+
+        with self.heart:
+            summary = run_evaluation(self.config, self.tell)
+        write_manifest(self.config)
+        return summary
+
     def _skill(self, step: int) -> float:
-        """From 0 towards 1, quickly first and slowly later, as learning goes."""
-        return 1.0 - math.exp(-4.0 * step / self.config.steps)
+        forget_at = self.config.forget_at
+        return 0.0 if forget_at is not None and step >= forget_at else skill(step, self.horizon)
 
     def _agents(self) -> List[Dict[str, Any]]:
         """The fields that name each agent; one empty set of them when there is a single unnamed one."""
@@ -90,17 +163,6 @@ class ToyRuntime:
         if self.config.agents <= 1:
             return [fields]
         return [{**fields, "agent_id": f"agent_{number}"} for number in range(self.config.agents)]
-
-
-class _Noise:
-    """Numbers between -1 and 1 from a seed. Not `random`, whose import the worker's start would feel."""
-
-    def __init__(self, seed: int) -> None:
-        self._state = seed * 2654435769 + 1
-
-    def next(self) -> float:
-        self._state = (self._state * 6364136223846793005 + 1442695040888963407) & 0xFFFFFFFFFFFFFFFF
-        return (self._state >> 40) / (1 << 23) - 1.0
 
 
 def _wait_until(moment: float) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any, Dict
 
-from toy_worker.config import ToyConfig
+from toy_worker.config import POLICY_EVAL, TRAIN, ToyConfig
 
 HELP = {
     "seed": "the same seed gives the same rewards",
@@ -20,10 +20,15 @@ HELP = {
     "crash_at": "raises at this step",
     "hang_at": "stops at this step: no work, no heartbeats",
     "ignore_sigterm": "does not stop when told to",
+    "checkpoint_every": "steps between checkpoints, and one at the end; 0: none",
+    "checkpoint": "what to go on from, or to evaluate: a file, or a run's id, name or last",
+    "eval_every": "steps between evaluations on seeds of their own; the best state is kept; 0: none",
+    "eval_episodes": "episodes of an evaluation",
+    "forget_at": "forgets at this step all it had learned",
 }
 SMALLEST = {
     **{"steps": 1, "rate": 0, "episode_length": 1, "metrics_every": 0, "agents": 1, "text_every": 0},
-    **{"paint_width": 8, "paint_height": 8},
+    **{"paint_width": 8, "paint_height": 8, "checkpoint_every": 0, "eval_every": 0, "eval_episodes": 1},
 }
 LAB = {
     "short": {"steps": 200},
@@ -44,4 +49,16 @@ def make_schema() -> Dict[str, Any]:
     same = {"description": "the same as steps", "x-mosaic-same-as": "steps"}
     properties["total_timesteps"] = dict(properties["steps"], **same)
     schema["x-mosaic-examples"] = ["steps=500 rate=50", "steps=1000000 rate=50 paint=true", "steps=100 crash_at=50"]
+    mode = properties.pop("mode")  # among the extras, as in every worker
+    words = "what to do: train, or play `checkpoint`"
+    properties["extras"]["properties"]["mode"] = {**mode, "enum": [TRAIN, POLICY_EVAL], "description": words}
+    properties["checkpoint"]["x-mosaic-checkpoint"] = True
+    schema["x-mosaic-resume"] = {"extras.mode": TRAIN, "checkpoint": "{checkpoint}"}
+    schema["x-mosaic-eval"] = {
+        "extras.mode": POLICY_EVAL,
+        "checkpoint": "{checkpoint}",
+        "eval_episodes": "{episodes}",
+        "seed": "{seed}",
+        "episode_length": "{parent}",
+    }
     return schema
