@@ -66,6 +66,11 @@ class Inspector:
         await asyncio.to_thread(self._refuse_missing, worker.name, variant, setting)
         return await self.inspect(replace(spec, variant=variant))  # its own schema has the last word
 
+    async def told(self, spec: WorkerSpec) -> Descriptor | None:
+        """What the worker says of itself; None for a script, and for a package that calls itself no worker."""
+        worker, told = await asyncio.to_thread(self._look_up, spec)
+        return None if worker is None else told or await self._ask(worker)
+
     def _refuse_missing(self, name: str, variant: str, setting: str) -> None:
         try:
             self._catalog.find(name, variant)

@@ -3,8 +3,9 @@
 The schema is JSON Schema for the worker's config file (mosaic_sdk/schema.py makes one from a class). What is understood
 here: type, enum, const, minimum, maximum, exclusiveMinimum, exclusiveMaximum, minLength, maxLength, pattern (with
 examples, which a refusal shows), items, minItems, maxItems, properties, required, additionalProperties. Ours, described
-in docs/howto/new-worker.md: x-mosaic-variants, -unavailable, -open-with, -algorithms, -same-as, -inherits-with. Others
-are ignored. check.py applies it to a config, placement.py moves keys to their place, in_force.py fills in the defaults.
+in docs/howto/new-worker.md: x-mosaic-variants, -unavailable, -open-with, -algorithms, -same-as, -inherits-with,
+-checkpoint, -resume, -eval. Others are ignored. check.py applies it to a config, placement.py moves keys to their place,
+in_force.py fills in the defaults.
 """
 
 import json
@@ -20,6 +21,7 @@ OPEN_KEY = "x-mosaic-open-with"  # "extras.upstream_path": with that key set, th
 ALGORITHMS_KEY = "x-mosaic-algorithms"  # {"dqn": {"buffer_size": {…}}}: what extras.algo_params holds for each
 SAME_KEY = "x-mosaic-same-as"  # "steps": another name of that setting, in the same place
 INHERITS_KEY = "x-mosaic-inherits-with"  # ["extras.policy_path"]: with one set, what is left out comes from there
+CHECKPOINT_KEY = "x-mosaic-checkpoint"  # true: this setting is a checkpoint, a path or a run's name
 # {"quick": {"path": "/…/quick.sh", "description": "…", "phases": 2, "total_timesteps": 50000}}: they come with a worker
 SCRIPTS_KEY = "x-mosaic-scripts"
 OWNER_KEY = "x-mosaic-owner"  # who has these keys, when it is not simply the worker; set here alone

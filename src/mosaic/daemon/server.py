@@ -28,6 +28,7 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.workers import Catalog
 from mosaic.daemon.auth import Tokens
+from mosaic.daemon.descent import Descent
 from mosaic.daemon.doors import OPTIONS, Doors, refuse_taken
 from mosaic.daemon.guard import Guard
 from mosaic.daemon.lock import DaemonLock
@@ -86,6 +87,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
     broadcaster = Broadcaster()
     ingest = Ingest(broadcaster, Index(root.index), hearing)
     launcher, catalog = LocalLauncher(umask), Catalog(root)
+    inspector = Inspector(catalog, Answers(root.answers))
     tokens = Tokens.load(root)
     health = grpc_health.aio.HealthServicer()
 
@@ -116,7 +118,8 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         dispatcher=dispatcher,
         launcher=launcher,
         catalog=catalog,
-        inspector=Inspector(catalog, Answers(root.answers)),
+        inspector=inspector,
+        descent=Descent(root, registry, ingest, inspector),
         tokens=tokens,
         doors=doors,
         open_tcp=open_tcp,

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
 from mosaic.daemon.auth import Tokens, token_hash
+from mosaic.daemon.descent import Descent
 from mosaic.daemon.doors import Doors
 from mosaic.daemon.listening import Listening
 from mosaic.dispatch.gpus import belongs_to
@@ -63,6 +64,7 @@ class Trainer:
     launcher: Launcher
     catalog: Catalog
     inspector: Inspector
+    descent: Descent
     tokens: Tokens
     doors: Doors
     open_tcp: Callable[[], Awaitable[str]]
@@ -76,7 +78,10 @@ class Trainer:
         earlier = await self.registry.do(lambda r: _with_key(r, idempotency_key, config_json))
         if earlier:
             return await self.info(earlier)
-        config = await self.registry.do(lambda r: validate(config_json, self._context(r, idempotency_key)))
+        traced = await self.descent.trace(config_json)
+        config = await self.registry.do(lambda r: validate(traced.config, self._context(r, idempotency_key)))
+        # Of what was sent, not of what it became: the same submit must be known again.
+        config = replace(config, config_hash=fingerprint(config_json))
         verdict = await self.inspector.inspect(config.worker)
         config = await self.registry.do(lambda r: settle(config, verdict, self._context(r, idempotency_key)))
         config = with_worker_needs(config, verdict.capabilities, self.dispatcher.machine)
@@ -86,8 +91,9 @@ class Trainer:
         # The folder first, the row last: a crash in between leaves a folder nobody names, never a run without a config.
         rundir = await asyncio.to_thread(record_submission, self.root, config)
         failpoint("submit.recorded")
+        note = "; ".join(filter(None, (traced.note, verdict.note)))
         try:
-            record, is_new = await self.registry.do(lambda r: r.add(config, verdict.note))
+            record, is_new = await self.registry.do(lambda r: r.add(config, note))
         except KeyTaken:
             await asyncio.to_thread(self._erase_files, config.run_id, rundir)
             raise

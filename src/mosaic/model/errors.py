@@ -8,6 +8,7 @@ MosaicError
 ├── IllegalMove        a move that is not in the table of states
 ├── KeyTaken           an idempotency key that belongs to a run with another config
 ├── RunIsLive          the wish needs a run that is over
+├── NoCheckpoint       a run that left nothing to continue from or to evaluate
 ├── NoFrames           a run that shows nothing
 ├── GpuTaken           a GPU that another run owns, or that is drained
 ├── NotAllowed         no token, a wrong one, or one of another run
@@ -80,6 +81,13 @@ class RunIsLive(MosaicError):
 
     def __init__(self, run_id: str, state: str) -> None:
         super().__init__(f"Run {run_id} is {state}. End it first with: mosaic cancel {run_id}")
+
+
+class NoCheckpoint(MosaicError):
+    """A run that left nothing to continue from or to evaluate; the text says why."""
+
+    def __init__(self, run_id: str, why: str) -> None:
+        super().__init__(f"Run {run_id} {why}")
 
 
 class NoFrames(MosaicError):

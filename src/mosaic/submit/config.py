@@ -1,6 +1,7 @@
 """A trainer config as a typed object: shapes and ranges, nothing that depends on this machine.
 
-metadata   run_id run_name tags[] parent_run_id relation notes     notes: anything, kept with the config, read by nobody
+metadata   run_id run_name tags[] notes                 notes: anything, kept with the config, read by nobody
+           parent_run_id relation parent_checkpoint     the run that this one is made from: resume or eval
   worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id
 payload
   resources        cpus memory_mb
@@ -24,7 +25,7 @@ FIELDS: dict[
     str, tuple[str, ...]
 ] = {  # of each object in a config, by its path; metadata.worker.config is the worker's
     "": ("metadata", "payload"),
-    "metadata": ("run_id", "run_name", "tags", "worker", "notes", *(field.name for field in fields(Lineage))),
+    "metadata": ("run_id", "run_name", "tags", "worker", "notes", "parent_run_id", "relation", "parent_checkpoint"),
     "metadata.worker": tuple(field.name for field in fields(WorkerSpec)),
     "payload": ("resources", "limits"),
     "payload.resources": ("gpus", *(field.name for field in fields(ResourceRequest))),
@@ -37,6 +38,7 @@ MAX_GPUS = 64
 MAX_NAME = 120
 MAX_TAGS = 32
 MAX_TAG = 64
+TOTAL_NAMES = ("total_timesteps", "total_steps", "steps")  # how a worker may call the number of its steps
 MAX_ARGUMENT_BYTES = 128 * 1024 - 1  # the kernel takes no longer text in argv or in the environment
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -203,7 +205,7 @@ def _read_spin(section: Section) -> float:
 
 def total_steps(settings: Mapping[str, Any]) -> int | None:
     """How many steps a run is to make, by the names that workers use; None when they do not tell."""
-    for name in ("total_timesteps", "total_steps", "steps"):
+    for name in TOTAL_NAMES:
         value = settings.get(name)
         if isinstance(value, float) and value.is_integer():
             value = int(value)

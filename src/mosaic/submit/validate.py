@@ -58,6 +58,7 @@ def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConf
     _check_grpc_target(read, worker, context.tcp_address)
     _check_gpus(read, context.gpu_count)
     _check_resources(read, context.machine)
+    _check_parent(read, context)
     _check_worker_config(read, worker)
     check_writes(worker.section("config"), context.root.run(read.area, run_id).path)
     resolve_reads(worker.section("config"))
@@ -150,6 +151,12 @@ def _check_resources(read: RunConfig, machine: Machine) -> None:
             f"{tell_memory(machine.memory_mb)}; the run would wait for ever. Request less, or stop the daemon and: "
             f"mosaic daemon start --memory {asked.memory_mb}M",
         )
+
+
+def _check_parent(read: RunConfig, context: SubmitContext) -> None:
+    parent = read.lineage.parent_run_id
+    if parent and not context.run_exists(parent):
+        raise BadConfig("metadata.parent_run_id", f"there is no run {parent}.")
 
 
 def _check_worker_config(read: RunConfig, worker: Section) -> None:

@@ -341,7 +341,7 @@ def test_an_evaluation_gives_the_same_returns_for_the_same_seeds(bench, run, tmp
     assert summary["seeds"] == [6, 7, 8, 9]
 
 
-@pytest.mark.parametrize("text, words", [("", "damaged"), ("[1]", "not a checkpoint of the toy worker")])
+@pytest.mark.parametrize(("text", "words"), [("", "damaged"), ("[1]", "not a checkpoint of the toy worker")])
 def test_a_checkpoint_that_cannot_be_used_is_refused_in_one_sentence(run, tmp_path, text, words):
     (tmp_path / "bad.json").write_text(text)
 

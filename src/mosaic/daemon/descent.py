@@ -1,0 +1,212 @@
+"""Runs made from other runs: what a submit says of a parent or of a checkpoint becomes a whole config.
+
+1. `metadata.parent_run_id` and `policy_path=last` may name a run as people do; what is kept is its id, a real path.
+2. A config with a parent and no module of its own gets the parent's, settings included (submit/derive.py).
+3. A run that loads another one's checkpoint has that run as its parent, whether the submit said so or not.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mosaic.catalog.descriptor import Descriptor
+from mosaic.catalog.inspector import Inspector
+from mosaic.catalog.schema import CHECKPOINT_KEY, Schema, parameters
+from mosaic.daemon.saved import Saved, spelled
+from mosaic.ingest.receive import Ingest
+from mosaic.model.durable import read_json
+from mosaic.model.errors import AmbiguousRun, BadConfig, RunIsLive, UnknownRun
+from mosaic.model.run import RunConfig, RunRecord
+from mosaic.model.rundir import AREAS, StateRoot
+from mosaic.model.states import RunState
+from mosaic.registry.thread import RegistryThread
+from mosaic.submit.checkpoints import Checkpoint
+from mosaic.submit.config import RELATIONS, read_config
+from mosaic.submit.derive import EVAL, RESUME, Parent, derive, read_evaluation, refuse_finished, total_of, way_of
+from mosaic.submit.document import read_document
+from mosaic.submit.paths import resolve
+from mosaic.submit.section import Section
+
+BEST = ":best"  # `policy_path=RUN:best`
+_NAMES = ("env_id", "env", "algo")  # texts that nearly every config has and that are no checkpoint
+_VERBS = {RESUME: "continues", EVAL: "evaluates"}
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A config in which every reference is resolved, and what there is to say about it."""
+
+    config: str | Mapping[str, Any]
+    note: str = ""
+
+
+class Descent:
+    """Used by the daemon's loop alone."""
+
+    def __init__(self, root: StateRoot, registry: RegistryThread, ingest: Ingest, inspector: Inspector) -> None:
+        self._root = root
+        self._registry = registry
+        self._ingest = ingest
+        self._inspector = inspector
+        self._saved = Saved(root, ingest)
+
+    async def trace(self, config_json: str) -> Traced:
+        """The config as the rest of a submit can read it, or the error that says what is missing."""
+        document = read_document(config_json)
+        metadata = Section(document, "").section("metadata")
+        notes: list[str] = []
+        if metadata.text("parent_run_id"):
+            document = await self._with_parent(document, metadata, notes)
+        elif lonely := [name for name in ("relation", "checkpoint", "evaluation") if metadata.values.get(name)]:
+            raise metadata.bad(lonely[0], "it needs a run to refer to. Name it in metadata.parent_run_id.")
+        is_changed = await self._resolve_checkpoints(document, notes)
+        changed = is_changed or bool(metadata.text("parent_run_id"))
+        return Traced(document if changed else config_json, "; ".join(notes))
+
+    # ---- parents
+
+    async def _with_parent(self, document: dict[str, Any], metadata: Section, notes: list[str]) -> dict[str, Any]:
+        record = await self._find(metadata, "parent_run_id", metadata.text("parent_run_id"))
+        metadata.values["parent_run_id"] = record.run_id
+        relation = metadata.text("relation")
+        worker = metadata.section("worker")
+        if worker.text("module") or worker.text("script"):
+            return document
+        if relation not in RELATIONS:
+            raise metadata.bad("relation", f"it must be one of {', '.join(RELATIONS)}, not '{relation}'.")
+        return await self._derived(document, metadata, record, notes)
+
+    async def _derived(
+        self, document: dict[str, Any], metadata: Section, record: RunRecord, notes: list[str]
+    ) -> dict[str, Any]:
+        relation = metadata.text("relation")
+        _refuse_relation(record, relation)
+        parent = await self._parent(record)
+        way_of(parent, relation)  # before its checkpoints: a worker that cannot do it needs none
+        asked = read_evaluation(metadata, parent) if relation == EVAL else {}
+        found = await self._wanted(metadata, parent, record)
+        notes += _notes(
+            found, f"{_VERBS[relation]} {spelled(found, self._saved.rundir(record))} of run {record.run_id}"
+        )
+        whole = derive(document, parent, relation, {"checkpoint": found.path, **asked})
+        whole["metadata"]["parent_checkpoint"] = {"path": found.path, "step": found.step}
+        if relation == RESUME:
+            before = await self._total(record, parent)
+            refuse_finished(parent, before, found, whole["metadata"]["worker"]["config"])
+        return whole
+
+    async def _total(self, record: RunRecord, parent: Parent) -> int | None:
+        """How many steps the parent was to take, by whoever knows."""
+        summary = await self._ingest.summary(self._saved.rundir(record))
+        return record.total_steps or summary.total_steps or total_of(parent.config, parent.schema)[1]
+
+    async def _wanted(self, metadata: Section, parent: Parent, record: RunRecord) -> Checkpoint:
+        asked = metadata.text("checkpoint")
+        if asked == "best":
+            return await self._saved.best(record)
+        if asked:
+            return await self._saved.at(record, resolve(metadata, "checkpoint", asked))
+        return await self._saved.newest(record, parent.schema)
+
+    async def _parent(self, record: RunRecord) -> Parent:
+        document = await asyncio.to_thread(read_json, self._root.config_file(record.run_id))
+        if document is None:
+            raise BadConfig("metadata.parent_run_id", f"the config of run {record.run_id} is gone.")
+        told = await self._told(read_config(document))
+        if told.problem:
+            raise BadConfig("", f"Worker '{record.worker_name}' does not describe itself: {told.problem}.")
+        is_finished = record.state is RunState.TERMINATED
+        return Parent(record.run_id, record.name, record.worker_name, document, told.schema, is_finished)
+
+    async def _told(self, config: RunConfig) -> Descriptor:
+        return await self._inspector.told(config.worker) or Descriptor()
+
+    # ---- settings that are checkpoints
+
+    async def _resolve_checkpoints(self, document: dict[str, Any], notes: list[str]) -> bool:
+        """Put a real path in place of every setting that is marked as a checkpoint; whether there was one."""
+        metadata = Section(document, "").section("metadata")
+        config = metadata.section("worker").section("config")
+        if not _has_texts(config):
+            return False
+        changed, read = False, read_config(document)
+        schema = (await self._told(read)).schema
+        for section, name in _marked(config, schema):
+            if value := section.text(name):
+                changed = True
+                record, found = await self._located(section, name, value, schema, notes)
+                section.values[name] = found.path
+                if record:
+                    metadata.values.setdefault("parent_run_id", record.run_id)
+                    metadata.values.setdefault("relation", EVAL if read.area == "evals" else RESUME)
+                    metadata.values.setdefault("parent_checkpoint", {"path": found.path, "step": found.step})
+        return changed
+
+    async def _located(
+        self, section: Section, name: str, value: str, schema: Schema, notes: list[str]
+    ) -> tuple[RunRecord | None, Checkpoint]:
+        """The checkpoint that a setting means, and whose it is."""
+        if value.startswith(("/", "~")):
+            real = resolve(section, name, value)
+            owner = await self._owner(real)
+            return owner, await self._saved.at(owner, real) if owner else Checkpoint(real)
+        record = await self._find(section, name, value.removesuffix(BEST))
+        find = self._saved.best(record) if value.endswith(BEST) else self._saved.newest(record, schema)
+        found = await find
+        notes += _notes(found, f"{name}={value} is {spelled(found, self._saved.rundir(record))} of run {record.run_id}")
+        return record, found
+
+    async def _owner(self, path: str) -> RunRecord | None:
+        """The run in whose folder a path lies."""
+        trainer = Path(os.path.realpath(self._root.trainer))
+        parts = Path(path).relative_to(trainer).parts if Path(path).is_relative_to(trainer) else ()
+        if len(parts) < 2 or parts[0] not in AREAS:
+            return None
+        try:
+            return await self._registry.do(lambda r: r.get(parts[1]))
+        except UnknownRun:
+            return None
+
+    async def _find(self, section: Section, name: str, reference: str) -> RunRecord:
+        try:
+            return await self._registry.do(lambda r: r.find(reference))
+        except AmbiguousRun as error:
+            raise section.bad(name, str(error)) from None
+        except UnknownRun as error:
+            lack = "" if name == "parent_run_id" else f"'{reference}' is neither a path that exists nor a run. "
+            raise section.bad(name, f"{lack}{error}") from None
+
+
+def _refuse_relation(record: RunRecord, relation: str) -> None:
+    if record.area == "evals":
+        of = f" of run {record.lineage.parent_run_id}" if record.lineage.parent_run_id else ""
+        verb = "resumed" if relation == RESUME else "evaluated"
+        raise BadConfig("", f"Run {record.run_id} is an evaluation{of}; only trainings can be {verb}.")
+    if relation == RESUME and not record.state.is_over:
+        raise RunIsLive(record.run_id, str(record.state))
+
+
+def _notes(found: Checkpoint, sentence: str) -> list[str]:
+    return [sentence, *(f"passed over: {note}" for note in found.notes)]
+
+
+def _marked(config: Section, schema: Schema) -> Iterator[tuple[Section, str]]:
+    """The settings of this config that the schema marks as checkpoints."""
+    for place, name, part in parameters(schema):
+        if part.get(CHECKPOINT_KEY) is True:
+            section = config
+            for folder in place:
+                section = section.section(folder)
+            if name in section.values:
+                yield section, name
+
+
+def _has_texts(config: Section) -> bool:
+    """Whether any setting can be a checkpoint at all: asking for the schema takes milliseconds, and most have none."""
+    extras: Any = config.values.get("extras")
+    params: Any = extras.get("algo_params") if isinstance(extras, Mapping) else None
+    found = (part.items() for part in (config.values, extras, params) if isinstance(part, Mapping))
+    return any(isinstance(value, str) and value and name not in _NAMES for items in found for name, value in items)

@@ -1,0 +1,198 @@
+"""A run made from another one: the parent's settings, what its worker needs for the purpose, the user's on top.
+
+    {"metadata": {"parent_run_id": "01…", "relation": "resume", "worker": {"config": {"steps": 2000}}}}
+
+The worker's schema says what it needs: {"x-mosaic-resume": {"extras.mode": "resume_training", "extras.policy_path":
+"{checkpoint}"}}. See docs/howto/new-worker.md.
+"""
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mosaic.catalog.schema import Schema, parameters, put_in_place
+from mosaic.model.errors import BadConfig
+from mosaic.submit.checkpoints import Checkpoint
+from mosaic.submit.config import MAX_NAME, RELATIONS, TOTAL_NAMES
+from mosaic.submit.section import Section
+
+RESUME, EVAL = RELATIONS
+WAYS = {RESUME: "x-mosaic-resume", EVAL: "x-mosaic-eval"}  # of the schema
+FIRST_EVAL_SEED = 1_000_000  # no training uses these
+TELLABLE = {"episodes": "the number of episodes", "seed": "the first seed", "video": "to record videos"}
+PARENT = "{parent}"  # the parent's own value of that setting
+_SUFFIX = re.compile(r" \(resumed(?: (\d+))?\)$")
+_OF_PARENT = ("run_id", "worker_id")
+
+
+@dataclass(frozen=True)
+class Parent:
+    """The run that another one is made from."""
+
+    run_id: str
+    name: str
+    worker_name: str
+    document: Mapping[str, Any]  # its trainer config, as it was validated
+    schema: Schema = field(default_factory=dict)
+    is_finished: bool = False  # it ended by itself, and well
+
+    @property
+    def worker(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.document.get("metadata", {}).get("worker", {})
+        return found
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.worker.get("config") or {}
+        return found
+
+
+def way_of(parent: Parent, relation: str) -> Mapping[str, Any]:
+    """What the schema says for this relation; BadConfig, in one sentence, when it says nothing."""
+    keyword = WAYS[relation]
+    way = parent.schema.get(keyword)
+    if isinstance(way, Mapping) and way:
+        return way
+    verb = "resumed" if relation == RESUME else "evaluated"
+    who = f"Run {parent.run_id} is a script, which" if parent.worker.get("script") else f"Worker '{parent.worker_name}'"
+    raise BadConfig(
+        "",
+        f"{who} does not say how its runs are {verb}: a worker's schema says it with {keyword} (see "
+        "docs/howto/new-worker.md). Give its checkpoint as one of its own settings instead.",
+    )
+
+
+def read_evaluation(metadata: Section, parent: Parent) -> dict[str, Any]:
+    """What `metadata.evaluation` asks for; BadConfig for what the worker cannot be told."""
+    section = metadata.section("evaluation")
+    section.refuse_unknown(TELLABLE)
+    asked = {name: value for name, value in section.values.items() if value is not None and value is not False}
+    section.whole("episodes", 1, 1_000_000)
+    section.whole("seed", 0, 2**31 - 1)
+    section.flag("video")
+    for name in asked:
+        if f"{{{name}}}" not in way_of(parent, EVAL).values():
+            raise BadConfig("", f"Worker '{parent.worker_name}' cannot be told {TELLABLE[name]} of an evaluation.")
+    return {"seed": FIRST_EVAL_SEED, **asked}
+
+
+def derive(document: Mapping[str, Any], parent: Parent, relation: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole config of the new run. `values` fill the braces of the schema's way: checkpoint, episodes …"""
+    metadata = dict(document.get("metadata", {}))
+    own = Section(dict(metadata.get("worker") or {}), "metadata.worker")
+    asked = put_in_place(own.section("config").values, parent.schema)
+    way = way_of(parent, relation)
+    _refuse_second_checkpoint(way, asked)
+    config = merged(_base(parent, relation, asked), _filled(way, parent, values))
+    worker = {name: value for name, value in parent.worker.items() if name not in ("config", "worker_id")}
+    metadata["worker"] = {**copy.deepcopy(worker), "config": merged(config, asked)}
+    metadata.setdefault("run_name", name_of(parent.name or parent.worker_name, relation))
+    if relation == RESUME and parent.document["metadata"].get("tags"):
+        metadata.setdefault("tags", parent.document["metadata"]["tags"])
+    for used in ("checkpoint", "evaluation"):
+        metadata.pop(used, None)
+    payload = merged(_payload(parent, relation), document.get("payload") or {})
+    return {**document, "metadata": metadata, "payload": payload}
+
+
+def merged(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """Both, `top` where they disagree, object by object."""
+    whole = copy.deepcopy(dict(base))
+    for name, value in top.items():
+        here = whole.get(name)
+        whole[name] = merged(here, value) if isinstance(here, dict) and isinstance(value, Mapping) else value
+    return whole
+
+
+def name_of(name: str, relation: str) -> str:
+    """`crawler` → `crawler (resumed)` → `crawler (resumed 2)`, or `eval of crawler`."""
+    if relation == EVAL:
+        return f"eval of {name}"[:MAX_NAME]
+    before = _SUFFIX.search(name)
+    count = int(before[1] or 1) + 1 if before else 1
+    suffix = f" (resumed {count})" if count > 1 else " (resumed)"
+    return _SUFFIX.sub("", name)[: MAX_NAME - len(suffix)] + suffix
+
+
+def total_of(config: Mapping[str, Any], schema: Schema) -> tuple[str, int | None]:
+    """The setting that says how many steps there are in all, and its value as far as config and schema tell it."""
+    known = {name: part.get("default") for place, name, part in parameters(schema) if not place}
+    names = [name for name in TOTAL_NAMES if name in config] or [name for name in TOTAL_NAMES if name in known]
+    if not names:
+        return "", None
+    total = config.get(names[0], known.get(names[0]))
+    is_number = isinstance(total, int | float) and not isinstance(total, bool) and total > 0
+    return names[0], int(total) if is_number else None
+
+
+def refuse_finished(parent: Parent, before: int | None, found: Checkpoint, config: Mapping[str, Any]) -> None:
+    """A training with nothing left to do would end at once, and look as if something had been trained.
+
+    `before`: how many steps the parent was to take; None when nobody knows.
+    """
+    key, total = total_of(config, parent.schema)
+    total = total or before
+    if total is None:
+        return
+    is_done = found.step is not None and found.step >= total
+    # A training may end a few steps short of its total, for it counts in batches.
+    was_done = parent.is_finished and before is not None and total <= before
+    if is_done or was_done:
+        at = f"step {found.step} of {total}" if found.step is not None else f"the end of its {total} steps"
+        key = key or TOTAL_NAMES[0]
+        raise BadConfig(
+            "",
+            f"Run {parent.run_id} is at {at}: nothing is left to train. {key} counts from the beginning, so give "
+            f"more: mosaic resume {parent.run_id} {key}={2 * max(total, found.step or 0)}",
+        )
+
+
+def _refuse_second_checkpoint(way: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    for key in (key for key, value in way.items() if value == "{checkpoint}"):
+        if _at(asked, key.split(".")):
+            raise BadConfig(
+                f"metadata.worker.config.{key}", "it is the parent's checkpoint; choose one with --checkpoint."
+            )
+
+
+def _base(parent: Parent, relation: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What is carried over: all of a training that goes on; of an evaluation the schema names what matters."""
+    if relation == EVAL:
+        return {}
+    # Two names of one setting: the one that the user gives now must not lose against the parent's.
+    renamed = TOTAL_NAMES if any(name in asked for name in TOTAL_NAMES) else ()
+    left_out = (*_OF_PARENT, *renamed)
+    return {name: value for name, value in parent.config.items() if name not in left_out}
+
+
+def _payload(parent: Parent, relation: str) -> dict[str, Any]:
+    payload: Mapping[str, Any] = parent.document.get("payload") or {}
+    parts = ("resources", "limits") if relation == RESUME else ("resources",)
+    return {name: payload[name] for name in parts if payload.get(name)}
+
+
+def _filled(way: Mapping[str, Any], parent: Parent, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The way's settings in their places; one whose braces nothing fills is left out."""
+    placed: dict[str, Any] = {}
+    for key, value in way.items():
+        names = key.split(".")
+        is_brace = isinstance(value, str) and value.startswith("{") and value.endswith("}")
+        filled = _at(parent.config, names) if value == PARENT else values.get(value[1:-1]) if is_brace else value
+        if filled is not None:
+            _put(placed, names, filled)
+    return placed
+
+
+def _at(config: Mapping[str, Any], names: list[str]) -> Any:
+    value: Any = config
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _put(config: dict[str, Any], names: list[str], value: Any) -> None:
+    for name in names[:-1]:
+        config = config.setdefault(name, {})
+    config[names[-1]] = value

@@ -1,0 +1,115 @@
+"""Which checkpoint of a run is used: the newest that is there and whole."""
+
+import json
+import zipfile
+
+import pytest
+
+from mosaic.model.rundir import RunDir
+from mosaic.submit.checkpoints import Checkpoint, Nothing, best, damage, known, newest
+
+
+@pytest.fixture
+def rundir(tmp_path):
+    rundir = RunDir(tmp_path / "run")
+    rundir.make()
+    return rundir
+
+
+def put(rundir, name, data=b'{"step": 1}'):
+    path = rundir.checkpoints / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return str(path)
+
+
+def put_folder(rundir, name, **parts):
+    for part, data in parts.items():
+        put(rundir, f"{name}/{part}", data)
+    told = {part: {"bytes": len(data)} for part, data in parts.items()}
+    put(rundir, f"{name}/commit.json", json.dumps({"parts": told}).encode())
+    return str(rundir.checkpoints / name)
+
+
+def cut_zip(tmp_path):
+    with zipfile.ZipFile(tmp_path / "whole.zip", "w") as archive:
+        archive.writestr("weights", b"x" * 4000)
+    return (tmp_path / "whole.zip").read_bytes()[:2000]
+
+
+def test_the_newest_is_taken_whether_its_path_is_relative_or_not(rundir):
+    put(rundir, "one.json")
+    two = put(rundir, "two.json")
+
+    saved = [{"path": "checkpoints/two.json", "step": 200}, {"path": str(rundir.checkpoints / "one.json"), "step": 100}]
+
+    assert newest(rundir, saved) == Checkpoint(two, 200)
+    assert newest(rundir, saved[1:]).step == 100
+
+
+def test_damaged_ones_are_passed_over_with_a_note(rundir, tmp_path):
+    good = put(rundir, "good.pt", b"\x80\x02weights")
+    put(rundir, "empty.pt", b"")
+    put(rundir, "zeros.pt", bytes(600))
+    put(rundir, "cut.pt", cut_zip(tmp_path))
+    put(rundir, "half.json", b'{"step": ')
+    (tmp_path / "elsewhere.pt").write_bytes(b"x")
+
+    names = ("checkpoints/gone.pt", "checkpoints/empty.pt", "checkpoints/zeros.pt", "checkpoints/cut.pt")
+    paths = (*names, "checkpoints/half.json", str(tmp_path / "elsewhere.pt"), good)
+    found = newest(rundir, [{"path": path, "step": 1} for path in paths])
+
+    assert found.path == good
+    assert found.notes == (
+        "gone.pt does not exist any more",
+        "empty.pt is empty",
+        "zeros.pt holds only zeros",
+        "cut.pt is cut short",
+        "half.json is not whole JSON",
+        "elsewhere.pt lies outside the run's folder",
+    )
+
+
+def test_a_folder_is_held_against_its_commit(rundir):
+    whole = put_folder(rundir, "epoch-1", **{"agent.npz": b"12345"})
+    hurt = put_folder(rundir, "epoch-2", **{"agent.npz": b"12345"})
+    put(rundir, "epoch-2/agent.npz", b"123")
+
+    assert damage(rundir, whole) == ""
+    assert damage(rundir, hurt) == "is damaged (agent.npz is not as it was saved)"
+    assert newest(rundir, [{"path": hurt}, {"path": whole}]).path == whole
+
+
+def test_a_link_out_of_the_folder_is_not_followed(rundir, tmp_path):
+    (tmp_path / "secret").write_text("x")
+    (rundir.checkpoints / "link.pt").symlink_to(tmp_path / "secret")
+
+    assert damage(rundir, "checkpoints/link.pt") == "lies outside the run's folder"
+
+
+def test_the_best_one_is_not_the_newest(rundir):
+    put(rundir, "best/state.json")
+
+    assert newest(rundir, [{"path": "checkpoints/best/state.json", "step": 5, "best": True}]) == Nothing()
+
+
+@pytest.mark.parametrize("told", ["state.json", "checkpoints/best/state.json"])
+def test_best_json_names_a_file_beside_it_or_in_the_run(rundir, told):
+    state = put(rundir, "best/state.json")
+    put(rundir, "best/best.json", json.dumps({"path": told, "step": 40, "score": 1.5, "version": 1}).encode())
+
+    assert best(rundir) == Checkpoint(state, 40)
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b'{"path": 3}', b'{"path": "../../../../etc/passwd"}'])
+def test_a_best_json_that_names_nothing_of_the_run_is_none(rundir, text):
+    put(rundir, "best/best.json", text)
+
+    assert isinstance(best(rundir), Nothing)
+
+
+def test_the_step_of_a_path_is_what_the_run_said(rundir):
+    path = put(rundir, "one.json")
+
+    assert known(rundir, path, [{"path": "checkpoints/one.json", "step": 7}]).step == 7
+    assert known(rundir, path, []).step is None
