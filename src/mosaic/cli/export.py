@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mosaic.cli.connection import connected
@@ -55,11 +56,12 @@ def add_verbs(verbs: "Verbs") -> None:
         "curve",
         show_curve,
         "print a metric over its steps, or the names there are",
-        "mosaic curve 01JCQ\nmosaic curve 01JCQ episode/return --points 50",
+        "mosaic curve 01JCQ\nmosaic curve 01JCQ episode/return --points 50\nmosaic curve 01JCQ toy/loss --joined",
     )
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("name", metavar="NAME", nargs="?", default="", help="without it: which there are")
     parser.add_argument("--points", type=count, default=20, metavar="N", help="at most N points (20)")
+    parser.add_argument("--joined", action="store_true", help="with the runs it was resumed from in front")
     add_json(parser)
 
 
@@ -136,13 +138,16 @@ def no_such_curve(run_id: str, name: str, known: list[str]) -> MosaicError:
 
 
 def show_curve(args: argparse.Namespace) -> int:
+    from mosaic.client.joined import joined_curve
+
     with connected(args) as client:
         if not args.name:
             names = client.curve_names(args.run)
             print(json.dumps(names, indent=1) if args.json else "\n".join(names))
             return 0
         run_id = client.get_run(args.run).run_id
-        curve = client.query_curve(run_id, args.name, args.points)
+        query = partial(joined_curve, client) if args.joined else client.query_curve
+        curve = query(run_id, args.name, args.points)
         if not curve.step:
             raise no_such_curve(run_id, args.name, client.curve_names(run_id))
     points = list(zip(curve.step, curve.mean, curve.min, curve.max, curve.count, strict=True))

@@ -12,11 +12,13 @@ from mosaic.cli import (
     daemon,
     disk,
     doctor,
+    eval,
     export,
     frames,
     garbage,
     logs,
     remove,
+    resume,
     run,
     runs,
     tensorboard,
@@ -40,12 +42,14 @@ MOSAIC runs any reinforcement-learning library, each in its own process and envi
   mosaic frames RUN                    what its env shows
   mosaic logs RUN -f                   what it prints
   mosaic cancel RUN                    end it
+  mosaic resume RUN                    continue it from its newest checkpoint
+  mosaic eval RUN                      evaluate what it has learned
   mosaic export RUN > run.jsonl        its telemetry, as JSON lines
   mosaic worker list                   what can be run
   mosaic doctor                        when something is odd
 
 RUN is an id or its first letters, a name, last or last~1. Every verb explains itself: mosaic run --help
-All verbs: run submit runs show watch frames logs cancel export curve tensorboard du rm gc daemon worker doctor
+All verbs: run submit resume eval runs show watch frames logs cancel export curve tensorboard du rm gc daemon worker doctor
 """
 
 
@@ -74,8 +78,9 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"mosaic {__version__}")
     parser.set_defaults(action=_overview, parser=parser)
     verbs = parser.add_subparsers(metavar="VERB", title="verbs")
-    looking = (run, runs, watch, frames, logs, export, tensorboard)
-    for group in (*looking, cancel, remove, disk, garbage, daemon, worker, doctor):
+    starting = (run, resume, eval)
+    looking = (runs, watch, frames, logs, export, tensorboard)
+    for group in (*starting, *looking, cancel, remove, disk, garbage, daemon, worker, doctor):
         group.add_verbs(verbs)
     return parser
 

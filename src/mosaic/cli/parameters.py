@@ -7,7 +7,7 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.common import with_common
 from mosaic.catalog.descriptor import Descriptor
 from mosaic.catalog.placement import put_in_place
-from mosaic.catalog.schema import SCRIPTS_KEY, help_rows, unavailable
+from mosaic.catalog.schema import CHECKPOINT_KEY, SCRIPTS_KEY, Schema, help_rows, parameters, unavailable
 from mosaic.catalog.workers import Catalog, Worker
 from mosaic.cli.table import render_table
 from mosaic.model.errors import MosaicError
@@ -22,7 +22,8 @@ SCRIPT_FACTS = ("phases", "total_timesteps", "description")
 def place_settings(name: str, variant: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The module and the config that `mosaic run NAME[@VARIANT] key=value …` means."""
     worker, told = _ask(name, variant)
-    return worker.module, put_in_place(settings, with_common(told.schema))
+    schema = with_common(told.schema)
+    return worker.module, with_whole_paths(put_in_place(settings, schema), schema)
 
 
 def check_settings(name: str, variant: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -40,6 +41,21 @@ def _ask(name: str, variant: str) -> tuple[Worker, Descriptor]:
     told = answers.of(worker)
     # Without its schema keys may go to the wrong place: a busy machine gets a second chance.
     return worker, answers.ask(worker, PATIENT_S) if told.problem else told
+
+
+def with_whole_paths(settings: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    """Checkpoints that lie below the working folder get their whole path: the daemon does not know that folder.
+
+    What does not exist stays as it is, for it may name a run.
+    """
+    for place, name, part in parameters(schema):
+        folder: Any = settings
+        for key in place:
+            folder = folder.get(key) if isinstance(folder, dict) else None
+        value = folder.get(name) if isinstance(folder, dict) else None
+        if part.get(CHECKPOINT_KEY) and isinstance(value, str) and value and os.path.exists(os.path.expanduser(value)):
+            folder[name] = os.path.abspath(os.path.expanduser(value))
+    return settings
 
 
 def place_script(script: str, env_of: str, settings: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:

@@ -47,6 +47,16 @@ def add_verbs(verbs: "Verbs") -> None:
         metavar="key=value",
         help="of a --script's config; may be given several times",
     )
+    add_run_options(parser)
+
+    examples = "mosaic submit config.json\ngenerate-config | mosaic submit - --json"
+    parser = add_verb(verbs, "submit", submit_config, "submit a trainer config and return at once", examples)
+    parser.add_argument("config", metavar="CONFIG.json", help="a file, or - for stdin")
+    _add_submit_options(parser)
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Options of every verb that starts a run and follows it."""
     parser.add_argument("--name", default="", help="what listings call it")
     parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="may be given several times")
     parser.add_argument("--gpus", type=count, default=0, metavar="N", help="ask for N GPUs")
@@ -58,11 +68,6 @@ def add_verbs(verbs: "Verbs") -> None:
         "--spin-limit", type=parse_duration, metavar="2h", help="end it after so long without any output; 0: never"
     )
     parser.add_argument("--detach", action="store_true", help="return at once")
-    _add_submit_options(parser)
-
-    examples = "mosaic submit config.json\ngenerate-config | mosaic submit - --json"
-    parser = add_verb(verbs, "submit", submit_config, "submit a trainer config and return at once", examples)
-    parser.add_argument("config", metavar="CONFIG.json", help="a file, or - for stdin")
     _add_submit_options(parser)
 
 
@@ -78,7 +83,7 @@ def run_worker(args: argparse.Namespace) -> int:
     with connected(args) as client:
         run = client.submit_run(config, args.idempotency_key)
         if args.detach:
-            _print_submitted(run, args)
+            print_submitted(run, args)
             return 0
         _tell_unchecked(run)
         return wait_quietly(client, run) if args.json else follow(client, run)
@@ -87,7 +92,7 @@ def run_worker(args: argparse.Namespace) -> int:
 def submit_config(args: argparse.Namespace) -> int:
     text = sys.stdin.read() if args.config == "-" else _read(Path(args.config))
     with connected(args) as client:
-        _print_submitted(client.submit_run(text, args.idempotency_key), args)
+        print_submitted(client.submit_run(text, args.idempotency_key), args)
     return 0
 
 
@@ -163,7 +168,7 @@ class WorkerHelp(argparse.Action):
         parser.exit()
 
 
-def _print_submitted(run: "Run", args: argparse.Namespace) -> None:
+def print_submitted(run: "Run", args: argparse.Namespace) -> None:
     _tell_unchecked(run)
     if args.json:
         print(json.dumps(run.to_dict(), indent=1))

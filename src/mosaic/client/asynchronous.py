@@ -243,9 +243,9 @@ class AsyncTrainerClient:
             run_id
         )
 
-    async def query_curve(self, run_id: str, name: str, points: int = 0) -> Curve:
+    async def query_curve(self, run_id: str, name: str, points: int = 0, to_step: int | None = None) -> Curve:
         """A metric, `step/reward`, `episode/return` or `episode/length` in at most `points` (0: 2000) points."""
-        request = pb.QueryCurveRequest(run_id=run_id, name=name, points=points)
+        request = pb.QueryCurveRequest(run_id=run_id, name=name, points=points, to_step=to_step)
         return Curve.from_wire(await self._ask(self._stub.QueryCurve, request))
 
     async def curve_names(self, run_id: str) -> list[str]:

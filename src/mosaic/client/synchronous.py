@@ -157,8 +157,8 @@ class TrainerClient:
     def frames(self, run_id: str, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0) -> Iterator[Frame]:
         return self._loop.iterate(self._inner.frames(run_id, hz, wait_s, max_dim))
 
-    def query_curve(self, run_id: str, name: str, points: int = 0) -> Curve:
-        return self._loop.run(self._inner.query_curve(run_id, name, points))
+    def query_curve(self, run_id: str, name: str, points: int = 0, to_step: int | None = None) -> Curve:
+        return self._loop.run(self._inner.query_curve(run_id, name, points, to_step))
 
     def curve_names(self, run_id: str) -> list[str]:
         return self._loop.run(self._inner.curve_names(run_id))

@@ -32,8 +32,9 @@ def run_evaluation(config: ToyConfig, tell: Telemetry) -> Dict[str, Any]:
     first = FIRST_SEED if config.seed is None else config.seed
     seeds = [first + number for number in range(config.eval_episodes)]
     returns = play(state, config.episode_length, seeds)
-    for number, (seed, total) in enumerate(zip(seeds, returns)):
-        tell.episode(number, total, config.episode_length, terminated=True, truncated=False, episode_seed=seed)
+    for number, total in enumerate(returns):
+        more = {"terminated": True, "truncated": False, "episode_seed": seeds[number]}
+        tell.episode(number, total, config.episode_length, **more)
     summary = {"episodes": len(returns), "avg_return": sum(returns) / len(returns), "checkpoint_step": state["step"]}
     path = os.path.join(os.environ.get(WorkerEnv.RUN_DIR, "."), "eval_summary.json")
     write_whole(os.path.abspath(path), {"version": 1, **summary, "returns": returns, "seeds": seeds})

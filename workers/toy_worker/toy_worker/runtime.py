@@ -109,8 +109,8 @@ class ToyRuntime:
         config, state = self.config, self._state(steps)
         seeds = [FIRST_SEED + number for number in range(config.eval_episodes)]
         returns = play(state, config.episode_length, seeds)
-        for number, (seed, total) in enumerate(zip(seeds, returns)):
-            more: Dict[str, Any] = {"agent_id": "eval", "episode_seed": seed, "global_step": steps}
+        for number, total in enumerate(returns):
+            more: Dict[str, Any] = {"agent_id": "eval", "episode_seed": seeds[number], "global_step": steps}
             self.tell.episode(number, total, config.episode_length, terminated=True, truncated=False, **more)
         score = sum(returns) / len(returns)
         self.tell.metric("eval/mean_return", score, steps)

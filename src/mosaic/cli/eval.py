@@ -1,0 +1,131 @@
+"""`mosaic eval`: what a run has learned, played on seeds that no training has seen."""
+
+import argparse
+import json
+import math
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mosaic.cli.connection import connected
+from mosaic.cli.follow import exit_code, follow, polls
+from mosaic.cli.paint import number
+from mosaic.cli.resume import add_derived_options, derived_config, print_origin
+from mosaic.cli.run import print_submitted
+from mosaic.cli.verb import BadUsage, add_verb, count
+from mosaic.model.interval import mean_and_interval
+
+if TYPE_CHECKING:
+    from mosaic.cli.verb import Verbs
+    from mosaic.client import Run, TrainerClient
+
+EXAMPLES = """
+mosaic eval last                              the newest checkpoint of the newest run
+mosaic eval 01JCQ --best --episodes 50        the one that did best while training (eval_every=…)
+mosaic eval crawler --video --seed 7          with videos, on the seeds 7, 8, 9 …
+"""
+
+
+def add_verbs(verbs: "Verbs") -> None:
+    parser = add_verb(verbs, "eval", evaluate_run, "evaluate what a run has learned", EXAMPLES)
+    add_derived_options(parser, "settings of the evaluation")
+    parser.add_argument("--best", action="store_true", help="its best checkpoint instead of the newest")
+    parser.add_argument("--episodes", type=count, metavar="N", help="how many to play; the worker's default without it")
+    parser.add_argument("--seed", type=count, metavar="S", help="episode i is played with seed S + i (1000000 + i)")
+    parser.add_argument("--video", action="store_true", help="record videos")
+
+
+def evaluate_run(args: argparse.Namespace) -> int:
+    config = evaluation_config(args)
+    with connected(args) as client:
+        run = client.submit_run(config, args.idempotency_key)
+        if not args.json:
+            print_origin(client, run)
+        if args.detach:
+            print_submitted(run, args)
+            return 0
+        return _wait(client, run) if args.json else _follow(client, run)
+
+
+def evaluation_config(args: argparse.Namespace) -> dict[str, Any]:
+    if args.best and args.checkpoint:
+        raise BadUsage("--best and --checkpoint name two checkpoints; keep one of them")
+    if args.episodes == 0:
+        raise BadUsage("--episodes must be at least 1")
+    config = derived_config(args, "eval", "best" if args.best else args.checkpoint)
+    asked = {"episodes": args.episodes, "seed": args.seed, "video": args.video or None}
+    config["metadata"]["evaluation"] = {name: value for name, value in asked.items() if value is not None}
+    return config
+
+
+def _follow(client: "TrainerClient", run: "Run") -> int:
+    code = follow(client, run)
+    result = Result.of(client, client.get_run(run.run_id))
+    if result.returns:
+        print(result.told())
+    return code
+
+
+def _wait(client: "TrainerClient", run: "Run") -> int:
+    for latest in polls(client, run.run_id):
+        run = latest
+    print(json.dumps({**run.to_dict(), "evaluation": Result.of(client, run).to_dict()}, indent=1))
+    return exit_code(run)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an evaluation found, from its stored episodes."""
+
+    returns: list[float]
+    seeds: list[int]  # empty when the worker does not tell them
+    summary: str  # eval_summary.json; empty when there is none on this machine
+    videos: list[str]
+
+    @classmethod
+    def of(cls, client: "TrainerClient", run: "Run") -> "Result":
+        from mosaic.client.events import Episode
+
+        events = client.stream_episodes(run.run_id) if run.state.is_over else ()
+        episodes = [event for event in events if isinstance(event, Episode)]
+        seeds = [episode.extra.get("episode_seed") for episode in episodes]
+        summary = os.path.join(run.run_dir, "eval_summary.json")
+        return cls(
+            returns=[episode.total_reward for episode in episodes if not math.isnan(episode.total_reward)],
+            seeds=[seed for seed in seeds if isinstance(seed, int)],
+            summary=summary if os.path.exists(summary) else "",
+            videos=_files_below(os.path.join(run.run_dir, "videos")),
+        )
+
+    def told(self) -> str:
+        mean, half = mean_and_interval(self.returns)
+        spread = f" ± {number(half)} (95 %)" if half is not None else ""
+        lines = [f"mean return {number(mean)}{spread} over {len(self.returns)} episodes{_spelled(self.seeds)}"]
+        lines += [self.summary] if self.summary else []
+        return "\n".join([*lines, *self.videos])
+
+    def to_dict(self) -> dict[str, Any]:
+        mean, half = mean_and_interval(self.returns) if self.returns else (None, None)
+        return {
+            "mean": mean,
+            "interval": half,
+            "episodes": len(self.returns),
+            "returns": self.returns,
+            "seeds": self.seeds,
+            "summary": self.summary,
+            "videos": self.videos,
+        }
+
+
+def _spelled(seeds: list[int]) -> str:
+    if not seeds:
+        return ""
+    first, last = min(seeds), max(seeds)
+    if sorted(seeds) == list(range(first, last + 1)) and last > first:
+        return f", seeds {first}…{last}"
+    return f", seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds[:10]))}{' …' if len(seeds) > 10 else ''}"
+
+
+def _files_below(folder: str) -> list[str]:
+    found = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
+    return sorted(path for path in found if path.endswith((".mp4", ".gif", ".webm")))
