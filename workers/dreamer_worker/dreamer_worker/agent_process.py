@@ -6,10 +6,11 @@ import logging
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as Late
 from concurrent.futures import wait
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -91,7 +92,20 @@ class Saver:
         for written in writing:
             written.result(0)
         self.epochs.commit(epoch, counters)
-        logger.call("saved", epoch, str(folder))
+        logger.call("saved", str(folder), {"epoch": epoch, "step": counters["env_steps"]})
+
+    @contextmanager
+    def standstill(self, limit_s: float = SAVE_S) -> Iterator[None]:
+        """Nothing is played and nothing is learned inside."""
+        until = time.monotonic() + limit_s
+        with self._lock, ExitStack() as pause:
+            try:
+                for turn in (self._actor.turn, self._learner.turn):
+                    self._await(partial(turn.acquire, timeout=PATIENCE_S), until)
+                    pause.callback(turn.release)
+            finally:
+                self._release()
+            yield
 
     def _await(self, comes_to_rest: Callable[[], bool], until: float) -> None:
         """The limiter lets in what is under way. Told again each time: a replay that was killed meanwhile forgot it."""
@@ -100,6 +114,31 @@ class Saver:
             if not _left(until):
                 raise Late("an update or a policy call takes longer than the time there is")
             self._parts[0].ask("prepare", timeout_s=_left(until))
+
+
+class Judge:
+    """Evaluates the agent while everything stands still, when it is time."""
+
+    def __init__(self, agent: Any, config: DreamerConfig, counters: Counters, saver: Saver, logger: Client) -> None:
+        from dreamer_worker.best import Evaluator
+
+        self._saver, self._logger = saver, logger
+        self._evaluator = Evaluator(agent, config, counters, self._tell, self._tell_best)
+
+    def look(self) -> None:
+        if not self._evaluator.is_due():
+            return
+        try:
+            with self._saver.standstill():
+                self._evaluator.evaluate()
+        except (Late, RpcError, Disconnected) as error:
+            log.warning("no evaluation this time: %s", error)
+
+    def _tell(self, steps: int, played: list[Any]) -> None:
+        self._logger.call("evaluated", steps, [asdict(episode) for episode in played])
+
+    def _tell_best(self, path: str, steps: int, score: float) -> None:
+        self._logger.call("saved", path, {"step": steps, "best": True, "score": score})
 
 
 def restore(agent: Any, epochs: Epochs) -> int | None:
@@ -120,6 +159,8 @@ def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) 
     learner = Learner(agent, config, counters)
     saver = Saver(agent, actor, learner, config, counters)
     learner.save, learner.tell = saver.save, actor.stats
+    judge = Judge(agent, config, counters, saver, learner.logger)
+    learner.evaluate = judge.look
     over = threading.Event()
     actor.on_done = over.set
     crew = Crew(over)
@@ -149,6 +190,8 @@ def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) 
     actor.stop()
     learner.stop()
     if crew.error is None and restored.is_set():
+        if not life.is_over:
+            judge.look()  # the last evaluation of a run that has its steps
         save_last(saver, learner, life)
     actor.close()
     learner.close()

@@ -23,6 +23,7 @@ ADDRESS = r"^(auto|\S+:\d+)$"
 SUITE_OPTIONS: dict[str, dict[str, Any]] = {"dmc_vision": {"image": True, "proprio": False}}
 ALIASES = {"env_id": "env", "total_timesteps": "steps", "task": "env"}
 CHECKPOINTS = ("policy_path", "checkpoint_path")  # what other workers call `checkpoint`
+FIRST_EVAL_SEED = 1_000_000  # of evaluations: no training env has it
 
 
 def _key(default: Any, help: str, **more: Any) -> Any:
@@ -85,9 +86,14 @@ class DreamerConfig:
     )
     env_timeout_s: float = _key(600.0, "an env whose step takes longer is started anew", exclusiveMinimum=0)
     checkpoint: str = _key(
-        "", "what to begin from, or to play: a run's folder, its checkpoints, one of them; with its settings"
+        "", "what to begin from, or to play: a run's id, name or folder, or one of its checkpoints; with its settings"
     )
     episodes: int = _key(10, "of script eval", minimum=1)
+    capture_video: bool = _key(False, "script eval: record its first episodes into videos/eval")
+    eval_every: int = _key(
+        0, "env steps between evaluations of the agent as it is; the best one is kept; 0: none", minimum=0
+    )
+    eval_episodes: int = _key(10, "episodes of such an evaluation", minimum=1)
     emit_steps: bool = _key(False, "script train and eval: a telemetry line for every env step")
 
     def __post_init__(self) -> None:
@@ -119,6 +125,8 @@ class DreamerConfig:
         keys = {key: value for key, value in extras.items() if key in known} | keys | _wish(data, extras, keys)
         keys = {key: value for key, value in keys.items() if value is not None}
         keys = inherit(keys)
+        if keys.get("script") == "eval":
+            keys.setdefault("seed", FIRST_EVAL_SEED)
         for item in fields(cls):
             if item.name in keys:
                 keys[item.name] = _checked(item.name, item.type, keys[item.name])
@@ -250,7 +258,7 @@ def make_schema() -> dict[str, Any]:
     properties["size"].update(pattern=f"^((size)?({'|'.join(SIZES)}))?$", examples=list(SIZES))
     properties["suite"].update(pattern=f"^({'|'.join(SUITES)})?$", examples=list(SUITES))
     properties["outputs"]["items"] = {"enum": list(OUTPUTS)}
-    properties["checkpoint"].update(pattern="^(/.*|~.*)?$", examples=["/path/of/the/run"])
+    properties["checkpoint"].update({"x-mosaic-checkpoint": True})
     for name in ("actor_addr", "replay_addr", "logger_addr"):
         properties[name].update(pattern=ADDRESS, examples=["auto", "10.0.0.1:7001"])
     share = {"type": "number", "minimum": 0}
@@ -261,6 +269,11 @@ def make_schema() -> dict[str, Any]:
     properties["extras"]["properties"].update(EXTRAS)
     schema["x-mosaic-examples"] = list(EXAMPLES)
     schema["x-mosaic-inherits-with"] = ["checkpoint", *(f"extras.{name}" for name in CHECKPOINTS)]
+    schema["x-mosaic-resume"] = {"extras.mode": "resume_training", "checkpoint": "{checkpoint}"}
+    schema["x-mosaic-eval"] = {
+        **{"extras.mode": "policy_eval", "checkpoint": "{checkpoint}", "episodes": "{episodes}", "seed": "{seed}"},
+        **{"capture_video": "{video}", "env_options": "{parent}"},
+    }
     return schema
 
 
@@ -268,8 +281,8 @@ EXAMPLES = (
     "env=crafter_reward size=12m envs=16 train_ratio=256",
     "suite=atari100k env=atari100k_boxing",
     "env=gym_CartPole-v1 size=debug batch_size=4 batch_length=8 envs=2 steps=3000    minutes on a laptop",
-    "checkpoint=/path/of/the/run steps=2000000    go on from it",
-    "mode=policy_eval policy_path=/path/of/the/run episodes=20    play it",
+    "checkpoint=last steps=2000000    go on from the newest run",
+    "mode=policy_eval policy_path=last episodes=20    play it",
 )
 # Where MOSAIC and its other workers have them.
 EXTRAS: dict[str, Any] = {
@@ -278,7 +291,7 @@ EXTRAS: dict[str, Any] = {
         "default": "train",
         "description": "policy_eval: play policy_path, the same as script=eval; resume_training: go on from it",
     },
-    "policy_path": {"type": "string", "description": "the same as checkpoint, looked at when it is submitted"},
+    "policy_path": {"type": "string", "description": "the same as checkpoint", "x-mosaic-checkpoint": True},
     "checkpoint_path": {"type": "string", "description": "the same as policy_path", "x-mosaic-same-as": "policy_path"},
     "test_mode": {"type": "boolean", "default": False, "description": "the same as mode=policy_eval"},
 }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +16,25 @@ from dreamer_worker.actor import stack
 from dreamer_worker.agent_process import PART
 from dreamer_worker.checkpoint import CheckpointError, Epochs, read_arrays, write_json
 from dreamer_worker.config import DreamerConfig
+from dreamer_worker.envs import make_env
 from dreamer_worker.fastlane import Screen
-from dreamer_worker.parallel import agent_for, make_env_of
+from dreamer_worker.logger import write_clip
+from dreamer_worker.parallel import agent_for
 from dreamer_worker.settings import find
 from dreamer_worker.telemetry import Telemetry
 
+FILMED = 3  # episodes of an evaluation with capture_video
+FILM_FPS = 20
+MOST_FRAMES = 3000  # of one film: a frame of 64 x 64 pixels takes 12 kB until it is written
+
 
 class Policy:
-    """The agent of a checkpoint, acting in one env."""
+    """An agent acting in one env: the one that is given, else that of the checkpoint."""
 
-    def __init__(self, env: Any, config: DreamerConfig) -> None:
-        weights, self.epoch = locate(config)  # before the agent is made, which takes a while
-        self.agent = agent_for(env, config)
+    def __init__(self, env: Any, config: DreamerConfig, agent: Any = None) -> None:
+        # Found before the agent is made, which takes a while.
+        weights, self.epoch = (None, 0) if agent else locate(config)
+        self.agent = agent or agent_for(env, config)
         if weights is not None:
             load(self.agent, weights, config)
         self._carry = self.agent.init_policy(1)
@@ -69,46 +79,123 @@ def load(agent: Any, path: Path, config: DreamerConfig) -> None:
         ) from None
 
 
+@dataclass(frozen=True)
+class Played:
+    """One episode."""
+
+    seed: int
+    score: float
+    length: int
+    terminated: bool
+
+
+class Player:
+    """Plays an agent's best actions, each episode in a new env with a seed of its own.
+
+    `watch` is given every observation, with the env it is of.
+    """
+
+    def __init__(
+        self, config: DreamerConfig, agent: Any = None, watch: Callable[[Any, dict[str, Any]], None] | None = None
+    ) -> None:
+        self._config, self._agent, self._watch = config, agent, watch or (lambda env, obs: None)
+        self._policy: Policy | None = None
+        self._env: Any = None
+
+    def play(self, seed: int) -> Played:
+        self.close()
+        self._env = make_env(self._config.env, seed=seed, **self._config.env_options)
+        policy = self.policy
+        obs = self._env.reset()
+        self._watch(self._env, obs)
+        score, length = 0.0, 0
+        while not obs["is_last"]:
+            obs = self._env.step(policy.choose(obs))
+            self._watch(self._env, obs)
+            score += float(obs["reward"])
+            length += 1
+        return Played(seed, score, length, bool(obs["is_terminal"]))
+
+    @property
+    def policy(self) -> Policy:
+        """Made when the first env is there, for its spaces."""
+        if self._policy is None:
+            self._policy = Policy(self._env, self._config, self._agent)
+        return self._policy
+
+    def close(self) -> None:
+        if self._env is not None:
+            self._env.close()
+            self._env = None
+
+
+class Audience:
+    """Whoever looks on: MOSAIC's viewers, the telemetry of single steps, a film of the first episodes."""
+
+    def __init__(self, config: DreamerConfig, tell: Telemetry, folder: Path) -> None:
+        self._config, self._tell, self._folder = config, tell, folder
+        self._env: Any = None
+        self._screen = Screen(0, lambda: self._env.render())
+        self._frames: list[Any] = []
+        self._length = self._number = 0
+
+    def watch(self, env: Any, obs: dict[str, Any]) -> None:
+        self._env = env
+        self._screen.note(obs)
+        if self._config.emit_steps and not obs["is_first"]:
+            terminated = bool(obs["is_terminal"])
+            self._tell.step(self._length, float(obs["reward"]), episode_index=self._number, terminated=terminated)
+        self._length = 0 if obs["is_first"] else self._length + 1
+        if self._is_filming and (frame := env.render()) is not None:
+            self._frames.append(np.asarray(frame, np.uint8))
+
+    def end_episode(self, played: Played) -> None:
+        if self._frames:
+            folder = self._folder / "videos" / "eval"
+            folder.mkdir(parents=True, exist_ok=True)
+            write_clip(folder / f"episode-{self._number:03d}-seed-{played.seed}.gif", np.stack(self._frames), FILM_FPS)
+            self._frames = []
+        elif self._is_filming:
+            print("No video: this env draws no pictures.", file=sys.stderr, flush=True)
+        self._number += 1
+
+    def close(self) -> None:
+        self._screen.close()
+
+    @property
+    def _is_filming(self) -> bool:
+        return self._config.capture_video and self._number < FILMED and len(self._frames) < MOST_FRAMES
+
+
 def run_eval(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:
-    """Play the wanted number of episodes; the summary."""
-    env = make_env_of(config, 0)
-    policy = Policy(env, config)
-    screen = Screen(0, env.render)
-    scores, lengths, steps = [], [], 0
+    """Play the wanted number of episodes, with the seeds `seed`, `seed` + 1 …; the summary."""
+    folder = Path(os.environ.get(WorkerEnv.RUN_DIR) or config.logdir)
+    audience = Audience(config, tell, folder)
+    player = Player(config, watch=audience.watch)
+    played: list[Played] = []
     for number in range(config.episodes):
-        score, length, terminated = play_episode(env, policy, screen, tell, number, config.emit_steps)
-        scores.append(score)
-        lengths.append(length)
-        steps += length
-        tell.episode(number, score, length, terminated=terminated, truncated=not terminated)
-        tell.metrics({"eval_episode/score": score, "eval_episode/length": length}, steps)
-    screen.close()
-    env.close()
-    summary = {
-        "total_steps": steps,
-        "episodes": len(scores),
-        "mean_return": float(np.mean(scores)),
-        "std_return": float(np.std(scores)),
-        "mean_length": float(np.mean(lengths)),
-        "checkpoint_epoch": policy.epoch,
-    }
-    folder = os.environ.get(WorkerEnv.RUN_DIR) or config.logdir
+        episode = player.play(config.seed + number)
+        audience.end_episode(episode)
+        played.append(episode)
+        ends: dict[str, Any] = {"terminated": episode.terminated, "truncated": not episode.terminated}
+        tell.episode(number, episode.score, episode.length, **ends, episode_seed=episode.seed)
+        steps = sum(one.length for one in played)
+        tell.metrics({"eval_episode/score": episode.score, "eval_episode/length": episode.length}, steps)
+    summary = {**summarise(played), "checkpoint_epoch": player.policy.epoch}
+    audience.close()
+    player.close()
     os.makedirs(folder, exist_ok=True)
-    write_json(Path(folder) / "eval_summary.json", {**summary, "returns": scores})
+    told = {"returns": [one.score for one in played], "seeds": [one.seed for one in played]}
+    write_json(folder / "eval_summary.json", {**summary, **told})
     return summary
 
 
-def play_episode(
-    env: Any, policy: Policy, screen: Screen, tell: Telemetry, number: int, emit_steps: bool
-) -> tuple[float, int, bool]:
-    obs = env.reset()
-    screen.note(obs)
-    score, length = 0.0, 0
-    while not obs["is_last"]:
-        obs = env.step(policy.choose(obs))
-        screen.note(obs)
-        score += float(obs["reward"])
-        if emit_steps:
-            tell.step(length, float(obs["reward"]), episode_index=number, terminated=bool(obs["is_terminal"]))
-        length += 1
-    return score, length, bool(obs["is_terminal"])
+def summarise(played: list[Played]) -> dict[str, Any]:
+    scores = [one.score for one in played]
+    return {
+        "total_steps": sum(one.length for one in played),
+        "episodes": len(played),
+        "mean_return": float(np.mean(scores)),
+        "std_return": float(np.std(scores)),
+        "mean_length": float(np.mean([one.length for one in played])),
+    }

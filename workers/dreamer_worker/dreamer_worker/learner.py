@@ -36,6 +36,7 @@ class Learner:
         self.timers = Timers()
         self.rate = Rate()
         self.save: Callable[[], Any] = lambda: None
+        self.evaluate: Callable[[], Any] = lambda: None
         self.tell: Callable[[], dict[str, float]] = dict  # what else of this process is to be logged
         self.logger = Client(config.logger_addr, config.secret, max_inflight=8)
         self._stop = threading.Event()
@@ -95,6 +96,7 @@ class Learner:
             if self._report_clock.is_due():
                 self._report("report", "sample_report")
                 self._report("eval", "sample_eval")
+            self.evaluate()
             if self._save_clock.is_due():
                 self.save()
         except Disconnected:

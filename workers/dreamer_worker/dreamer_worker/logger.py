@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,16 @@ class Logger:
         for episode in ended:
             self._tell_episode(at, episode)
 
+    def evaluated(self, env_steps: int, episodes: list[dict[str, Any]]) -> None:
+        """An evaluation of the agent as it was at that step; each with seed, score, length and terminated."""
+        for told in episodes:
+            number = self.counters["eval_episodes"]
+            self.counters.raise_to("eval_episodes", number + 1)
+            self._tell(partial(_write_evaluated, int(env_steps), number, told))
+        means = {name: float(np.mean([told[name] for told in episodes])) for name in ("score", "length")}
+        values = {f"evaluation/{name}": mean for name, mean in means.items()}
+        self._tell(lambda output: output.scalars(int(env_steps), values))
+
     def metrics(self, prefix: str, values: dict[str, Any]) -> None:
         self._averages.add({f"{prefix}/{name}": float(value) for name, value in values.items()})
 
@@ -208,10 +219,18 @@ class Logger:
         self._tell(lambda output: output.episode(step, number, told))
 
 
+def _write_evaluated(step: int, number: int, told: dict[str, Any], output: Output) -> None:
+    kinds: dict[str, Callable[[Any], Any]] = {"seed": int, "score": float, "length": int, "terminated": bool}
+    # Over the wire they come as arrays without a dimension, which JSON does not know.
+    output.episode(step, number, {"eval": True, **{name: kind(told[name]) for name, kind in kinds.items()}})
+
+
 class LoggerService:
     """The logger behind an address."""
 
-    def __init__(self, logger: Logger, server: Server, epochs: Epochs, on_saved: Callable[[int, str], object]) -> None:
+    def __init__(
+        self, logger: Logger, server: Server, epochs: Epochs, on_saved: Callable[[str, dict[str, Any]], object]
+    ) -> None:
         self.logger = logger
         self.server = server
         self.epochs = epochs
@@ -221,7 +240,8 @@ class LoggerService:
         server.bind("clip", logger.clip)
         server.bind("snapshot", self.snapshot)
         server.bind("write", self.write)
-        server.bind("saved", lambda epoch, path: on_saved(int(epoch), path))
+        server.bind("saved", on_saved)
+        server.bind("evaluated", logger.evaluated)
 
     def restore(self) -> None:
         epoch = self.epochs.newest()
@@ -245,7 +265,7 @@ def run_logger(life: Life, make_logger: Callable[[], Logger], config: DreamerCon
     server = Server(config.logger_addr, config.secret, "logger", LEAVING_S)
     tell = Telemetry(run_id=config.run_id)
     says = tell.checkpoint_saved if "mosaic" in config.outputs else lambda path, **more: None
-    service = LoggerService(logger, server, Epochs(config.checkpoint_dir), lambda epoch, path: says(path, epoch=epoch))
+    service = LoggerService(logger, server, Epochs(config.checkpoint_dir), lambda path, told: says(path, **told))
     service.restore()
     server.start()
     life.ready()

@@ -89,11 +89,13 @@ class Mosaic:
 
     def episode(self, step: int, number: int, episode: dict[str, Any]) -> None:
         more: dict[str, Any] = {"agent_id": "eval"} if episode["eval"] else {}
+        if "seed" in episode:
+            more["episode_seed"] = episode["seed"]
         self._tell.episode(
             number,
             episode["score"],
             episode["length"],
-            env_index=episode["env"],
+            env_index=episode.get("env"),
             terminated=episode["terminated"],
             truncated=not episode["terminated"],
             global_step=step,
@@ -113,7 +115,8 @@ class Terminal:
 
     def episode(self, step: int, number: int, episode: dict[str, Any]) -> None:
         kind = "evaluation episode" if episode["eval"] else "episode"
-        print(f"step {step}: {kind} {number} of env {episode['env']}: {episode['score']:.4g}", file=sys.stderr)
+        where = f" of env {episode['env']}" if "env" in episode else ""
+        print(f"step {step}: {kind} {number}{where}: {episode['score']:.4g}", file=sys.stderr)
 
     def close(self) -> None:
         pass

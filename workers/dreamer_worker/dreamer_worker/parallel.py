@@ -20,9 +20,9 @@ from typing import Any
 
 from mosaic_sdk.config import ConfigError
 
-from dreamer_worker.agent_process import run_agent
+from dreamer_worker.agent_process import PART, run_agent
 from dreamer_worker.buffer import Buffer
-from dreamer_worker.checkpoint import Claim, Counters, Epochs
+from dreamer_worker.checkpoint import COMMIT, Claim, Counters, Epochs
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.env import run_env
 from dreamer_worker.fastlane import hidden_wish
@@ -61,7 +61,7 @@ def resume(config: DreamerConfig) -> int | None:
     Claim(config.checkpoint_dir).take().release()  # until who was killed a moment ago has saved
     epochs = Epochs(config.checkpoint_dir)
     if config.checkpoint and epochs.newest() is None:
-        adopt(Epochs(config.checkpoint), epochs)
+        adopt(*chosen(Path(config.checkpoint)), epochs)
     epoch = epochs.newest()
     epochs.set_aside_after(epoch or 0)
     saved = epochs.read(epoch)["counters"] if epoch is not None else {}
@@ -70,11 +70,23 @@ def resume(config: DreamerConfig) -> int | None:
     return epoch
 
 
-def adopt(source: Epochs, target: Epochs) -> None:
-    """Copy another run's newest epoch."""
-    epoch = source.newest()
-    if epoch is None:
-        raise RoleFailed(f"There is no whole checkpoint in {source.folder}. Name a run's checkpoints folder.")
+def chosen(checkpoint: Path) -> tuple[Epochs, int]:
+    """What to go on from: that epoch, or the newest whole one of a folder of them."""
+    if (checkpoint / COMMIT).is_file():
+        epochs, epoch = Epochs(checkpoint.parent), int(checkpoint.name.rpartition("-")[2])
+        if problem := epochs.damage(epoch):
+            raise RoleFailed(f"{checkpoint} is damaged ({problem}). Use an older one beside it.")
+        return epochs, epoch
+    if (checkpoint / PART).is_file() or checkpoint.name == PART:
+        raise RoleFailed(f"{checkpoint} holds the agent alone: it can be played, and nothing can go on from it.")
+    newest = Epochs(checkpoint).newest()
+    if newest is None:
+        raise RoleFailed(f"There is no whole checkpoint in {checkpoint}. Name a run's checkpoints folder.")
+    return Epochs(checkpoint), newest
+
+
+def adopt(source: Epochs, epoch: int, target: Epochs) -> None:
+    """Copy another run's epoch."""
     # Over what was copied by one who was killed at it.
     if (source.folder / "blocks").exists():
         shutil.copytree(source.folder / "blocks", target.folder / "blocks", dirs_exist_ok=True)

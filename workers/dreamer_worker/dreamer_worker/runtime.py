@@ -83,8 +83,8 @@ class DreamerRuntime:
         epoch = resume(config)
         if epoch is None:
             return
-        self.tell.checkpoint_loaded(str(Epochs(config.checkpoint_dir).path(epoch)), epoch=epoch)
         steps = counters["env_steps"]
+        self.tell.checkpoint_loaded(str(Epochs(config.checkpoint_dir).path(epoch)), epoch=epoch, step=steps)
         say(f"It goes on from a checkpoint at step {steps:,}, after {counters['updates']:,} updates.")
         if steps >= config.steps:
             say(f"Nothing is left to play: the run ends at step {config.steps:,}. Give more, e.g. steps={2 * steps}.")

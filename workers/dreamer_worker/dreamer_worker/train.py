@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from mosaic_sdk.cli import WorkerStopped
 from dreamer_worker import agent_process, logger, replay
 from dreamer_worker.actor import stack
 from dreamer_worker.agent.spaces import BOOKKEEPING
+from dreamer_worker.best import Evaluator
 from dreamer_worker.checkpoint import Counters, Epochs, read_arrays, read_json, write_arrays, write_json
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.fastlane import Screen
@@ -77,6 +79,7 @@ class Training:
         self.replay = make_replay_of(config)
         self.vault = replay.Vault(self.epochs)
         self.logger = make_logger_of(config)
+        self.evaluator = Evaluator(self.agent, config, self.counters, self._tell_evaluation, self._tell_best)
         self.timers, self.acted, self.learned = Timers(), Rate(), Rate()
         self._name = secrets.token_hex(8)
         self._turns = self._told = 0
@@ -136,6 +139,9 @@ class Training:
             self.write()
         if self._clocks["report"].is_due():
             self.report()
+        if self.evaluator.is_due():
+            with self.timers.section("evaluate"):
+                self.evaluator.evaluate()
         if self._clocks["save"].is_due():
             self.save()
 
@@ -177,7 +183,14 @@ class Training:
         self.epochs.commit(epoch, self.counters.to_dict())
         self.vault.sweep(epoch)
         if "mosaic" in self.config.outputs:
-            self.tell.checkpoint_saved(str(folder), epoch=epoch)
+            self.tell.checkpoint_saved(str(folder), epoch=epoch, step=self.counters["env_steps"])
+
+    def _tell_evaluation(self, steps: int, played: list[Any]) -> None:
+        self.logger.evaluated(steps, [asdict(episode) for episode in played])
+
+    def _tell_best(self, path: str, steps: int, score: float) -> None:
+        if "mosaic" in self.config.outputs:
+            self.tell.checkpoint_saved(path, step=steps, best=True, score=score)
 
     def restore(self) -> None:
         epoch = self.epochs.newest()

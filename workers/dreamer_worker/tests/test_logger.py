@@ -157,14 +157,14 @@ def test_its_checkpoint_holds_the_step(make_logger, tmp_path, secret):
     server = Server("0", secret)
     epochs = Epochs(tmp_path / "checkpoints")
     told = threading.Event()
-    LoggerService(make_logger(), server, epochs, lambda epoch, path: told.set())
+    LoggerService(make_logger(), server, epochs, lambda path, payload: told.set())
     client = Client(server.start().address, secret)
     client.ask("steps", "a", 1, 70, step(first=True))
 
     client.ask("snapshot", 1)
     client.ask("write", 1)
     epochs.commit(1, {})
-    client.ask("saved", 1, "here")
+    client.ask("saved", "here", {"epoch": 1, "step": 70})
     again = LoggerService(make_logger(), Server("0", secret), epochs, lambda *_: None)
     again.restore()
 
