@@ -12,7 +12,7 @@ from mosaic_sdk.config import ConfigError
 from mosaic_sdk.schema import schema_of
 
 from cleanrl_worker.arguments import OWN, range_of
-from cleanrl_worker.config import MODES, VIDEO_MODES
+from cleanrl_worker.config import MODES, POLICY_EVAL, RESUME, VIDEO_MODES
 from cleanrl_worker.registry import ALGORITHMS
 from cleanrl_worker.scripts import CustomScript, shipped
 from cleanrl_worker.upstream import Flag, find_script
@@ -54,7 +54,7 @@ class _Keys:
     tensorboard_dir: str = _extra("tensorboard", "where TensorBoard's files go, in the run's folder")
     track_wandb: bool = _extra(False, "track with Weights & Biases; offline unless WANDB_API_KEY is set")
     capture_video: bool = _extra(False, "record videos into videos/")
-    policy_path: str = _extra("", "the checkpoint to evaluate or to go on from; a run's folder: its newest")
+    policy_path: str = _extra("", "the checkpoint to evaluate or to continue: a path, or a run's id, name or last")
     checkpoint_path: str = _extra("", "the same as policy_path", same_as="policy_path")
     checkpoint_every: int = _extra(50_000, "steps between two checkpoints; 0: only at the end", minimum=0)
     keep_checkpoints: int = _extra(5, "how many of them stay", minimum=1)
@@ -68,11 +68,21 @@ class _Keys:
     fastlane_grid_limit: int = _extra(4, "how many are shown in mode grid", minimum=1)
 
 
+# What `mosaic eval RUN` sets: the checkpoint tells the algorithm and the environment.
+EVALUATE = {
+    "extras.mode": POLICY_EVAL,
+    "extras.policy_path": "{checkpoint}",
+    "seed": "{seed}",
+    "extras.eval_episodes": "{episodes}",
+    "extras.eval_capture_video": "{video}",
+    "extras.cuda": "{parent}",
+    "extras.upstream_path": "{parent}",
+}
 EXAMPLES = [
     "algo=ppo env_id=CartPole-v1 total_timesteps=100000 seed=1",
     "algo=dqn env_id=CartPole-v1 total_timesteps=100000 learning_rate=1e-3",
     "algo=ppo_atari env_id=BreakoutNoFrameskip-v4 total_timesteps=10000000",
-    "mode=policy_eval policy_path=/path/of/the/run eval_episodes=20 seed=1000",
+    "mode=policy_eval policy_path=last eval_episodes=20 seed=1000",
 ]
 
 
@@ -85,6 +95,10 @@ def make_schema() -> dict[str, Any]:
     schema["properties"]["algo"].update(_algorithm_schema())
     schema["x-mosaic-examples"] = EXAMPLES
     schema["x-mosaic-inherits-with"] = ["extras.policy_path", "extras.checkpoint_path"]
+    schema["x-mosaic-resume"] = {"extras.mode": RESUME, "extras.policy_path": "{checkpoint}"}
+    schema["x-mosaic-eval"] = EVALUATE
+    for name in ("policy_path", "checkpoint_path"):
+        extras[name]["x-mosaic-checkpoint"] = True
     schema["x-mosaic-variants"] = {"algo": {name: found.variant for name, found in ALGORITHMS.items() if found.variant}}
     schema["x-mosaic-scripts"] = {script.name: _script_schema(script) for script in shipped()}
     return schema
