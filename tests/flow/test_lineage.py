@@ -13,7 +13,7 @@ from lab import Lab
 
 from mosaic.cli.resume import next_steps
 from mosaic.client.joined import joined_curve
-from mosaic.model.errors import BadConfig, NoCheckpoint, RunIsLive
+from mosaic.model.errors import BadConfig, NoCheckpoint, RunIsLive, UnknownRun
 from mosaic.model.states import RunState
 
 MOSAIC = Path(sys.executable).with_name("mosaic")
@@ -188,9 +188,11 @@ def test_a_script_cannot_be_resumed(lab, script):
         derived(lab, run, "resume")
 
 
-@pytest.mark.parametrize(("suffix", "step"), [("", 400), (":best", 400)])
-def test_a_setting_takes_a_runs_id_for_its_checkpoint(lab, trained, suffix, step):
-    run = lab.submit(steps=500, checkpoint=trained.run_id + suffix)
+@pytest.mark.parametrize(
+    ("reference", "step"), [("{id}", 400), ("{id}:best", 400), ("crawler", 400), ("crawler:best", 400)]
+)
+def test_a_setting_takes_a_runs_id_or_name_for_its_checkpoint(lab, trained, reference, step):
+    run = lab.submit(steps=500, checkpoint=reference.format(id=trained.run_id))
 
     found = lab.client.get_run(run.run_id)
     metadata = found.config["metadata"]
@@ -198,6 +200,14 @@ def test_a_setting_takes_a_runs_id_for_its_checkpoint(lab, trained, suffix, step
     assert metadata["parent_checkpoint"]["step"] == step
     assert os.path.isabs(metadata["worker"]["config"]["checkpoint"])
     assert min(rewards(lab, lab.wait_until_over(run))) == step
+
+
+def test_last_is_the_run_that_was_submitted_last(lab, ended):
+    before = ended(steps=20, checkpoint_every=10)
+
+    run = lab.submit(steps=30, checkpoint="last")
+
+    assert lab.client.get_run(run.run_id).parent_run_id == before.run_id
 
 
 def test_the_mode_says_whether_it_is_an_evaluation(lab, trained):
@@ -220,7 +230,7 @@ def test_references_that_name_no_run_or_several_are_refused(lab, trained):
         lab.submit(checkpoint="nosuch")
     with pytest.raises(BadConfig, match=r"config.checkpoint: .*[Ss]everal runs"):
         lab.submit(checkpoint="01")
-    with pytest.raises(BadConfig, match=r"metadata.parent_run_id: There is no run"):
+    with pytest.raises(UnknownRun, match="There is no run 'nosuch'"):
         lab.client.submit_run({"metadata": {"parent_run_id": "nosuch", "relation": "resume"}})
 
 
@@ -288,6 +298,7 @@ def test_eval_as_json(mosaic, trained):
 
 def test_what_eval_cannot_do_is_a_sentence(mosaic, trained):
     assert "cannot be told to record videos" in mosaic("eval", trained.run_id, "--video", code=1)
+    assert "is not an option of" in mosaic("eval", trained.run_id, "--bset", code=2)
     assert "keep one of them" in mosaic("eval", trained.run_id, "--best", "--checkpoint", "x", code=2)
     assert "does not exist" in mosaic("eval", trained.run_id, "--checkpoint", "x", code=1)
 

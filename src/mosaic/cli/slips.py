@@ -22,7 +22,8 @@ def explain(parser: "Parser", args: argparse.Namespace, extra: list[str]) -> str
     unknown = f"{option} is not an option of `{parser.prog}`."
     if getattr(args, "script", ""):
         return f"{unknown} The script's own words stand after --, as in: -- {option} …"
-    if getattr(args, "settings", None) is not None and args.worker:
+    worker: str = getattr(args, "worker", "")
+    if worker and getattr(args, "settings", None) is not None:
         return f"{unknown} {_setting(parser, args, option, value)}"
     return f"{unknown} {_meant(nearest(option, parser.options(), 1))}".rstrip()
 

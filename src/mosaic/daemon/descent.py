@@ -69,7 +69,7 @@ class Descent:
     # ---- parents
 
     async def _with_parent(self, document: dict[str, Any], metadata: Section, notes: list[str]) -> dict[str, Any]:
-        record = await self._find(metadata, "parent_run_id", metadata.text("parent_run_id"))
+        record = await self._registry.do(lambda r: r.find(metadata.text("parent_run_id")))
         metadata.values["parent_run_id"] = record.run_id
         relation = metadata.text("relation")
         worker = metadata.section("worker")
@@ -176,15 +176,15 @@ class Descent:
         except AmbiguousRun as error:
             raise section.bad(name, str(error)) from None
         except UnknownRun as error:
-            lack = "" if name == "parent_run_id" else f"'{reference}' is neither a path that exists nor a run. "
-            raise section.bad(name, f"{lack}{error}") from None
+            raise section.bad(name, f"'{reference}' is neither a path that exists nor a run. {error}") from None
 
 
 def _refuse_relation(record: RunRecord, relation: str) -> None:
     if record.area == "evals":
-        of = f" of run {record.lineage.parent_run_id}" if record.lineage.parent_run_id else ""
+        parent = record.lineage.parent_run_id
+        of, hint = (f" of run {parent}", f" Name that one: mosaic {relation} {parent}") if parent else ("", "")
         verb = "resumed" if relation == RESUME else "evaluated"
-        raise BadConfig("", f"Run {record.run_id} is an evaluation{of}; only trainings can be {verb}.")
+        raise BadConfig("", f"Run {record.run_id} is an evaluation{of}; only trainings can be {verb}.{hint}")
     if relation == RESUME and not record.state.is_over:
         raise RunIsLive(record.run_id, str(record.state))
 
