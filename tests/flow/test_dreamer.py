@@ -80,7 +80,8 @@ def process_of(run, role):
         ({"replay_shares": {"unifrom": 1}}, r"config\.replay_shares\.unifrom: .* Did you mean 'uniform'"),
         ({"outputs": ["wandb"]}, r"config\.outputs\[0\]: it must be one of jsonl, tensorboard, mosaic, terminal"),
         ({"replay_addr": "7002"}, r"config\.replay_addr: it must look like auto or 10\.0\.0\.1:7001"),
-        ({"checkpoint": "../other"}, r"config\.checkpoint: it must look like /path/of/the/run"),
+        ({"checkpoint": "../other"}, r"config\.checkpoint: '\.\./other' is neither a path that exists nor a run"),
+        ({"script": "eval", "checkpoint": "/nowhere"}, r"config\.checkpoint: '/nowhere' does not exist"),
         ({"extras": {"mode": "policy_eval", "policy_path": "/nowhere"}}, r"policy_path: '/nowhere' does not exist"),
         ({"extras": {"mode": "policy_evil"}}, r"mode: it must be one of train, resume_training, policy_eval"),
     ],
@@ -104,10 +105,7 @@ def test_the_help_names_every_setting_with_its_choices(mosaic):
     [
         ({"env": "dummy_gird"}, "env: there is no dummy_gird. Did you mean dummy_grid"),
         ({"suite": "procgen", "env": None}, "suite: there is no adapter for procgen_coinrun"),
-        (
-            {"script": "eval", "random_agent": False, "size": "debug", "checkpoint": "/nowhere"},
-            "no whole checkpoint in",
-        ),
+        ({"script": "eval", "random_agent": False, "size": "debug", "checkpoint": "/tmp"}, "no whole checkpoint in"),
     ],
 )
 def test_what_only_the_worker_knows_to_be_wrong_ends_the_run_in_one_sentence(lab, config, words):
@@ -145,20 +143,23 @@ def test_a_run_of_many_processes_says_what_it_does_and_outlives_a_killed_env(lab
 
 
 @pytest.mark.timeout(600)
-def test_a_finished_run_is_played_and_continued_by_its_folder_alone(lab, mosaic):
+def test_a_finished_run_is_played_by_its_folder_alone_and_resumed(lab, mosaic):
     first = lab.wait_until_over(submit(lab, script="train", steps=200), LONG_S)
     assert (first.state, first.progress, first.summary.last_step) == (S.TERMINATED, 1.0, 200)
 
     words = ("run", "dreamer", "mode=policy_eval", f"policy_path={first.run_dir}", "episodes=3", "--json")
     played = lab.client.get_run(json.loads(mosaic(*words))["run_id"])
-    words = ("run", "dreamer", f"checkpoint={first.run_dir}", "steps=300", "script=train", "--json")
-    resumed = lab.client.get_run(json.loads(mosaic(*words))["run_id"])
+    resumed = lab.client.get_run(json.loads(mosaic("resume", first.run_id, "steps=300", "--json"))["run_id"])
 
     assert (played.state, played.area, played.summary.episodes) == (S.TERMINATED, "evals", 3)
     summary = json.loads((lab.rundir(played).path / "eval_summary.json").read_text())
     assert (summary["episodes"], len(summary["returns"])) == (3, 3)
     assert "3 episodes played: mean return" in said(lab, played)
     assert resumed.state is S.TERMINATED
+    assert [(run.parent_run_id, run.relation) for run in (played, resumed)] == [
+        (first.run_id, "eval"),
+        (first.run_id, "resume"),
+    ]
     assert "It goes on from a checkpoint at step 200" in said(lab, resumed)
     [done] = [event for event in lab.events(resumed, "lifecycle") if event["event"] == "run_completed"]
     assert done["payload"]["env_steps"] == 300

@@ -60,8 +60,8 @@ class Descent:
         notes: list[str] = []
         if metadata.text("parent_run_id"):
             document = await self._with_parent(document, metadata, notes)
-        elif lonely := [name for name in ("relation", "checkpoint", "evaluation") if metadata.values.get(name)]:
-            raise metadata.bad(lonely[0], "it needs a run to refer to. Name it in metadata.parent_run_id.")
+        elif metadata.text("relation"):
+            raise metadata.bad("relation", "it needs a run to refer to. Name it in metadata.parent_run_id.")
         is_changed = await self._resolve_checkpoints(document, notes)
         changed = is_changed or bool(metadata.text("parent_run_id"))
         return Traced(document if changed else config_json, "; ".join(notes))

@@ -1,7 +1,6 @@
 """The checkpoints that a run has saved, as its stored events tell and its folder shows."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -62,7 +61,7 @@ class Saved:
             page = await self._ingest.events(rundir, since, None, {"lifecycle"}, _PAGE)
             for event in page.batch.events:
                 if event.lifecycle.event == CHECKPOINT_SAVED:
-                    yield dict(json.loads(event.lifecycle.payload or b"{}"))
+                    yield checkpoints.payload_of(event.lifecycle.payload)
             if page.through <= since or page.through >= page.last_seq:
                 return
             since = page.through

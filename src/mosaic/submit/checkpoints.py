@@ -36,6 +36,15 @@ class Nothing:
     notes: tuple[str, ...] = ()
 
 
+def payload_of(data: bytes) -> dict[str, Any]:
+    """The payload of an event, whatever the worker put there."""
+    try:
+        value = json.loads(data or b"{}")
+    except ValueError:  # a number of more than 4300 digits
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def newest(rundir: RunDir, saved: Iterable[Mapping[str, Any]]) -> Checkpoint | Nothing:
     """The first of `saved` (payloads of `checkpoint_saved`, newest first) that is there and whole."""
     notes: list[str] = []
@@ -43,7 +52,7 @@ def newest(rundir: RunDir, saved: Iterable[Mapping[str, Any]]) -> Checkpoint | N
     for payload in saved:
         path = payload.get("path")
         # The best one is a copy for evaluation: it may lack what a training needs to continue.
-        if not isinstance(path, str) or payload.get("best") or path in seen:
+        if not isinstance(path, str) or "\0" in path or payload.get("best") or path in seen:
             continue
         seen.add(path)
         problem = damage(rundir, path)
@@ -56,9 +65,9 @@ def newest(rundir: RunDir, saved: Iterable[Mapping[str, Any]]) -> Checkpoint | N
 def best(rundir: RunDir) -> Checkpoint | Nothing:
     """What `checkpoints/best/best.json` names, relative to its folder or to the run's."""
     folder = rundir.checkpoints / "best"
-    told = read_json(folder / "best.json") or {}
+    told = _read_small(folder / "best.json")
     path = told.get("path")
-    if not isinstance(path, str) or not path:
+    if not isinstance(path, str) or not path or "\0" in path:
         return Nothing()
     named = str(folder / path) if (folder / path).exists() else path
     problem = damage(rundir, named)
@@ -68,7 +77,8 @@ def best(rundir: RunDir) -> Checkpoint | Nothing:
 def known(rundir: RunDir, path: str, saved: Iterable[Mapping[str, Any]]) -> Checkpoint:
     """The checkpoint at this real path, with its step if one of `saved` names it."""
     for payload in saved:
-        if isinstance(payload.get("path"), str) and _real(rundir, payload["path"]) == path:
+        told = payload.get("path")
+        if isinstance(told, str) and "\0" not in told and _real(rundir, told) == path:
             return Checkpoint(path, _step(payload))
     return Checkpoint(path)
 
@@ -113,7 +123,9 @@ def _file_damage(path: Path) -> str:
 
 def _folder_damage(path: Path) -> str:
     if (path / COMMIT).exists():
-        parts = (read_json(path / COMMIT) or {}).get("parts", {})
+        parts = _read_small(path / COMMIT).get("parts")
+        if not isinstance(parts, Mapping):
+            return f"is damaged ({COMMIT} cannot be read)"
         wrong = [name for name, told in parts.items() if not _has_size(path / name, told)]
         return f"is damaged ({wrong[0]} is not as it was saved)" if wrong else ""
     return "" if any(path.iterdir()) else "is empty"
@@ -122,6 +134,14 @@ def _folder_damage(path: Path) -> str:
 def _has_size(path: Path, told: Any) -> bool:
     wanted = told.get("bytes") if isinstance(told, Mapping) else None
     return path.is_file() and (wanted is None or path.stat().st_size == wanted)
+
+
+def _read_small(path: Path) -> dict[str, Any]:
+    """The object in a file that a worker wrote; none when it is no such file, or far too large for one."""
+    try:
+        return (read_json(path) or {}) if path.stat().st_size <= _LARGEST_JSON else {}
+    except OSError:
+        return {}
 
 
 def _is_json(path: Path) -> bool:

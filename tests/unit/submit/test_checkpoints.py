@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from mosaic.model.rundir import RunDir
-from mosaic.submit.checkpoints import Checkpoint, Nothing, best, damage, known, newest
+from mosaic.submit.checkpoints import Checkpoint, Nothing, best, damage, known, newest, payload_of
 
 
 @pytest.fixture
@@ -79,6 +79,9 @@ def test_a_folder_is_held_against_its_commit(rundir):
     assert damage(rundir, hurt) == "is damaged (agent.npz is not as it was saved)"
     assert newest(rundir, [{"path": hurt}, {"path": whole}]).path == whole
 
+    put(rundir, "epoch-2/commit.json", b'{"parts": 3}')
+    assert damage(rundir, hurt) == "is damaged (commit.json cannot be read)"
+
 
 def test_a_link_out_of_the_folder_is_not_followed(rundir, tmp_path):
     (tmp_path / "secret").write_text("x")
@@ -101,7 +104,23 @@ def test_best_json_names_a_file_beside_it_or_in_the_run(rundir, told):
     assert best(rundir) == Checkpoint(state, 40)
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b'{"path": 3}', b'{"path": "../../../../etc/passwd"}'])
+@pytest.mark.parametrize("data", [b"", b"[1]", b'"text"', b"9" * 5000, b"null"])
+def test_a_payload_that_is_no_object_is_an_empty_one(data):
+    assert payload_of(data) == {}
+
+
+def test_paths_that_cannot_be_are_not_looked_at(rundir):
+    good = put(rundir, "good.json")
+
+    found = newest(rundir, [{"path": "a\0b"}, {"path": 7}, {}, {"path": good, "step": True}])
+
+    assert found == Checkpoint(good)
+    assert known(rundir, good, [{"path": "a\0b"}]) == Checkpoint(good)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b'{"path": 3}', b'{"path": "a\\u0000b"}', b'{"path": "../../../../etc/passwd"}']
+)
 def test_a_best_json_that_names_nothing_of_the_run_is_none(rundir, text):
     put(rundir, "best/best.json", text)
 
