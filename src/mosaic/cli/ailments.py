@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mosaic import __version__
-from mosaic.catalog.advice import how_to_get_again
-from mosaic.catalog.place import tidy_now
 from mosaic.cli.disk import usage_of_path
 from mosaic.cli.flocks import is_locked, lock_holder
 from mosaic.cli.orphans import find_left_frames, find_orphans, kill_orphan, remove_left_frames
@@ -215,6 +213,8 @@ def try_hole(folder: Path) -> str:
 
 
 def check_environments(patient: Patient) -> Iterator[Finding]:
+    from mosaic.catalog.advice import how_to_get_again  # the whole catalog, and every verb would wait for it
+
     envs = patient.root.envs
     folders = sorted(envs.iterdir()) if envs.is_dir() else []
     for folder in folders:
@@ -229,6 +229,8 @@ def check_environments(patient: Patient) -> Iterator[Finding]:
 
 def check_half_made(patient: Patient) -> Iterator[Finding]:
     """What a killed install left. While one is at work the folders are its own."""
+    from mosaic.catalog.place import tidy_now
+
     envs = patient.root.envs
     left = sorted([*envs.glob(".new-*"), *envs.glob(".old-*")])
     if not left or is_locked(envs / ".lock"):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from mosaic import __version__
 from mosaic.cli import (
     cancel,
+    completion,
     daemon,
     disk,
     doctor,
@@ -49,12 +50,18 @@ MOSAIC runs any reinforcement-learning library, each in its own process and envi
   mosaic doctor                        when something is odd
 
 RUN is an id or its first letters, a name, last or last~1. Every verb explains itself: mosaic run --help
-All verbs: run submit resume eval runs show watch frames logs cancel export curve tensorboard du rm gc daemon worker doctor
+All verbs: run submit resume eval runs show watch frames logs cancel export curve tensorboard du rm gc daemon worker
+           doctor completion
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    args = build_parser().parse(argv)
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["__complete"]:
+        from mosaic.cli.complete import main as complete
+
+        return complete(words[1:])
+    args = build_parser().parse(words)
     try:
         _refuse_foreign_home(args)
         code: int = args.action(args)
@@ -80,7 +87,8 @@ def build_parser() -> Parser:
     verbs = parser.add_subparsers(metavar="VERB", title="verbs")
     starting = (run, resume, eval)
     looking = (runs, watch, frames, logs, export, tensorboard)
-    for group in (*starting, *looking, cancel, remove, disk, garbage, daemon, worker, doctor):
+    tidying = (cancel, remove, disk, garbage)
+    for group in (*starting, *looking, *tidying, daemon, worker, doctor, completion):
         group.add_verbs(verbs)
     return parser
 

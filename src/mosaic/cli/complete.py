@@ -1,0 +1,168 @@
+"""`mosaic __complete SHELL WORD…`: what the last word may become, one `value<TAB>description` per line.
+
+1. It never writes to stderr and always exits with 0: a shell that completes shows neither.
+2. It starts no daemon, waits two seconds for one that hangs, and ends after LIMIT_S whatever else does.
+"""
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mosaic.cli.offers import OFFERS, Offer
+
+LIMIT_S = 5.0
+FILES = ":files"
+# Where help wants the name of a file.
+FILE_NAMES = frozenset({"FILE", "FILE.png", "FILE.gif", "CONFIG.json", "PATH", "FOLDER", "NAME|PATH|REQUIREMENT"})
+
+
+def main(words: Sequence[str]) -> int:
+    """`words`: the shell, then the words of the line up to the cursor."""
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
+    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+    try:
+        shell, *line = words or [""]
+        typed, cut = join_pieces(line) if shell == "bash" else (list(line), 0)
+        for offer in complete([_plain(word) for word in typed] or [""]):
+            print(_told(offer, cut), flush=True)
+    except Exception:  # an edge: a traceback in the middle of a command line helps nobody
+        return 0
+    return 0
+
+
+def complete(words: Sequence[str]) -> Iterator[Offer]:
+    """What may stand in place of the last of these words, which may be empty."""
+    from mosaic.cli.main import build_parser
+
+    place = Place.after(build_parser(), words[:-1])
+    seen: set[str] = set()
+    for offer in place.offers(words[-1]):
+        if offer.fits(words[-1]) and offer.value not in seen:
+            seen.add(offer.value)
+            yield offer
+    if not seen and place.wants_file(words[-1]):
+        yield Offer(FILES)
+
+
+@dataclass
+class Place:
+    """Where in the grammar a line has come to."""
+
+    parser: argparse.ArgumentParser
+    pending: argparse.Action | None = None  # an option that waits for its value
+    positionals: list[argparse.Action] = field(default_factory=list)  # those that can still be given
+    said: dict[str, list[str]] = field(default_factory=dict)  # words by the `dest` that took them
+    is_raw: bool = False  # behind --
+
+    @classmethod
+    def after(cls, parser: argparse.ArgumentParser, words: Sequence[str]) -> "Place":
+        place = cls(parser, positionals=parser._get_positional_actions())
+        for word in words:
+            place.take(word)
+        return place
+
+    def take(self, word: str) -> None:
+        if self.pending:
+            self._note(self.pending, word)
+            self.pending = None
+        elif word == "--":
+            self.is_raw = True
+        elif word.startswith("-") and not self.is_raw:
+            name, _, value = word.partition("=")
+            option = self.parser._option_string_actions.get(name)
+            if option:
+                self._note(option, value)
+                self.pending = option if option.nargs != 0 and not value else None
+        else:
+            self._take_positional(word)
+
+    def _take_positional(self, word: str) -> None:
+        if not self.positionals:
+            return
+        action = self.positionals[0]
+        self._note(action, word)
+        if isinstance(action, argparse._SubParsersAction):
+            self.parser = action.choices.get(word) or argparse.ArgumentParser(add_help=False)
+            self.positionals = self.parser._get_positional_actions()
+        elif action.nargs not in ("*", "+"):
+            self.positionals = self.positionals[1:]
+
+    def _note(self, action: argparse.Action, word: str) -> None:
+        self.said.setdefault(action.dest, []).append(word)
+
+    def offers(self, word: str) -> Iterator[Offer]:
+        if word.startswith("-") and not self.pending and not self.is_raw:
+            return self._options(word)
+        action = self._wanted()
+        return self._values(action, word) if action else iter(())
+
+    def wants_file(self, word: str) -> bool:
+        """Whether the shell's own file names fit."""
+        action = self._wanted()
+        return not word.startswith("-") and action is not None and action.metavar in FILE_NAMES
+
+    def _wanted(self) -> argparse.Action | None:
+        return self.pending or next(iter(self.positionals), None)
+
+    def _options(self, word: str) -> Iterator[Offer]:
+        name, sign, value = word.partition("=")
+        if sign:
+            option = self.parser._option_string_actions.get(name)
+            values = self._values(option, value) if option else iter(())
+            return (Offer(f"{name}={offer.value}", offer.note) for offer in values)
+        return (
+            Offer(option_string, _first_line(action.help))
+            for action in self.parser._actions
+            for option_string in action.option_strings
+            if option_string.startswith("--") and (action.dest not in self.said or action.nargs is None)
+        )
+
+    def _values(self, action: argparse.Action, word: str) -> Iterator[Offer]:
+        if isinstance(action, argparse._SubParsersAction):
+            return (Offer(choice.dest, _first_line(choice.help)) for choice in action._choices_actions)
+        if action.choices is not None:
+            return (Offer(str(choice)) for choice in action.choices)
+        metavar = action.metavar if isinstance(action.metavar, str) else ""
+        source = OFFERS.get(metavar or action.dest.upper())
+        return source(self.said, word) if source else iter(())
+
+
+def join_pieces(words: Sequence[str]) -> tuple[list[str], int]:
+    """bash splits words at = and :. The words as they were typed, and how much of the last one bash leaves as it is."""
+    joined: list[str] = []
+    for index, word in enumerate(words):
+        is_glued = bool(joined) and (word in ("=", ":") or (index > 0 and words[index - 1] in ("=", ":")))
+        if is_glued and (word != "" or index == len(words) - 1):
+            joined[-1] += word
+        else:
+            joined.append(word)
+    last = words[-1] if words else ""
+    kept = len(joined[-1]) - (0 if last in ("=", ":") else len(last)) if joined else 0
+    return joined, kept
+
+
+def _plain(word: str) -> str:
+    """Without quotes and backslashes; the quote of the word that is being typed may be open."""
+    for end in ("", "'", '"'):
+        try:
+            return " ".join(shlex.split(word + end))
+        except ValueError:
+            continue
+    return word
+
+
+def _told(offer: Offer, cut: int) -> str:
+    value = offer.value if offer.value == FILES else offer.value[cut:]
+    return f"{value}\t{offer.note}" if offer.note else value
+
+
+def _first_line(text: str | None) -> str:
+    return "" if text in (None, argparse.SUPPRESS) else str(text).split("\n")[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

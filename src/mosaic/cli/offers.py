@@ -1,0 +1,179 @@
+"""What the words of a command line can be: runs, workers, settings, tags, states, curves. Asked of a daemon only if one
+answers at once; none is started, and nothing is asked of another machine."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mosaic.cli.durations import format_duration
+from mosaic.cli.runs import SHORT_ID
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+
+if TYPE_CHECKING:
+    from mosaic.catalog.workers import Worker
+    from mosaic.client import Run, TrainerClient
+
+MOST_RUNS = 200
+WORKER_ANSWERS_WITHIN_S = 1.5
+DAEMON_ANSWERS_WITHIN_S = 2.0
+
+Said = Mapping[str, list[str]]  # the words before, by what they mean
+
+
+@dataclass(frozen=True)
+class Offer:
+    value: str
+    note: str = ""
+
+    def fits(self, word: str) -> bool:
+        return self.value.startswith(word) or (self.value.isupper() and self.value.startswith(word.upper()))
+
+
+def offer_runs(said: Said, _: str) -> Iterator[Offer]:
+    """`last`, names that one run has, and ids as short as listings show them."""
+    runs = _runs(said)
+    names = Counter(run.name for run in runs)
+    shorts = Counter(run.run_id[:SHORT_ID] for run in runs)
+    if runs:
+        yield Offer("last", _note(runs[0]))
+    for run in runs:
+        if run.name and names[run.name] == 1:
+            yield Offer(run.name, _note(run))
+    for run in runs:
+        short = run.run_id[:SHORT_ID]
+        yield Offer(short if shorts[short] == 1 else run.run_id, _note(run))
+
+
+def _note(run: "Run") -> str:
+    return f"{run.name}, {run.state}, {format_duration(time.time() - run.created_at)} ago"
+
+
+def offer_tags(said: Said, _: str) -> Iterator[Offer]:
+    return (Offer(tag) for run in _runs(said) for tag in run.tags)
+
+
+def offer_curves(said: Said, _: str) -> Iterator[Offer]:
+    with _client(said) as client:
+        if client and said.get("run"):
+            yield from (Offer(name) for name in client.curve_names(said["run"][-1]))
+
+
+def offer_states(_: Said, word: str) -> Iterator[Offer]:
+    """FAULTED, FAULTED,CANCELLED and so on."""
+    before = word[: word.rfind(",") + 1]
+    return (Offer(before + name) for name in (*(str(state) for state in RunState), "live", "over"))
+
+
+def offer_workers(_: Said, __: str) -> Iterator[Offer]:
+    return (Offer(worker.spelled, f"{worker.package} {worker.version}") for worker in _workers() if not worker.problem)
+
+
+def offer_sources(_: Said, __: str) -> Iterator[Offer]:
+    from mosaic.catalog.sources import names_brought_along
+
+    return (Offer(name, "comes with MOSAIC") for name in names_brought_along())
+
+
+def offer_settings(said: Said, word: str) -> Iterator[Offer]:
+    """`algo=` and then its values, from the worker's schema."""
+    from mosaic.catalog.schema import kind_of
+
+    key, sign, _ = word.partition("=")
+    known = _settings(_worker_named(said))
+    if sign:
+        part = known.get(key, {})
+        yield from (Offer(f"{key}={value}", note) for value, note in _choices(part))
+        return
+    given = {setting.partition("=")[0] for setting in said.get("settings", [])}
+    for name, part in known.items():
+        if name not in given:
+            about = str(part.get("description", ""))
+            yield Offer(f"{name}=", f"{kind_of(part)[:40]}  {about}".strip())
+
+
+def _choices(part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    from mosaic.catalog.schema import UNAVAILABLE_KEY
+
+    refused = part.get(UNAVAILABLE_KEY, {})
+    default = part.get("default")
+    values = part.get("enum") or (["true", "false"] if part.get("type") == "boolean" else [])
+    for value in values:
+        if value is not None and str(value) not in refused:
+            yield str(value), "the default" if value == default else ""
+    if not values and isinstance(default, str | int | float) and default != "":
+        yield str(default), "the default"
+
+
+def _settings(worker: "Worker | None") -> dict[str, Mapping[str, Any]]:
+    """By their short names. A worker that has not been asked yet is asked, for the next time if it takes long."""
+    from mosaic.catalog.answers import Answers
+    from mosaic.catalog.schema import parameters
+
+    if worker is None:
+        return {}
+    answers = Answers(StateRoot.from_environment().answers)
+    told = answers.remembered(worker)
+    if told is None:
+        asking = [sys.executable, "-m", "mosaic.cli.main", "worker", "describe", worker.spelled, "--json"]
+        quiet = subprocess.DEVNULL
+        child = subprocess.Popen(asking, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(WORKER_ANSWERS_WITHIN_S)
+        told = answers.remembered(worker)
+    known = {name: part for _, name, part in parameters(told.schema if told else {})}
+    return {**({"env": known["env_id"]} if "env_id" in known else {}), **known}
+
+
+def _worker_named(said: Said) -> "Worker | None":
+    """The one that `run WORKER` names, or that a run was of."""
+    name = (said.get("worker") or said.get("env_of") or [""])[-1]
+    if not name and said.get("run"):
+        with _client(said) as client:
+            name = client.get_run(said["run"][-1]).worker_name if client else ""
+    return next((worker for worker in _workers() if worker.spelled == name), None)
+
+
+def _workers() -> "list[Worker]":
+    from mosaic.catalog.workers import Catalog
+
+    return Catalog(StateRoot.from_environment()).workers()
+
+
+def _runs(said: Said) -> "tuple[Run, ...]":
+    with _client(said) as client:
+        return client.list_runs(limit=MOST_RUNS).runs if client else ()
+
+
+@contextmanager
+def _client(said: Said) -> "Iterator[TrainerClient | None]":
+    """The daemon of this machine, if one has told where it listens."""
+    from mosaic.client import TrainerClient
+    from mosaic.client.endpoint import find_endpoint
+
+    endpoint = find_endpoint(StateRoot.from_environment())
+    if "host" in said or endpoint is None:
+        yield None
+        return
+    with TrainerClient.at(endpoint) as client:
+        signal.setitimer(signal.ITIMER_REAL, DAEMON_ANSWERS_WITHIN_S)  # whose alarm ends the process: see complete.py
+        yield client
+
+
+OFFERS: Mapping[str, Callable[[Said, str], Iterator[Offer]]] = {  # by what help calls the word
+    "RUN": offer_runs,
+    "TAG": offer_tags,
+    "STATE": offer_states,
+    "WORKER": offer_workers,
+    "WORKER[@VARIANT]": offer_workers,
+    "NAME[@VARIANT]": offer_workers,
+    "NAME|PATH|REQUIREMENT": offer_sources,
+    "NAME": offer_curves,
+    "key=value": offer_settings,
+}

@@ -1,0 +1,165 @@
+"""What a line may become, word by word, and how a shell learns of it. No daemon, no shell."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mosaic.catalog.answers import Answers
+from mosaic.catalog.workers import Catalog
+from mosaic.cli import completion
+from mosaic.cli.complete import FILES, complete, join_pieces
+from mosaic.cli.main import main
+from mosaic.cli.shells import SCRIPTS
+
+MOSAIC = Path(sys.executable).with_name("mosaic")
+
+
+def offered(line):
+    """The words after `mosaic`; the last one, perhaps empty, is to be completed."""
+    return [offer.value for offer in complete(line.split(" "))]
+
+
+@pytest.fixture
+def asked(root):
+    """The toy worker has told its settings."""
+    Answers(root.answers).ask(Catalog(root).find("toy"), 60.0)
+
+
+def test_verbs_and_actions_are_offered_with_what_they_do(root):
+    assert offered("ca") == ["cancel"]
+    assert {"run", "show", "cancel", "completion"} <= set(offered(""))
+    assert offered("worker in") == ["install"]
+    assert [offer.note for offer in complete(["cancel"])] == ["end runs"]
+
+
+def test_options_are_offered_once_unless_they_may_be_repeated(root):
+    assert offered("cancel --st") == ["--state"]
+    assert "--all" not in offered("cancel --all --")
+    assert "--tag" in offered("cancel --tag a --")
+    assert offered("--host me@box cancel --wa") == ["--wait"]
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("export --format ", ["jsonl", "csv"]),
+        ("export --format=c", ["--format=csv"]),
+        ("runs --state FA", ["FAULTED"]),
+        ("runs --state FAULTED,CAN", ["FAULTED,CANCELLED"]),
+        ("completion install --shell z", ["zsh"]),
+        ("run t", ["toy"]),
+        ("run --env-of t", ["toy"]),
+        ("worker install dr", ["dreamer"]),
+        ("worker describe t", ["toy"]),
+    ],
+)
+def test_values_are_offered_where_they_are_known(root, line, values):
+    assert offered(line) == values
+
+
+@pytest.mark.parametrize("line", ["submit ", "submit conf", "export last -o ", "run --script x", "worker install ./my"])
+def test_where_a_file_is_wanted_the_shell_offers_its_own(root, line):
+    assert offered(line) == [FILES]
+
+
+def test_settings_come_from_the_workers_schema(asked):
+    assert "steps=" in offered("run toy st")
+    assert offered("run toy rate=5 --detach ste") == ["steps="]  # behind an option too
+    assert "rate=" not in offered("run toy rate=5 r")
+    assert offered("run toy paint=") == ["paint=true", "paint=false"]
+    assert offered("run toy paint=f") == ["paint=false"]
+    assert offered("run toy nosuch=") == []
+
+
+@pytest.mark.parametrize("line", ["nosuchverb ", "run nosuch ", "show ", "worker nosuch x", "run toy -- --x", "--host"])
+def test_what_nobody_knows_is_no_error(root, line):
+    offered(line)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words", "kept"),
+    [
+        (["run", "toy", "st"], ["run", "toy", "st"], 0),
+        (["run", "toy", "algo", "=", "pp"], ["run", "toy", "algo=pp"], 5),
+        (["run", "toy", "algo", "="], ["run", "toy", "algo="], 5),
+        (["run", "toy", "algo", "=", ""], ["run", "toy", "algo="], 5),
+        (["run", "toy", "algo=pp"], ["run", "toy", "algo=pp"], 0),
+        (["run", "toy", "a", "=", "1", "b"], ["run", "toy", "a=1", "b"], 0),
+        (["--host", "me@box", ":", "/d", "sh"], ["--host", "me@box:/d", "sh"], 0),
+        ([], [], 0),
+    ],
+)
+def test_words_that_bash_took_apart_are_put_together(pieces, words, kept):
+    assert join_pieces(pieces) == (words, kept)
+
+
+@pytest.mark.parametrize("words", [[], [""], ["bash"], ["zsh", "show", ""], ["fish", "run", "'"], ["bash", "="]])
+def test_a_shell_never_sees_an_error(root, words):
+    done = subprocess.run([sys.executable, "-m", "mosaic.cli.main", "__complete", *words], capture_output=True)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_root_that_cannot_be_read_is_no_error_either(tmp_path):
+    (tmp_path / "home").write_text("no folder")
+    env = {**os.environ, "MOSAIC_HOME": str(tmp_path / "home")}
+
+    done = subprocess.run([MOSAIC, "__complete", "bash", "show", ""], capture_output=True, env=env)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+@pytest.fixture
+def user(tmp_path, monkeypatch):
+    """A home folder, and shells that know nothing of ours yet."""
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(completion, "LOADERS", ())
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("shell", "script", "startup"),
+    [
+        ("bash", ".local/share/bash-completion/completions/mosaic", ".bashrc"),
+        ("zsh", ".local/share/zsh/site-functions/_mosaic", ".zshrc"),
+        ("fish", ".config/fish/completions/mosaic.fish", ""),
+    ],
+)
+def test_install_writes_the_script_once_and_says_where(user, capsys, monkeypatch, shell, script, startup):
+    monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
+    if startup:
+        (user / startup).write_text("alias ll='ls -l'")
+
+    assert main(["completion", "install"]) == 0
+    first = capsys.readouterr().out
+    assert main(["completion", "install", "--shell", shell]) == 0
+    second = capsys.readouterr().out
+
+    assert (user / script).read_text() == SCRIPTS[shell]
+    assert f"Wrote {user / script}." in first
+    assert f"{user / script} is up to date." in second
+    if startup:
+        lines = (user / startup).read_text().splitlines()
+        assert lines[0] == "alias ll='ls -l'"
+        assert len(lines) == 2
+        assert f"{user / startup} names it already." in second
+
+
+def test_where_bash_completion_is_installed_no_startup_file_is_touched(user, capsys, monkeypatch):
+    monkeypatch.setattr(completion, "LOADERS", ("/",))
+
+    main(["completion", "install", "--shell", "bash"])
+
+    assert not (user / ".bashrc").exists()
+
+
+def test_a_shell_that_we_do_not_know_is_refused(user, capsys, monkeypatch):
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+
+    assert main(["completion", "install"]) == 2
+    assert "$SHELL is tcsh. Name one with --shell: bash, zsh, fish" in capsys.readouterr().err
