@@ -89,7 +89,7 @@ def test_cancel_and_rm(mosaic):
 
 def test_small_verbs_work(mosaic, finished):
     assert finished in mosaic("du", "--json") or "a run" in mosaic("du")
-    assert "toy" in mosaic("worker", "list")
+    assert "come also: cleanrl, dreamer. Install one with: mosaic worker install NAME" in mosaic("worker", "list")
     assert json.loads(mosaic("worker", "list", "--json"))
     assert json.loads(mosaic("daemon", "status", "--json"))["healthy"]
     assert mosaic("curve", finished, "toy/loss")

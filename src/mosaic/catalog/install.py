@@ -21,6 +21,7 @@ from mosaic.catalog.sources import (
     find_source,
     guide_source,
     is_name,
+    names_brought_along,
     no_entry_point,
     no_worker_package,
     normalized,
@@ -31,6 +32,7 @@ from mosaic.catalog.torch import arguments_for, check_build, installed_build, is
 from mosaic.catalog.uv import InstallFailed, NoIndex, Uv, find_uv
 from mosaic.catalog.wheels import Wheels
 from mosaic.catalog.workers import GROUP, registered, spelled
+from mosaic.model.nearest import did_you_mean
 from mosaic.model.root import check_root
 from mosaic.model.rundir import StateRoot
 
@@ -166,7 +168,9 @@ def _blaming(wish: Wish) -> Iterator[None]:
     try:
         yield
     except InstallFailed as error:
-        raise InstallFailed(f"{wish.asked} was not installed: {str(error).rstrip('.')}.") from error
+        # A name that was mistyped went to the index, and its complaint is about somebody else's packages.
+        near = did_you_mean(wish.asked, set(names_brought_along()) - {wish.asked}, 1) if is_name(wish.asked) else ""
+        raise InstallFailed(f"{wish.asked} was not installed: {str(error).rstrip('.')}. {near}".rstrip()) from error
 
 
 @contextmanager

@@ -51,7 +51,17 @@ def list_workers(args: argparse.Namespace) -> int:
     for worker in listed:
         if worker["problem"]:
             print(paint(f"{worker['name']} is broken: {worker['problem']}.", "red"), worker["remedy"])
+    _print_more({worker["name"] for worker in listed})
     return 0
+
+
+def _print_more(known: set[str]) -> None:
+    """What could be installed."""
+    from mosaic.catalog.sources import names_brought_along
+
+    more = [name for name in names_brought_along() if name not in known]
+    if more:
+        print(paint(f"With MOSAIC come also: {', '.join(more)}. Install one with: mosaic worker install NAME", "dim"))
 
 
 def listing(root: StateRoot, catalog: "Catalog") -> list[dict[str, Any]]:

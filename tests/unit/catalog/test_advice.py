@@ -2,7 +2,8 @@
 
 import pytest
 
-from mosaic.catalog.install import Wish, _where_from
+from mosaic.catalog.install import Wish, _blaming, _where_from
+from mosaic.catalog.uv import InstallFailed
 from mosaic.model.errors import UnknownWorker
 
 
@@ -65,3 +66,13 @@ def test_an_environment_made_by_hand_has_no_command_that_would_work(catalog, mak
     install(make_environment("mine"), "mine", "mine_worker")
 
     assert "mosaic worker install PATH --variant jax" in told_of(catalog, "mine", "jax")
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"), [("cleanlr", "Did you mean 'cleanrl'?"), ("./cleanlr", ""), ("cleanrl", "")]
+)
+def test_an_install_that_failed_for_a_mistyped_name_says_so(asked, hint):
+    with pytest.raises(InstallFailed) as failure, _blaming(Wish(asked)):
+        raise InstallFailed("no such package")
+
+    assert str(failure.value) == f"{asked} was not installed: no such package. {hint}".rstrip()
