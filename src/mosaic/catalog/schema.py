@@ -4,8 +4,8 @@ The schema is JSON Schema for the worker's config file (mosaic_sdk/schema.py mak
 here: type, enum, const, minimum, maximum, exclusiveMinimum, exclusiveMaximum, minLength, maxLength, pattern (with
 examples, which a refusal shows), items, minItems, maxItems, properties, required, additionalProperties. Ours, described
 in docs/howto/new-worker.md: x-mosaic-variants, -unavailable, -open-with, -algorithms, -same-as, -inherits-with,
--checkpoint, -resume, -eval. Others are ignored. check.py applies it to a config, placement.py moves keys to their place,
-in_force.py fills in the defaults.
+-checkpoint, -resume, -eval. Others are ignored. check.py applies it to a config, placement.py moves keys to their
+place, in_force.py fills in the defaults.
 """
 
 import json

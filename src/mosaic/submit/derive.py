@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mosaic.catalog.schema import Schema, parameters, put_in_place
+from mosaic.catalog.placement import put_in_place
+from mosaic.catalog.schema import Schema, parameters
 from mosaic.model.errors import BadConfig
 from mosaic.submit.checkpoints import Checkpoint
 from mosaic.submit.config import MAX_NAME, RELATIONS, TOTAL_NAMES
