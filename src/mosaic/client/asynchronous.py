@@ -151,11 +151,15 @@ class AsyncTrainerClient:
         return RunList.from_wire(await self._ask(self._stub.ListRuns, pb.ListRunsRequest(states=wanted, limit=limit)))
 
     def watch_runs(
-        self, states: Collection[RunState] = (), limit: int = 0, interval_ms: int = 500
+        self,
+        states: Collection[RunState] = (),
+        limit: int = 0,
+        interval_ms: int = 500,
+        run_ids: Collection[str] = (),
     ) -> AsyncIterator[RunList]:
-        """First all runs that match, then what changed, for ever."""
+        """First all runs that match, then what changed, for ever; an empty answer every 5 s in which nothing did."""
         wanted = [state_to_wire(state) for state in states]
-        request = pb.WatchRunsRequest(states=wanted, limit=limit, interval_ms=interval_ms)
+        request = pb.WatchRunsRequest(states=wanted, limit=limit, interval_ms=interval_ms, run_ids=run_ids)
         return watch_runs(self._open(self._stub.WatchRuns), request, self.target, self._revive)
 
     # Telemetry

@@ -134,6 +134,7 @@ class RunList:
     total: int  # how many match, the limit aside
     deleted: tuple[str, ...] = ()  # watch_runs: ids that are gone
     is_whole: bool = True  # watch_runs: all that match, not only what changed
+    trouble: str = ""  # watch_runs: why nothing is heard now; the next answer comes when a daemon answers again
 
     @classmethod
     def from_wire(cls, reply: pb.ListRunsReply, is_whole: bool = True) -> "RunList":

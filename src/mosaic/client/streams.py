@@ -105,7 +105,7 @@ class LogStream:
 
 
 async def watch_runs(call: Call, request: pb.WatchRunsRequest, target: str, revive: Revive) -> AsyncIterator[RunList]:
-    """All runs that match, then what changed; after a break all of them again, as a whole list."""
+    """All runs that match, then what changed; after a break, which is told as `trouble`, all of them again."""
     while True:
         is_whole = True
         try:
@@ -114,6 +114,8 @@ async def watch_runs(call: Call, request: pb.WatchRunsRequest, target: str, revi
                 is_whole = False
             await asyncio.sleep(PAUSE_S)
         except grpc.aio.AioRpcError as failure:
+            if failure.code() in BROKEN:
+                yield RunList((), 0, is_whole=False, trouble=str(error_from(failure, target)))
             await _mend(failure, target, revive)
 
 

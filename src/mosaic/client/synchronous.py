@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from mosaic.client.endpoint import Endpoint
 from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.frames import Frame
 from mosaic.client.run import Run, RunList
+from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
@@ -42,6 +43,10 @@ class LoopThread:
         finally:
             if not self._loop.is_closed():
                 self.run(_close(batches))
+
+    def listen(self, source: AsyncIterator[T], hear: Callable[[T | MosaicError], None]) -> Callable[[], None]:
+        listening = self.run(_begin(_pump(source, hear)))
+        return lambda: self.run(_end(listening))
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -123,9 +128,22 @@ class TrainerClient:
         return self._loop.run(self._inner.list_runs(states, limit))
 
     def watch_runs(
-        self, states: Collection[RunState] = (), limit: int = 0, interval_ms: int = 500
+        self,
+        states: Collection[RunState] = (),
+        limit: int = 0,
+        interval_ms: int = 500,
+        run_ids: Collection[str] = (),
     ) -> Iterator[RunList]:
-        return self._loop.iterate(self._inner.watch_runs(states, limit, interval_ms))
+        return self._loop.iterate(self._inner.watch_runs(states, limit, interval_ms, run_ids))
+
+    def listen(
+        self, source: Callable[[AsyncTrainerClient], AsyncIterator[T]], hear: Callable[[T | MosaicError], None]
+    ) -> Callable[[], None]:
+        """Hand everything that `source` gives to `hear`, in the client's thread, until the answer is called.
+
+        For views that also wait for keys: no stream can hold them up. A stream that fails ends with its error.
+        """
+        return self._loop.listen(source(self._inner), hear)
 
     def stream_steps(
         self, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
@@ -172,6 +190,26 @@ class TrainerClient:
 
 async def _next(batches: AsyncIterator[T]) -> T | None:
     return await anext(batches, None)
+
+
+async def _pump(source: AsyncIterator[T], hear: Callable[[T | MosaicError], None]) -> None:
+    try:
+        async for item in source:
+            hear(item)
+    except MosaicError as error:
+        hear(error)
+    finally:
+        await _close(source)
+
+
+async def _begin(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    return asyncio.ensure_future(work)
+
+
+async def _end(listening: "asyncio.Task[None]") -> None:
+    """Return when it is over: a stream that is still closing would complain when the loop stops."""
+    listening.cancel()
+    await asyncio.wait({listening})
 
 
 async def _close(batches: AsyncIterator[T]) -> None:

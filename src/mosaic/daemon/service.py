@@ -7,6 +7,7 @@ from typing import Any
 from mosaic.daemon.auth import bearer
 from mosaic.daemon.frames import Frames
 from mosaic.daemon.trainer import Trainer
+from mosaic.daemon.watching import Wanted, watch
 from mosaic.ingest.check import LARGEST
 from mosaic.ingest.follow import stream_logs
 from mosaic.wire import mosaic_pb2 as pb
@@ -39,7 +40,8 @@ class Service(TrainerServiceServicer):
 
     async def WatchRuns(self, request: pb.WatchRunsRequest, context: Any) -> AsyncIterator[pb.ListRunsReply]:
         interval_s = max(0.05, (request.interval_ms or 500) / 1000)
-        async for reply in self._trainer.watch(map(state_from_wire, request.states), request.limit, interval_s):
+        states = tuple(map(state_from_wire, request.states))
+        async for reply in watch(self._trainer, Wanted(states, request.limit, tuple(request.run_ids)), interval_s):
             yield reply
 
     # ---- what workers and tailers say

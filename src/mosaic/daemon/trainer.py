@@ -5,7 +5,7 @@ import hmac
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -158,22 +158,6 @@ class Trainer:
         records = await self.registry.do(lambda r: r.list(wanted, limit))
         total = await self.registry.do(lambda r: r.count(wanted))
         return pb.ListRunsReply(runs=await self.infos(records), total=total)
-
-    async def watch(self, states: Iterable[RunState], limit: int, interval_s: float) -> AsyncIterator[pb.ListRunsReply]:
-        """First every run that matches, then again and again those that changed."""
-        sent: dict[str, bytes] = {}
-        wanted = tuple(states)
-        while True:
-            reply = await self.list_runs(wanted, limit)
-            here = {info.run_id for info in reply.runs}
-            changed = [
-                info for info in reply.runs if sent.get(info.run_id) != info.SerializeToString(deterministic=True)
-            ]
-            gone = [run_id for run_id in sent if run_id not in here]
-            if changed or gone or not sent:
-                yield pb.ListRunsReply(runs=changed, total=reply.total, deleted=gone)
-            sent = {info.run_id: info.SerializeToString(deterministic=True) for info in reply.runs}
-            await asyncio.sleep(interval_s)
 
     # ---- what tailers and workers say
 

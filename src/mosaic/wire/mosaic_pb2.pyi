@@ -197,14 +197,16 @@ class ListRunsReply(_message.Message):
     def __init__(self, runs: _Optional[_Iterable[_Union[RunInfo, _Mapping]]] = ..., total: _Optional[int] = ..., deleted: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WatchRunsRequest(_message.Message):
-    __slots__ = ("states", "limit", "interval_ms")
+    __slots__ = ("states", "limit", "interval_ms", "run_ids")
     STATES_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    RUN_IDS_FIELD_NUMBER: _ClassVar[int]
     states: _containers.RepeatedScalarFieldContainer[State]
     limit: int
     interval_ms: int
-    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ..., interval_ms: _Optional[int] = ...) -> None: ...
+    run_ids: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ..., interval_ms: _Optional[int] = ..., run_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DeleteRunReply(_message.Message):
     __slots__ = ("freed_bytes",)

@@ -158,7 +158,7 @@ class TrainerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchRuns(self, request, context):
-        """first all that match, then what changed
+        """first all that match, then what changed; nothing for 5 s: an empty reply
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
