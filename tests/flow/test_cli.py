@@ -33,7 +33,7 @@ def test_run_follows_to_the_end_and_says_what_happened(mosaic):
     told = mosaic("run", "toy", "steps=100")
 
     assert "TERMINATED" in told
-    assert "100 steps" in told
+    assert "100 env steps" in told
 
 
 def test_a_fault_is_exit_code_1_with_the_reason(mosaic):

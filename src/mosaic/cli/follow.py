@@ -10,8 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mosaic.cli.durations import format_duration
-from mosaic.cli.paint import STATE_STYLE, bar, number, paint, printable, sparkline
-from mosaic.model.errors import NoDaemon
+from mosaic.cli.feed import Feed, Runs
+from mosaic.cli.paint import STATE_STYLE, bar, is_screen, number, paint, printable
+from mosaic.cli.returns import count, env_steps, score_words, stored_words, trace
+from mosaic.cli.states import explain
+from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
 
     from mosaic.client import Run, TrainerClient
 
-EVERY_S = 0.2
+EVERY_MS = 200
+TICK_S = 1.0  # the time that has passed is part of the picture
 LINE_EVERY_S = 5.0
 PATIENCE_S = 120.0  # a daemon's restart, or the tailer's 30 s before it starts one
 
@@ -35,9 +39,10 @@ def follow(client: "TrainerClient", run: "Run") -> int:
 
 def wait_quietly(client: "TrainerClient", run: "Run") -> int:
     """Wait for the end and print the run as JSON."""
-    for latest in polls(client, run.run_id):
+    for latest in turns(client, run.run_id):
         run = latest
-    print(json.dumps(run.to_dict(), indent=1))
+    # What is watched comes without history and config.
+    print(json.dumps(client.get_run(run.run_id).to_dict(), indent=1))
     return exit_code(run)
 
 
@@ -45,23 +50,35 @@ def exit_code(run: "Run") -> int:
     return 0 if run.state is RunState.TERMINATED else 1
 
 
-def polls(client: "TrainerClient", run_id: str) -> "Iterator[Run]":
-    """The run again and again, the last time when it is over. A daemon's restart is waited for, and said."""
-    deadline, run = time.monotonic() + PATIENCE_S, None
-    while run is None or not run.state.is_over:
-        try:
-            run = client.get_run(run_id)
-            deadline = time.monotonic() + PATIENCE_S
-        except NoDaemon:
-            if run is None or time.monotonic() > deadline:
-                raise
-            run = replace(run, life="no daemon answers; waiting for one")
-        yield run
-        time.sleep(0.0 if run.state.is_over else EVERY_S)
+def turns(client: "TrainerClient", run_id: str) -> "Iterator[Run]":
+    """The run at every change, at least once a second, and the last time when it is over. A restart of the daemon is
+    waited for, and said."""
+    with Feed(client) as feed:
+        runs = Runs(feed, [run_id], EVERY_MS)
+        while True:
+            feed.wait(TICK_S)
+            feed.take()
+            if (run := _latest(runs, run_id)) is not None:
+                yield run
+                if run.state.is_over:
+                    return
+
+
+def _latest(runs: Runs, run_id: str) -> "Run | None":
+    if runs.error:
+        raise runs.error
+    if runs.silent_s > PATIENCE_S:
+        raise NoDaemon(runs.trouble or "The daemon does not answer. Look at it with: mosaic doctor")
+    run = runs.by_id.get(run_id)
+    if run is None and runs.is_known:
+        raise MosaicError(f"Run {run_id} was deleted.")
+    if run is not None and runs.silent_s:
+        return replace(run, life="no daemon answers; waiting for one")
+    return run
 
 
 def _show(client: "TrainerClient", run: "Run") -> "Run":
-    show = _show_live if sys.stdout.isatty() else _show_lines
+    show = _show_live if is_screen(sys.stdout) else _show_lines
     run = show(client, run)
     print(ending(run))
     return run
@@ -72,7 +89,7 @@ def _show_live(client: "TrainerClient", run: "Run") -> "Run":
     from rich.live import Live
 
     with opened(Live(picture(run), console=Console(highlight=False), auto_refresh=False, transient=True)) as live:
-        for latest in polls(client, run.run_id):
+        for latest in turns(client, run.run_id):
             run = latest
             live.update(picture(run), refresh=True)
     return run
@@ -89,19 +106,36 @@ def opened(live: "Live") -> "Iterator[Live]":
 
 
 def _show_lines(client: "TrainerClient", run: "Run") -> "Run":
-    said, at = "", 0.0
     print(f"Run {run.run_id} ({printable(run.name)})", flush=True)
-    for latest in polls(client, run.run_id):
+    pace = Pace()
+    for latest in turns(client, run.run_id):
         run = latest
-        if str(run.state) != said or time.monotonic() - at > LINE_EVERY_S:
-            said, at = str(run.state), time.monotonic()
-            print(line(run), flush=True)
+        if words := pace.words(run):
+            print(words, flush=True)
     return run
 
 
-def line(run: "Run") -> str:
+class Pace:
+    """When a run is worth a line: its state changed, something new is wrong with it, or some seconds have passed."""
+
+    def __init__(self) -> None:
+        self._said: tuple[str, ...] = ()
+        self._at = 0.0
+
+    def words(self, run: "Run") -> str:
+        """The line, or nothing. A new state is explained, an old one only named."""
+        # The numbers in "quiet 6 min" and "draining 3 MB" change all the time.
+        now = (str(run.state), run.reason, run.waiting_for, *(word.split(" ")[0] for word in (run.life, run.telemetry)))
+        is_new, is_due = now != self._said, time.monotonic() - self._at > LINE_EVERY_S and not run.state.is_over
+        if not (is_new or is_due):
+            return ""
+        self._said, self._at = now, time.monotonic()
+        return line(run, explain(run) if is_new else str(run.state))
+
+
+def line(run: "Run", state: str) -> str:
     """One line of a log: state, progress, rate, return."""
-    parts = [format_duration(run.duration_s), str(run.state)]
+    parts = [format_duration(run.duration_s), state]
     if run.progress is not None:
         parts.append(f"{run.progress:.0%}")
     if run.summary.last_step >= 0:
@@ -110,24 +144,20 @@ def line(run: "Run") -> str:
         parts.append(f"{number(run.summary.steps_per_s)} steps/s")
     if run.eta_s is not None:
         parts.append(f"{format_duration(run.eta_s)} left")
-    if run.summary.last_return is not None:
-        parts.append(f"return {number(run.summary.last_return)}")
-    return "  ".join(parts + [printable(word) for word in (run.waiting, run.life, run.telemetry) if word])
+    return "  ".join([*parts, *filter(None, [score_words(run)])])
 
 
 def picture(run: "Run") -> "Text":
-    """Three lines for a terminal."""
+    """Four lines for a terminal: who, its state explained, how far, how well."""
     from rich.text import Text
 
-    text = Text()
-    text.append(printable(run.name or run.worker_name), "bold").append(f"  {run.run_id}  ", "dim")
-    text.append(str(run.state), STATE_STYLE[run.state])
-    for word in (run.waiting, run.life, run.telemetry):
-        text.append(f"  {printable(word)}" if word else "", "yellow")
+    style = STATE_STYLE[run.state]
+    text = Text(no_wrap=True, overflow="ellipsis")
+    text.append(printable(run.name or run.worker_name), "bold").append(f"  {run.run_id}\n", "dim")
+    text.append(explain(run), "yellow" if run.life or run.waiting_for or run.telemetry else style)
     text.append(f"\n{progress_words(run)}\n")
-    if run.summary.recent_returns:
-        text.append(sparkline(run.summary.recent_returns, 50), "green")
-        text.append(f"  return {number(run.summary.last_return)}, episode {run.summary.episodes}")
+    if words := score_words(run):
+        text.append(trace(run, 30), "green").append(f"  {words}, episode {run.summary.episodes:,}")
     else:
         text.append("no episode yet", "dim")
     return text
@@ -145,17 +175,25 @@ def progress_words(run: "Run") -> str:
 
 
 def ending(run: "Run") -> str:
-    """The last words: how it ended, what there is, where to look."""
+    """The last words: how it ended, what there is, how well it did, where to look."""
     state = paint(str(run.state), STATE_STYLE[run.state])
-    reason = f": {run.reason.strip()}" if run.reason and run.state is not RunState.TERMINATED else ""
-    s = run.summary
-    # Many workers tell how far they are without telling every step.
-    counts = {"steps": max(s.steps, s.last_step), "episodes": s.episodes, "metrics": s.metrics}
-    counted = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count > 0) or "nothing measured"
-    told = f"{counted} in {format_duration(run.duration_s)}"
-    last = f", last return {number(s.last_return)}" if s.last_return is not None else ""
-    hint = f"\nIts log: mosaic logs {run.run_id}" if run.state is RunState.FAULTED else ""
-    return f"{state}{reason}\n{told}{last}\n{run.run_dir}{hint}"
+    why = run.reason.strip() if run.state is not RunState.TERMINATED else ""
+    reason = f": {chr(10).join(map(printable, why.splitlines()))}" if why else ""
+    words = [f"{state}{reason}", _measured(run), score_words(run), run.run_dir]
+    if run.state is RunState.FAULTED:
+        words.append(f"Its log: mosaic logs {run.run_id}")
+    return "\n".join(filter(None, words))
+
+
+def _measured(run: "Run") -> str:
+    """What the env did and what was stored are two things: a worker may tell every tenth step, or none."""
+    steps = count(env_steps(run), "env step") if env_steps(run) else "no env steps reported"
+    parts = [f"{steps} in {format_duration(run.duration_s)}", stored_words(run)]
+    if rejects := run.summary.rejects:
+        parts.append(f"{count(rejects, 'line')} rejected (see: mosaic logs {run.run_id} --rejects)")
+    if run.telemetry:
+        parts.append(f"telemetry: {printable(run.telemetry)}")
+    return " · ".join(parts)
 
 
 def _interrupted(client: "TrainerClient", run: "Run") -> int:

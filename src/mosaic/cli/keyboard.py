@@ -1,36 +1,115 @@
-"""Single keys from a terminal, without waiting for Enter."""
+"""Single keys from a terminal, without waiting for Enter, and the mouse wheel."""
 
 import os
 import re
 import select
+import signal
 import sys
 import termios
 import tty
-from types import TracebackType
+from types import FrameType, TracebackType
+from typing import Any
 
-KEY = re.compile(rb"\x1b[\[O][A-Z]|[\x00-\x7f]|[^\x00-\x7f]+")
-NAMES = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1bOA": "up", b"\x1bOB": "down", b"k": "up", b"j": "down"}
-NAMES |= {b"\r": "enter", b"\n": "enter", b"\x1b": "escape", b"\x7f": "back"}
+# One key: a mouse report, an escape sequence, a character of UTF-8.
+KEY = re.compile(
+    rb"\x1b\[<(?P<button>\d+);\d+;(?P<row>\d+)(?P<press>[Mm])"
+    rb"|\x1b[\[O][0-9;]*[A-Za-z~]"
+    rb"|[\x00-\x7f]"
+    rb"|[\xc0-\xff][\x80-\xbf]+"
+    rb"|[\x80-\xff]"
+)
+# The beginning of one, at the end of what was read: the rest comes with the next read.
+BEGINNING = re.compile(rb"(?:\x1b(?:[\[O][<0-9;]*)?|[\xc0-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf7][\x80-\xbf]{0,2})\Z")
+REST_WITHIN_S = 0.05  # a terminal sends a sequence at once; only a slow line cuts it in two
+
+NAMES = {
+    **{b"\x1b[A": "up", b"\x1b[B": "down", b"\x1b[H": "home", b"\x1b[F": "end"},
+    **{b"\x1b[5~": "pgup", b"\x1b[6~": "pgdn", b"\x1b[1~": "home", b"\x1b[4~": "end", b"\x1b[7~": "home"},
+    **{b"\x1b[8~": "end", b"\r": "enter", b"\n": "enter", b"\x1b": "escape", b"\x7f": "back", b"\b": "back"},
+}
+WHEEL = {64: "wheel up", 65: "wheel down"}
+MOUSE_ON, MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
 
 
 class Keyboard:
-    """The terminal gives each key at once while this is open, and is as before afterwards."""
+    """The terminal gives each key at once while this is open, and is as before afterwards, also after a SIGTERM."""
+
+    def __init__(self, mouse: bool = False) -> None:
+        self._mouse = mouse
+        self._typed = b""
 
     def __enter__(self) -> "Keyboard":
         self._fd = sys.stdin.fileno()
         self._before = termios.tcgetattr(self._fd)
-        tty.setcbreak(self._fd)
+        self._handlers = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+        try:
+            tty.setcbreak(self._fd)
+            self._say(MOUSE_ON)
+        except BaseException:
+            self.__exit__(None, None, None)  # a Ctrl-C that comes just now must not leave a silent terminal
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
+        try:
+            self._say(MOUSE_OFF)
+        except OSError:
+            pass  # nobody reads any more: there is no terminal to mend
+        finally:
+            termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)
+
+    def fileno(self) -> int:
+        return self._fd
 
     def keys(self, timeout_s: float) -> list[str]:
         """Names or letters of the keys typed since the last call; none when none came in time."""
-        if not select.select([self._fd], [], [], timeout_s)[0]:
+        if not self._is_ready(timeout_s):
             return []
-        return names_of(os.read(self._fd, 1024))
+        if not self._read():
+            return ["closed"]
+        while BEGINNING.search(self._typed) and self._is_ready(REST_WITHIN_S) and self._read():
+            pass
+        typed, self._typed = self._typed, b""
+        return names_of(typed)
+
+    def _is_ready(self, timeout_s: float) -> bool:
+        return bool(select.select([self._fd], [], [], timeout_s)[0])
+
+    def _read(self) -> bool:
+        try:
+            read = os.read(self._fd, 1024)
+        except OSError:
+            read = b""  # the terminal was closed
+        self._typed += read
+        return bool(read)
+
+    def _say(self, codes: str) -> None:
+        if self._mouse:
+            sys.stdout.write(codes)
+            sys.stdout.flush()
 
 
 def names_of(typed: bytes) -> list[str]:
-    return [NAMES.get(key) or key.decode(errors="ignore") for key in KEY.findall(typed)]
+    names = [_name(found) for found in KEY.finditer(typed)]
+    return [name for name in names if name]
+
+
+def _name(found: "re.Match[bytes]") -> str:
+    key = found.group()
+    if found["button"]:
+        button = int(found["button"])
+        return WHEEL.get(button) or (f"click {found['row'].decode()}" if button == 0 and found["press"] == b"M" else "")
+    if key in NAMES:
+        return NAMES[key]
+    if key.startswith(b"\x1b"):
+        # Application mode says O for [, and Shift or Ctrl add "1;5" before the last letter.
+        plain = re.sub(rb"^\x1b[\[O](?:1;\d+)?", b"\x1b[", re.sub(rb";\d+~$", b"~", key))
+        return NAMES.get(plain, "")
+    return key.decode(errors="ignore")
+
+
+def _leave(number: int, _: FrameType | None) -> Any:
+    """As an exception, so that the terminal is restored on the way out."""
+    raise SystemExit(128 + number)

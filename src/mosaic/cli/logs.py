@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected
-from mosaic.cli.verb import RUN_HELP, add_verb, count
+from mosaic.cli.verb import RUN_HELP, BadUsage, add_verb, count
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -23,7 +23,7 @@ def add_verbs(verbs: "Verbs") -> None:
         "logs",
         show_logs,
         "print what a run's worker printed, telemetry lines aside",
-        "mosaic logs 01JCQ --tail 20\nmosaic logs 01JCQ -f\nmosaic logs 01JCQ --stderr",
+        "mosaic logs 01JCQ --tail 20\nmosaic logs 01JCQ -f\nmosaic logs 01JCQ --rejects",
     )
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("-f", "--follow", action="store_true", help="go on until the run is over")
@@ -31,20 +31,24 @@ def add_verbs(verbs: "Verbs") -> None:
     streams = parser.add_mutually_exclusive_group()
     streams.add_argument("--stdout", dest="stream", action="store_const", const="stdout", help="only stdout")
     streams.add_argument("--stderr", dest="stream", action="store_const", const="stderr", help="only stderr")
+    parser.add_argument("--rejects", action="store_true", help="only lines that were rejected or lost, with the reason")
 
 
 def show_logs(args: argparse.Namespace) -> int:
+    if args.rejects and args.tail is not None:
+        raise BadUsage("--tail counts lines of the log; leave it out with --rejects")
     with connected(args) as client:
         since = {"stdout": 0, "stderr": 0}
         run_id = client.get_run(args.run).run_id  # asked once: `last` must not become another run halfway
         if args.tail is not None:
-            pieces = tail_pieces(client, run_id, args.tail)
+            tail = tail_pieces(client, run_id, args.tail)
             for stream in since:
-                since[stream] = max((piece.end for piece in pieces if piece.stream == stream), default=0)
-                _print(last_lines([p for p in pieces if p.stream == stream], args.tail), args.stream)
+                since[stream] = max((piece.end for piece in tail if piece.stream == stream), default=0)
+                _print(last_lines([p for p in tail if p.stream == stream], args.tail), args.stream)
             if not args.follow:
                 return 0
-        _print(client.stream_logs(run_id, args.follow, 0, since["stdout"], since["stderr"]), args.stream)
+        pieces = client.stream_logs(run_id, args.follow, 0, since["stdout"], since["stderr"])
+        _print((piece for piece in pieces if piece.trouble or not args.rejects), args.stream)
     return 0
 
 

@@ -4,20 +4,16 @@ import csv
 import io
 import json
 import math
-import time
 
 import pytest
 
 from mosaic.cli.export import write_csv, write_jsonl
-from mosaic.cli.follow import ending, exit_code, line, picture
-from mosaic.cli.keyboard import names_of
 from mosaic.cli.logs import last_lines, render, tail_pieces
 from mosaic.cli.paint import bar, number, paint, printable, size, sparkline
 from mosaic.cli.runs import note, runs_table
 from mosaic.cli.show import describe
 from mosaic.cli.table import render_table
-from mosaic.cli.watch import Scene
-from mosaic.client.events import Curve, LogPiece, event_from_wire
+from mosaic.client.events import LogPiece, event_from_wire
 from mosaic.wire import mosaic_pb2 as pb
 
 
@@ -47,7 +43,12 @@ def test_a_sparkline_rises_with_its_values_and_leaves_a_gap_for_nan():
     assert sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█"
     assert sparkline([1, math.nan, 1]) == "▄ ▄"
     assert sparkline([]) == sparkline([math.inf]) == ""
-    assert len(sparkline(range(100), width=20)) == 20
+
+
+def test_a_sparkline_shows_all_values_however_many_there_are():
+    assert sparkline(range(100), width=4) == "▁▃▆█"
+    assert sparkline([0] * 50 + [8] * 50, width=2) == "▁█"
+    assert sparkline([math.nan] * 9 + [1, 2, 3], width=4) == "   ▄"
 
 
 def test_a_bar_is_as_long_as_its_width():
@@ -75,6 +76,8 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch):
 
 def test_control_characters_of_a_worker_do_not_reach_the_terminal():
     assert printable("\x1b[2Jboo\x1b[31m!\x1b[0m\r") == "boo! "
+    assert printable("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1b(0c\x9b2J") == "abc 2J"
+    assert printable("\u202eevil\x1b") == " evil "
 
 
 def test_a_table_aligns_columns_and_pushes_numbers_right():
@@ -107,24 +110,6 @@ def test_a_listing_says_the_one_thing_worth_saying(make_run, fields, told):
     assert note(make_run(**fields)) == told
 
 
-def test_the_last_words_point_to_the_log_of_a_failed_run(make_run):
-    failed = make_run(state="FAULTED", reason="exit code 3")
-    fine = make_run(state="TERMINATED", reason="exit code 0")
-
-    assert "exit code 3" in ending(failed)
-    assert f"mosaic logs {failed.run_id}" in ending(failed)
-    assert "mosaic logs" not in ending(fine)
-    assert (exit_code(failed), exit_code(fine), exit_code(make_run(state="CANCELLED"))) == (1, 0, 1)
-
-
-def test_a_followed_run_is_told_in_one_line_and_in_a_picture(make_run):
-    run = make_run(
-        total_steps=200, summary={"last_step": 99, "steps_per_s": 50, "last_return": 3, "recent_returns": [1, 2, 3]}
-    )
-
-    assert {"EXECUTING", "50%", "step 99", "50 steps/s", "2s left", "return 3"} <= set(line(run).split("  "))
-    assert "▁" in picture(run).plain
-    assert "100/200" in picture(run).plain
 
 
 EVENTS = [
@@ -209,72 +194,7 @@ def test_the_values_one_asks_for_first_are_shown_first_and_not_hundreds(make_run
     assert told[-1] == f"… and 22 more: mosaic show {run.run_id} --json"
 
 
-def test_a_run_that_tells_no_single_steps_still_ends_with_its_number_of_steps(make_run):
-    run = make_run("TERMINATED", summary={"last_step": 3000, "episodes": 25, "metrics": 30, "events": 58})
-
-    assert ending(run).splitlines()[1].startswith("3000 steps, 25 episodes, 30 metrics")
-    assert "58 events (25 episodes, 30 metric lines, 3 lifecycle lines)" in describe(run)
-
-
 def test_a_rejected_line_is_shown_with_its_reason():
     told = render(LogPiece("stdout", 7, 30, b'{"type": "step"', "rejected: no step_index"))
 
     assert told == b'[mosaic: stdout at byte 7: rejected: no step_index] {"type": "step"\n'
-
-
-@pytest.mark.parametrize(
-    ("typed", "keys"),
-    [(b"\x1b[A", ["up"]), (b"\x1b", ["escape"]), (b"\x1b[B\x1b[B\r", ["down", "down", "enter"]), (b"q", ["q"])],
-)
-def test_keys_typed_at_once_are_told_apart(typed, keys):
-    assert names_of(typed) == keys
-
-
-def test_keys_move_the_mark_and_open_and_close_a_run(make_run):
-    first, second = make_run(), make_run(run_id="01JCQ5W2ZK8M3N4P5Q6R7S8T9W")
-    scene = Scene(runs=[first, second])
-
-    for key in ("down", "down", "enter"):
-        scene.press(key)
-    opened = scene.open_run
-    scene.press("escape")
-    scene.press("q")
-
-    assert opened == second.run_id
-    assert scene.open_run == ""
-    assert scene.is_left
-
-
-@pytest.mark.parametrize("width", [60, 80, 140])
-def test_the_watch_fits_its_terminal(make_run, width):
-    from rich.console import Console
-
-    from mosaic.cli.scenery import draw
-
-    runs = [
-        make_run(name="n" * 50, reason="r" * 200, total_steps=10, summary={"last_step": 4, "recent_returns": [1, 2]})
-    ]
-    scene = Scene(runs=runs * 50, total=999, selected=49)
-    console = Console(width=width, height=20, file=io.StringIO())
-
-    lines = console.render_lines(draw(scene, console.size), console.options)
-
-    assert len(lines) <= 20
-
-
-def test_the_details_of_a_run_fit_and_show_metrics_log_and_history(make_run):
-    from rich.console import Console
-
-    from mosaic.cli.scenery import draw
-
-    run = make_run(history=[pb.Move(new=pb.INIT, at=time.time())], total_steps=100, summary={"last_step": 50})
-    curve = Curve("loss", [1, 2], [2.0, 1.0], [1.5, 0.5], [2.5, 1.5], [1, 1])
-    scene = Scene(open_run=run.run_id, run=run, curves=[curve], log=[f"line {n}" for n in range(200)])
-    console = Console(width=100, height=24, file=io.StringIO())
-
-    console.print(draw(scene, console.size))
-    told = console.file.getvalue()
-
-    assert len(told.splitlines()) <= 24
-    for word in ("loss", "line 199", "INIT", "51/100"):
-        assert word in told

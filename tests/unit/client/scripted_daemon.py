@@ -49,6 +49,17 @@ class ScriptedService(TrainerServiceServicer):
         self.metadata.append(dict(context.invocation_metadata()))
         return pb.RunInfo(run_id=RUN_ID, state=self.state)
 
+    async def WatchRuns(self, request, context):
+        told = None
+        while True:
+            if self.state != told:
+                told = self.state
+                yield pb.ListRunsReply(runs=[self.info()], total=1)
+            await asyncio.sleep(0.01)
+
+    def info(self):
+        return pb.RunInfo(run_id=RUN_ID, state=self.state)
+
     async def GetHealth(self, request, context):
         return pb.Health(healthy=True, pid=1)
 

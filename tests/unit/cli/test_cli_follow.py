@@ -1,0 +1,118 @@
+"""A followed run: its lines, its picture, its last words."""
+
+import pytest
+
+from mosaic.cli.follow import Pace, ending, exit_code, line, picture
+from mosaic.cli.returns import score, score_cell, score_words, trace
+
+EVIL = "\x1b[2J\x1b]0;owned\x07evil\r"
+
+
+def test_the_last_words_point_to_the_log_of_a_failed_run(make_run):
+    failed = make_run(state="FAULTED", reason="exit code 3")
+    fine = make_run(state="TERMINATED", reason="exit code 0")
+
+    assert "exit code 3" in ending(failed)
+    assert f"mosaic logs {failed.run_id}" in ending(failed)
+    assert "mosaic logs" not in ending(fine)
+    assert (exit_code(failed), exit_code(fine), exit_code(make_run(state="CANCELLED"))) == (1, 0, 1)
+
+
+def test_the_last_words_tell_env_steps_and_stored_rows_apart(make_run):
+    summary = {"last_step": 20_480, "steps": 4_096, "episodes": 87, "metrics": 40, "rejects": 2}
+
+    told = ending(make_run("TERMINATED", summary=summary)).splitlines()[1]
+
+    assert told.startswith("20,480 env steps in 1m00s · 4,096 step rows, 87 episodes, 40 metric rows stored")
+    assert told.endswith("2 lines rejected (see: mosaic logs 01JCQ5W2ZK8M3N4P5Q6R7S8T9V --rejects)")
+
+
+@pytest.mark.parametrize(
+    ("summary", "told"),
+    [
+        ({"last_step": 13, "steps": 3}, "13 env steps in 1m00s · 3 step rows stored"),
+        ({"last_step": 99, "steps": 100}, "100 env steps in 1m00s · 100 step rows stored"),
+        ({"last_step": 3000, "episodes": 1}, "3,000 env steps in 1m00s · 1 episode stored"),
+        ({"last_step": -1}, "no env steps reported in 1m00s · nothing stored"),
+    ],
+)
+def test_what_was_not_stored_is_not_said_to_be(make_run, summary, told):
+    assert ending(make_run("TERMINATED", summary=summary)).splitlines()[1] == told
+
+
+def test_telemetry_that_is_still_missing_is_said_at_the_end(make_run):
+    assert "telemetry: incomplete" in ending(make_run("FAULTED", telemetry="incomplete"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "summary", "told", "cell"),
+    [
+        ({}, {"mean_return": 412.34, "mean_over": 100}, "mean return 412.3 over the last 100 episodes", "412.3"),
+        ({}, {"mean_return": 9, "mean_over": 1}, "mean return 9 over the last 1 episode", "9"),
+        ({}, {"last_return": 7}, "last return 7", "7"),
+        (
+            {"area": "evals"},
+            {"eval_mean": 250.5, "eval_interval": 12.34, "eval_episodes": 20, "last_return": 9},
+            "mean return 250.5 ± 12 over 20 episodes",
+            "250.5 ±12",
+        ),
+        (
+            {},
+            {"mean_return": 134, "mean_over": 100, "eval_mean": 250, "eval_interval": 5},
+            "mean return 134 over the last 100 episodes, newest evaluation 250 ± 5",
+            "134",
+        ),
+        ({}, {}, "", ""),
+    ],
+)
+def test_a_return_is_a_mean_and_says_over_how_many_episodes(make_run, fields, summary, told, cell):
+    run = make_run(summary={"last_step": 1, **summary}, **fields)
+
+    assert (score_words(run), score_cell(run)) == (told, cell)
+    assert told in ending(run)
+    assert (score(run) is None) == (not told)
+
+
+def test_the_sparkline_is_of_the_whole_run(make_run):
+    run = make_run(summary={"last_step": 1, "return_trace": [0] * 50 + [8] * 50, "recent_returns": [8] * 60})
+
+    assert trace(run, 4) == "▁▁██"
+    assert trace(make_run(summary={"last_step": 1, "recent_returns": [1, 2]}), 4) == "▁█"
+
+
+def test_a_followed_run_is_told_in_one_line_and_in_a_picture(make_run):
+    run = make_run(
+        total_steps=200, summary={"last_step": 99, "steps_per_s": 50, "last_return": 3, "recent_returns": [1, 2, 3]}
+    )
+
+    told = line(run, "EXECUTING").split("  ")
+
+    assert {"EXECUTING", "50%", "step 99", "50 steps/s", "2s left", "last return 3"} <= set(told)
+    assert "▁" in picture(run).plain
+    assert "100/200" in picture(run).plain
+    assert "READY: started, nothing measured yet" in picture(make_run("READY")).plain
+
+
+def test_a_line_comes_with_each_change_and_not_with_each_answer(make_run):
+    pace = Pace()
+
+    first = pace.words(make_run("READY"))
+    same = pace.words(make_run("READY"))
+    quiet = pace.words(make_run("READY", life="quiet 3 min"))
+    quieter = pace.words(make_run("READY", life="quiet 4 min"))
+    over = pace.words(make_run("TERMINATED"))
+
+    assert "READY: started, nothing measured yet" in first
+    assert "quiet 3 min" in quiet
+    assert (same, quieter) == ("", "")
+    assert "TERMINATED" in over
+
+
+def test_what_a_worker_says_cannot_move_the_cursor(make_run):
+    run = make_run("FAULTED", name=EVIL, reason=f"first\n{EVIL}", telemetry=EVIL, run_dir="/x")
+    waiting = make_run("INIT", waiting_for=EVIL)
+
+    for told in (ending(run), Pace().words(run), Pace().words(waiting), picture(run).plain, picture(waiting).plain):
+        assert "\x1b" not in told
+        assert "\r" not in told
+        assert "owned" not in told
