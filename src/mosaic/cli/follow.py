@@ -78,8 +78,9 @@ def _latest(runs: Runs, run_id: str) -> "Run | None":
 
 
 def _show(client: "TrainerClient", run: "Run") -> "Run":
-    show = _show_live if is_screen(sys.stdout) else _show_lines
-    run = show(client, run)
+    if not is_screen(sys.stdout):
+        return show_lines(client, run)
+    run = _show_live(client, run)
     print(ending(run))
     return run
 
@@ -88,10 +89,12 @@ def _show_live(client: "TrainerClient", run: "Run") -> "Run":
     from rich.console import Console
     from rich.live import Live
 
-    with opened(Live(picture(run), console=Console(highlight=False), auto_refresh=False, transient=True)) as live:
+    console = Console(highlight=False)
+    view = Live(picture(run, console.width), console=console, auto_refresh=False, transient=True)
+    with opened(view) as live:
         for latest in turns(client, run.run_id):
             run = latest
-            live.update(picture(run), refresh=True)
+            live.update(picture(run, console.width), refresh=True)
     return run
 
 
@@ -105,13 +108,15 @@ def opened(live: "Live") -> "Iterator[Live]":
         live.stop()
 
 
-def _show_lines(client: "TrainerClient", run: "Run") -> "Run":
+def show_lines(client: "TrainerClient", run: "Run") -> "Run":
+    """A line per change, and the last words."""
     print(f"Run {run.run_id} ({printable(run.name)})", flush=True)
     pace = Pace()
     for latest in turns(client, run.run_id):
         run = latest
         if words := pace.words(run):
             print(words, flush=True)
+    print(ending(run))
     return run
 
 
@@ -147,7 +152,7 @@ def line(run: "Run", state: str) -> str:
     return "  ".join([*parts, *filter(None, [score_words(run)])])
 
 
-def picture(run: "Run") -> "Text":
+def picture(run: "Run", width: int = 80) -> "Text":
     """Four lines for a terminal: who, its state explained, how far, how well."""
     from rich.text import Text
 
@@ -155,7 +160,7 @@ def picture(run: "Run") -> "Text":
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(printable(run.name or run.worker_name), "bold").append(f"  {run.run_id}\n", "dim")
     text.append(explain(run), "yellow" if run.life or run.waiting_for or run.telemetry else style)
-    text.append(f"\n{progress_words(run)}\n")
+    text.append(f"\n{progress_words(run, 30 if width >= 80 else 10)}\n")
     if words := score_words(run):
         text.append(trace(run, 30), "green").append(f"  {words}, episode {run.summary.episodes:,}")
     else:
@@ -163,7 +168,7 @@ def picture(run: "Run") -> "Text":
     return text
 
 
-def progress_words(run: "Run") -> str:
+def progress_words(run: "Run", bar_width: int = 30) -> str:
     rate = [f"{number(run.summary.steps_per_s)} steps/s"] if run.state is RunState.EXECUTING else []
     words = [*rate, format_duration(run.duration_s)]
     if run.progress is None:
@@ -171,7 +176,7 @@ def progress_words(run: "Run") -> str:
     if run.eta_s is not None:
         words.append(f"{format_duration(run.eta_s)} left")
     done = f"{min(run.summary.last_step + 1, run.total_steps or 0)}/{run.total_steps}"
-    return "  ".join([bar(run.progress, 30), f"{run.progress:>4.0%}", done, *words])
+    return "  ".join([bar(run.progress, bar_width), f"{run.progress:>4.0%}", done, *words])
 
 
 def ending(run: "Run") -> str:

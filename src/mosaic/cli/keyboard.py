@@ -7,6 +7,7 @@ import signal
 import sys
 import termios
 import tty
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -32,19 +33,23 @@ MOUSE_ON, MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
 
 
 class Keyboard:
-    """The terminal gives each key at once while this is open, and is as before afterwards, also after a SIGTERM."""
+    """The terminal gives each key at once while this is open, and is as before afterwards, also after a SIGTERM and
+    while Ctrl-Z keeps the view stopped. `leave` and `enter` are called around such a pause."""
 
-    def __init__(self, mouse: bool = False) -> None:
+    def __init__(
+        self, mouse: bool = False, leave: Callable[[], None] = lambda: None, enter: Callable[[], None] = lambda: None
+    ) -> None:
         self._mouse = mouse
+        self._leave, self._enter = leave, enter
         self._typed = b""
 
     def __enter__(self) -> "Keyboard":
         self._fd = sys.stdin.fileno()
         self._before = termios.tcgetattr(self._fd)
-        self._handlers = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+        ways = {signal.SIGTERM: _end, signal.SIGHUP: _end, signal.SIGTSTP: self._pause}
+        self._handlers = {number: signal.signal(number, way) for number, way in ways.items()}
         try:
-            tty.setcbreak(self._fd)
-            self._say(MOUSE_ON)
+            self._take()
         except BaseException:
             self.__exit__(None, None, None)  # a Ctrl-C that comes just now must not leave a silent terminal
             raise
@@ -52,13 +57,32 @@ class Keyboard:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
+            self._give_back()
+        finally:
+            for number, handler in self._handlers.items():
+                signal.signal(number, handler)
+
+    def _take(self) -> None:
+        tty.setcbreak(self._fd)
+        self._say(MOUSE_ON)
+
+    def _give_back(self) -> None:
+        try:
             self._say(MOUSE_OFF)
         except OSError:
             pass  # nobody reads any more: there is no terminal to mend
         finally:
             termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
-            for number, handler in self._handlers.items():
-                signal.signal(number, handler)
+
+    def _pause(self, number: int, _: FrameType | None) -> None:
+        """Ctrl-Z: the shell gets a terminal as it knows it, and we get ours back when it lets us go on."""
+        self._leave()
+        self._give_back()
+        handler = signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)  # we stop here
+        signal.signal(number, handler)
+        self._take()
+        self._enter()
 
     def fileno(self) -> int:
         return self._fd
@@ -110,6 +134,6 @@ def _name(found: "re.Match[bytes]") -> str:
     return key.decode(errors="ignore")
 
 
-def _leave(number: int, _: FrameType | None) -> Any:
+def _end(number: int, _: FrameType | None) -> Any:
     """As an exception, so that the terminal is restored on the way out."""
     raise SystemExit(128 + number)

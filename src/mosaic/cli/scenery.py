@@ -1,195 +1,222 @@
-"""How `mosaic watch` draws its scene. Only this file and follow.py know rich."""
+"""How `mosaic watch` draws the list of runs, its help and its frame. Only rows that are seen are formatted."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleDimensions, Group, JustifyMethod, RenderableType
-from rich.rule import Rule
-from rich.table import Table
+from rich.cells import cell_len, set_cell_size
+from rich.console import ConsoleDimensions, Group
 from rich.text import Text
 
 from mosaic.cli.durations import format_duration
-from mosaic.cli.follow import progress_words
-from mosaic.cli.paint import STATE_STYLE, bar, number, printable, sparkline
+from mosaic.cli.paint import STATE_STYLE, bar, number, printable
+from mosaic.cli.returns import score, score_cell, trace
 from mosaic.cli.runs import SHORT_ID, note
-from mosaic.cli.show import clock
+from mosaic.cli.states import MEANING
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
-    from mosaic.cli.watch import Scene
+    from mosaic.cli.scene import Scene
     from mosaic.client import Run
-    from mosaic.client.events import Curve
 
-LIST_KEYS = "↑↓ choose · enter open · q leave"
-RUN_KEYS = "esc back · q leave"
-FRAME_ROWS = 4  # title, headings, keys, and the terminal's last line
+FRAME_ROWS = 3  # title, headings, keys
+LIST_KEYS = ("↑↓ choose", "enter open", "/ filter", "s sort", "c cancel", "? help", "q leave")
+RUN_KEYS = ("esc back", "↑↓ scroll", "/ filter", "c cancel", "? help", "q leave")
 
-
-def draw(scene: "Scene", size: ConsoleDimensions) -> RenderableType:
-    if scene.open_run:
-        return _draw_run(scene, size)
-    return _draw_list(scene, size)
-
-
-def _draw_list(scene: "Scene", size: ConsoleDimensions) -> RenderableType:
-    room = max(1, size.height - FRAME_ROWS)
-    # Scroll just far enough that the mark is seen.
-    first = max(0, scene.selected - room + 1)
-    shown = scene.runs[first : first + room]
-    body: RenderableType = _runs_table(scene, shown, first, size.width) if shown else _nothing()
-    return Group(_title(scene), body, _footer(scene, LIST_KEYS))
+HELP = (
+    ("↑ ↓ k j, wheel", "move"),
+    ("PgUp PgDn, space", "a page"),
+    ("Home End, g G", "first, last"),
+    ("Enter", "open the run"),
+    ("Esc, Backspace", "back; clear the filter"),
+    ("/", "filter by name, worker, state, tag, id; in a run: by metric"),
+    ("s S", "next, previous order"),
+    ("c", "cancel the run, after a question"),
+    ("q", "leave; runs go on"),
+    ("", "Shift and the mouse select text"),
+)
 
 
-def _title(scene: "Scene") -> Text:
-    live = sum(not run.state.is_over for run in scene.runs)
-    title = Text("MOSAIC", "bold")
-    return title.append(f"  {live} live, {scene.total} in all   {time.strftime('%H:%M:%S')}", "dim")
+def draw(scene: "Scene", size: ConsoleDimensions) -> Group:
+    """At most as many lines as the terminal has, none longer than it is wide."""
+    if scene.is_help:
+        lines = _help(size)
+    elif scene.close_up:
+        from mosaic.cli.closeup import draw_run
+
+        lines = draw_run(scene, size)
+    else:
+        lines = _list(scene, size)
+    body = lines[: size.height - 1]
+    body += [Text()] * (size.height - 1 - len(body))
+    return Group(*map(_one_line, [*body, _footer(scene, size.width)]))
 
 
-def _nothing() -> Text:
-    return Text("\nNo runs yet. In another terminal: mosaic run toy steps=500 rate=50\n", "dim")
+def _one_line(text: Text) -> Text:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
 
 
-def _footer(scene: "Scene", keys: str) -> Text:
-    if scene.trouble:
-        return Text(printable(scene.trouble) + " Waiting …", "yellow")
-    return Text(keys, "dim")
+def _list(scene: "Scene", size: ConsoleDimensions) -> list[Text]:
+    scroll = scene.scroll
+    scroll.page = max(1, size.height - FRAME_ROWS)
+    scroll.show(scene.place, len(scene.shown))
+    shown = scene.shown[scroll.top : scroll.top + scroll.page]
+    if not shown:
+        return [_title(scene, size.width), Text(), _nothing(scene)]
+    layout = Layout(size.width)
+    rows = [layout.row(run, is_marked=scroll.top + at == scene.place) for at, run in enumerate(shown)]
+    return [_title(scene, size.width), layout.headings(scene.order), *rows]
 
 
-def _runs_table(scene: "Scene", shown: "list[Run]", first: int, width: int) -> Table:
-    table = Table(box=None, expand=True, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    columns = [column for column in COLUMNS if column.needs <= width < column.up_to]
-    for column in columns:
-        justify: JustifyMethod = "right" if column.is_number else "left"
-        table.add_column(column.heading, no_wrap=True, overflow="ellipsis", justify=justify, ratio=column.ratio)
-    for place, run in enumerate(shown, first):
-        cells = [column.cell(run) for column in columns]
-        table.add_row(*cells, style="reverse" if place == scene.selected else "")
-    return table
+def _title(scene: "Scene", width: int) -> Text:
+    live = sum(not run.state.is_over for run in scene.runs.values())
+    words = [f"{live} live, {scene.total} in all", f"sort: {scene.order}"]
+    if scene.filter:
+        words.append(f"filter: {scene.filter} ({len(scene.shown)} match)")
+    first, last = scene.scroll.top + 1, min(scene.scroll.top + scene.scroll.page, len(scene.shown))
+    if last - first + 1 < len(scene.shown):
+        words.append(f"{first}–{last} of {len(scene.shown)}")
+    title = Text("MOSAIC  " if width >= 60 else "", "bold").append(" · ".join(map(printable, words)), "dim")
+    now = time.strftime("%H:%M:%S")
+    if title.cell_len + len(now) + 3 <= width:
+        title.append(f"   {now}", "dim")
+    return title
+
+
+def _nothing(scene: "Scene") -> Text:
+    if scene.filter:
+        return Text(f"No run matches '{printable(scene.filter)}'. Esc clears the filter.", "dim")
+    return Text("No runs yet. In another terminal: mosaic run toy steps=500 rate=50", "dim")
+
+
+def _footer(scene: "Scene", width: int) -> Text:
+    if run := scene.question:
+        name = cut(printable(run.name or run.worker_name), max(8, width - 30))
+        return Text(f"Cancel {name} ({run.run_id[:SHORT_ID]})? y/n", "bold yellow")
+    if scene.is_typing:
+        text = scene.close_up.filter if scene.close_up else scene.filter
+        return Text(f"/{printable(text)}▏", "bold").append("  enter keeps it, esc clears it", "dim")
+    if scene.note or scene.trouble:
+        return Text(printable(scene.note or scene.trouble), "yellow")
+    return Text(_keys(RUN_KEYS if scene.close_up else LIST_KEYS, width) + _meaning_of_return(scene, width), "dim")
+
+
+def _keys(keys: Sequence[str], width: int) -> str:
+    """All of them, or on a narrow terminal the last two, which lead to the others."""
+    told = " · ".join(keys)
+    return told if cell_len(told) <= width else " · ".join(keys[-2:])
+
+
+def _meaning_of_return(scene: "Scene", width: int) -> str:
+    most = max((run.summary.mean_over for run in scene.shown), default=0)
+    told = f"   return: mean of the last {most} episodes"
+    return told if most and not scene.close_up and width >= cell_len(" · ".join(LIST_KEYS)) + len(told) else ""
+
+
+def _help(size: ConsoleDimensions) -> list[Text]:
+    lines = [Text("Keys", "bold")]
+    lines += [Text(f"{keys:<17}", "cyan").append(does) for keys, does in HELP]
+    lines += [Text(), Text("States", "bold")]
+    lines += [Text(f"{state!s:<11}", STATE_STYLE[state]).append(meaning) for state, meaning in MEANING.items()]
+    about = "return: mean of the newest episodes; of an evaluation run mean ±95 % interval; the curve is the whole run"
+    return [*lines, Text(), Text(about, "dim")][: size.height - 1]
+
+
+# ---- the table
 
 
 @dataclass(frozen=True)
 class Column:
     heading: str
-    cell: "Callable[[Run], Text]"
+    cell: "Callable[[Run, int], tuple[str, str]]"  # text that fits into so many columns, and its style
+    width: int  # 0: shares what is left
     needs: int = 0  # shown on terminals at least so wide …
     up_to: int = 1 << 30  # … and narrower than this
     is_number: bool = False
-    ratio: int | None = None  # share of the room that is left; None: as wide as its cells
+    order: str = ""  # the order it shows
 
 
-def _progress(run: "Run") -> Text:
+class Layout:
+    """The columns of a terminal this wide."""
+
+    def __init__(self, width: int) -> None:
+        self._columns = [column for column in COLUMNS if column.needs <= width < column.up_to]
+        self._gap = "  " if width >= 60 else " "
+        fixed = sum(column.width for column in self._columns) + len(self._gap) * (len(self._columns) - 1)
+        shares = sum(not column.width for column in self._columns)
+        left = max(shares, width - fixed)
+        self._widths = [column.width or max(1, left // shares) for column in self._columns]
+
+    def headings(self, order: str) -> Text:
+        text = Text(style="dim")
+        for column, width in zip(self._columns, self._widths, strict=True):
+            mark = "▾" if column.order == order else ""
+            text.append(self._gap if text else "").append(pad(column.heading + mark, width, column.is_number))
+        return text
+
+    def row(self, run: "Run", is_marked: bool) -> Text:
+        text = Text(style="reverse" if is_marked else "")
+        for column, width in zip(self._columns, self._widths, strict=True):
+            told, style = column.cell(run, width)
+            text.append(self._gap if text else "").append(pad(told, width, column.is_number), style)
+        return text
+
+
+def cut(text: str, width: int) -> str:
+    """At most so many columns wide, with an ellipsis where something is missing."""
+    return text if cell_len(text) <= width else set_cell_size(text, max(0, width - 1)).rstrip() + "…"
+
+
+def pad(text: str, width: int, right: bool = False) -> str:
+    told = cut(text, width)
+    space = " " * (width - cell_len(told))
+    return space + told if right else told + space
+
+
+def _progress(run: "Run", width: int) -> tuple[str, str]:
     if run.progress is None:
-        return Text(f"step {run.summary.last_step}" if run.summary.last_step >= 0 else "", "dim")
-    return Text(bar(run.progress), STATE_STYLE[run.state]).append(f" {run.progress:>4.0%}")
+        return f"step {run.summary.last_step}" if run.summary.last_step >= 0 else "", "dim"
+    told = f"{run.progress:>5.0%}"
+    return bar(run.progress, width - len(told)) + told, STATE_STYLE[run.state]
 
 
-def _draw_run(scene: "Scene", size: ConsoleDimensions) -> RenderableType:
-    run = scene.run
-    if run is None:
-        return Group(Text(f"Asking for run {scene.open_run} …"), _footer(scene, RUN_KEYS))
-    parts: list[RenderableType] = [_run_head(run), Rule(style="dim")]
-    parts += [_history(run), Rule("metrics", style="dim"), _curves(scene.curves, max(10, size.width - 50))]
-    used = _height(parts, size)
-    room = max(0, size.height - used - 3)
-    parts += [Rule("log", style="dim"), *_log(scene.log, room, size.width), _footer(scene, RUN_KEYS)]
-    return Group(*parts)
+def _done(run: "Run", width: int) -> tuple[str, str]:
+    return "" if run.progress is None else f"{run.progress:.0%}", ""
 
 
-def _run_head(run: "Run") -> Text:
-    text = Text(printable(run.name or run.worker_name), "bold").append(f"  {run.run_id}  ", "dim")
-    text.append(str(run.state), STATE_STYLE[run.state])
-    if run.reason:
-        text.append(f"  {printable(run.reason.splitlines()[0])}")
-    text.append(f"\n{progress_words(run)}")
-    gpus = ", ".join(run.granted) or "no GPU"
-    held = f", held by {run.held_by}" if run.held_by else ""
-    text.append(f"\n{gpus}{held}", "dim")
-    for word in (run.waiting, run.life, run.telemetry):
-        text.append(f"\n{printable(word)}" if word else "", "yellow")
-    return text
+def _return(run: "Run", width: int) -> tuple[str, str]:
+    told = score_cell(run)
+    # Without its interval before it is cut: half a number is a wrong one.
+    return (told if len(told) <= width else number(score(run))), ""
 
 
-def _history(run: "Run") -> Text:
-    moves = [f"{clock(move.at)[11:19]} {move.new}" for move in run.history]
-    return Text(" → ".join(moves), "dim")
-
-
-def _curves(curves: "list[Curve]", width: int) -> RenderableType:
-    if not curves:
-        return Text("nothing measured yet", "dim")
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("", "last", "min", "max"):
-        table.add_column(heading, no_wrap=True, justify="right" if heading else "left")
-    table.add_column("", no_wrap=True)
-    for curve in curves:
-        if curve.mean:
-            numbers = (curve.mean[-1], min(curve.min), max(curve.max))
-            table.add_row(
-                Text(printable(curve.name)),
-                *map(number, numbers),
-                Text(sparkline(curve.mean, width), "green"),
-            )
-    return table
-
-
-def _log(lines: list[str], room: int, width: int) -> list[RenderableType]:
-    shown = lines[-room:] if room else []
-    return [Text(printable(line)[:width], no_wrap=True) for line in shown] or [Text("nothing printed", "dim")]
-
-
-def _height(parts: list[RenderableType], size: ConsoleDimensions) -> int:
-    console = Console(width=size.width, height=size.height)
-    return len(console.render_lines(Group(*parts), console.options))
-
-
-def _name(run: "Run") -> Text:
-    return Text(printable(run.name or run.worker_name))
-
-
-def _state(run: "Run") -> Text:
-    return Text(str(run.state), STATE_STYLE[run.state])
-
-
-def _time_left(run: "Run") -> Text:
-    return Text("" if run.eta_s is None else format_duration(run.eta_s))
-
-
-def _rate(run: "Run") -> Text:
-    return Text(number(run.summary.steps_per_s) if run.state is RunState.EXECUTING else "")
-
-
-def _return(run: "Run") -> Text:
-    return Text("" if run.summary.last_return is None else number(run.summary.last_return))
-
-
-def _picture(run: "Run", width: int) -> Text:
+def _picture(run: "Run", width: int) -> tuple[str, str]:
     """What is worth saying about a run is worth more than its curve."""
     words = note(run)
-    return Text(words, "yellow") if words else Text(sparkline(run.summary.recent_returns, width), "green")
+    return (words, "yellow") if words else (trace(run, min(width, 40)), "green")
 
 
-def _age(run: "Run") -> Text:
-    return Text(format_duration(time.time() - run.created_at), "dim")
+def _time_left(run: "Run", width: int) -> tuple[str, str]:
+    return "" if run.eta_s is None else format_duration(run.eta_s), ""
 
 
-def _gpu_count(run: "Run") -> Text:
-    return Text(str(len(run.granted) or ""))
+def _rate(run: "Run", width: int) -> tuple[str, str]:
+    return number(run.summary.steps_per_s) if run.state is RunState.EXECUTING else "", ""
 
 
 COLUMNS = (
-    Column("run", lambda run: Text(run.run_id[:SHORT_ID])),
-    Column("name", _name, ratio=3),
-    Column("state", _state),
-    Column("progress", _progress, needs=72),
-    Column("left", _time_left, needs=110, is_number=True),
-    Column("steps/s", _rate, needs=90, is_number=True),
-    Column("return", _return, is_number=True),
-    Column("returns", partial(_picture, width=12), up_to=130, ratio=4),
-    Column("returns", partial(_picture, width=24), needs=130, ratio=4),
-    Column("age", _age, needs=100, is_number=True),
-    Column("GPU", _gpu_count, needs=120, is_number=True),
+    Column("run", lambda run, _: (run.run_id[:SHORT_ID], ""), SHORT_ID, needs=72, order="newest"),
+    Column("name", lambda run, _: (printable(run.name or run.worker_name), ""), 0, order="name"),
+    Column("state", lambda run, _: (str(run.state), STATE_STYLE[run.state]), 10, order="state"),
+    Column("done", _done, 5, needs=52, up_to=80, is_number=True, order="progress"),
+    Column("progress", _progress, 15, needs=80, order="progress"),
+    Column("left", _time_left, 6, needs=110, is_number=True),
+    Column("steps/s", _rate, 8, needs=90, is_number=True, order="steps/s"),
+    Column("return", _return, 7, up_to=100, is_number=True, order="return"),
+    Column("return", _return, 12, needs=100, is_number=True, order="return"),
+    Column("returns", _picture, 0, needs=60),
+    Column("age", lambda run, _: (format_duration(time.time() - run.created_at), "dim"), 6, needs=100, is_number=True),
+    Column("GPU", lambda run, _: (str(len(run.granted) or ""), ""), 4, needs=120, is_number=True),
 )

@@ -1,152 +1,136 @@
-"""`mosaic watch`: the runs, or one of them, in a terminal view to keep open."""
+"""`mosaic watch`: the runs, or one of them, in a terminal view to keep open; plain lines where there is no screen."""
 
 import argparse
+import select
+import signal
 import sys
-import time
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected
+from mosaic.cli.feed import Feed, Runs
+from mosaic.cli.paint import is_screen, printable
 from mosaic.cli.verb import add_verb
-from mosaic.model.errors import MosaicError, NoDaemon
-from mosaic.model.states import LIVE_STATES
 
 if TYPE_CHECKING:
+    from mosaic.cli.keyboard import Keyboard
     from mosaic.cli.verb import Verbs
     from mosaic.client import Run, TrainerClient
-    from mosaic.client.events import Curve
 
-REFRESH_S = 0.5
-CURVES_EVERY_S = 2.0
-MOST_CURVES = 16
-CURVE_POINTS = 30  # as many as an 80-column terminal shows beside a name and three numbers
-LOG_TAIL_BYTES = 256 * 1024  # of the spool, where telemetry lines lie between the log lines
+TICK_S = 1.0  # the clock and the ages move
+DRAW_S = 0.1  # news come in heaps; keys are drawn at once
+FIRST_ANSWER_S = 1.0
+NEWEST = 20  # of those that are over, in plain lines
+EXAMPLES = """
+mosaic watch                    all runs; ? shows the keys
+mosaic watch 01JCQ              open this run at once
+mosaic watch > runs.log         a line per change, until no run is live
+"""
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "watch", watch, "watch all runs, or one, live", "mosaic watch\nmosaic watch 01JCQ")
+    parser = add_verb(verbs, "watch", watch, "watch all runs, or one, live", EXAMPLES)
     parser.add_argument("run", metavar="RUN", nargs="?", default="", help="open this run at once")
-
-
-@dataclass
-class Scene:
-    """What the view shows: the list, or one run with its details."""
-
-    runs: "list[Run]" = field(default_factory=list)
-    total: int = 0
-    selected: int = 0
-    open_run: str = ""  # id of the run whose details are shown
-    run: "Run | None" = None
-    curves: "list[Curve]" = field(default_factory=list)
-    curves_at: float = 0.0
-    log: list[str] = field(default_factory=list)
-    trouble: str = ""
-    is_left: bool = False
-
-    def press(self, key: str) -> None:
-        """What a key does."""
-        if key == "q":
-            self.is_left = True
-        elif key in ("up", "down") and not self.open_run:
-            self.selected += 1 if key == "down" else -1
-            self.selected = max(0, min(self.selected, len(self.runs) - 1))
-        elif key == "enter" and not self.open_run and self.runs:
-            self.open(self.runs[self.selected].run_id)
-        elif key in ("escape", "back") and self.open_run:
-            self.open("")
-
-    def open(self, run_id: str) -> None:
-        self.open_run, self.run, self.curves, self.curves_at, self.log = run_id, None, [], 0.0, []
 
 
 def watch(args: argparse.Namespace) -> int:
     with connected(args) as client:
-        scene = Scene()
-        if args.run:
-            scene.open(client.get_run(args.run).run_id)
-        if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            return _print_once(client, scene)
-        _keep_open(client, scene)
+        run = client.get_run(args.run) if args.run else None
+        if is_screen(sys.stdout) and sys.stdin.isatty():
+            _keep_open(client, run)
+        elif run:
+            from mosaic.cli.follow import show_lines
+
+            show_lines(client, run)
+        else:
+            print_lines(client)
     return 0
 
 
-def _keep_open(client: "TrainerClient", scene: Scene) -> None:
+# ---- plain lines
+
+
+def print_lines(client: "TrainerClient") -> None:
+    """A line per change of any run, until none is live."""
+    from mosaic.cli.follow import Pace
+
+    paces: "defaultdict[str, Pace]" = defaultdict(Pace)
+    with Feed(client) as feed:
+        runs, trouble = Runs(feed), ""
+        while True:
+            feed.wait(TICK_S)
+            feed.take()
+            if runs.error:
+                raise runs.error
+            if runs.trouble != trouble:
+                trouble = runs.trouble
+                print(trouble + " Waiting for it." if trouble else "The daemon answers again.", flush=True)
+            for run in _worth_a_line(runs, is_first=not paces):
+                if words := paces[run.run_id].words(run):
+                    print(f"{run.run_id}  {printable(run.name or run.worker_name)}  {words}", flush=True)
+            if runs.is_known and all(run.state.is_over for run in runs.by_id.values()):
+                print("" if runs.by_id else "No runs. Start one with: mosaic run toy steps=500 rate=50\n", end="")
+                return
+
+
+def _worth_a_line(runs: Runs, is_first: bool) -> "list[Run]":
+    """What changed, oldest first; at the start only the newest of those that are over."""
+    ids = runs.changes() | {run.run_id for run in runs.by_id.values() if not run.state.is_over}
+    found = sorted((runs.by_id[run_id] for run_id in ids if run_id in runs.by_id), key=lambda run: run.run_id)
+    if not is_first:
+        return found
+    over = [run.run_id for run in found if run.state.is_over][-NEWEST:]
+    return [run for run in found if not run.state.is_over or run.run_id in over]
+
+
+# ---- the screen
+
+
+def _keep_open(client: "TrainerClient", run: "Run | None") -> None:
     from rich.console import Console
     from rich.live import Live
 
     from mosaic.cli.follow import opened
     from mosaic.cli.keyboard import Keyboard
+    from mosaic.cli.scene import Scene
     from mosaic.cli.scenery import draw
+    from mosaic.cli.view import View
 
-    console = Console(highlight=False)
-    refresh(client, scene, console.height)
-    with (
-        Keyboard() as keyboard,
-        opened(Live(draw(scene, console.size), console=console, screen=True, auto_refresh=False)) as live,
-    ):
-        while not scene.is_left:
-            live.update(draw(scene, console.size), refresh=True)
-            keys = keyboard.keys(REFRESH_S)
-            for key in keys:
-                scene.press(key)
-            # A moved mark is drawn at once; what is new is asked for when no key came, or a run was opened.
-            if not keys or scene.open_run:
-                refresh(client, scene, console.height)
-
-
-def _print_once(client: "TrainerClient", scene: Scene) -> int:
-    """Not a terminal: one picture and out."""
-    from mosaic.cli.runs import runs_table
-    from mosaic.cli.show import describe
-
-    refresh(client, scene, 24)
-    if scene.trouble:
-        raise MosaicError(scene.trouble)
-    print(describe(scene.run) if scene.run else runs_table(tuple(scene.runs)) if scene.runs else "No runs.")
-    return 0
+    console, scene = Console(highlight=False), Scene()
+    with Feed(client) as feed:
+        view = View(client, feed, scene)
+        if run:
+            scene.open(run.run_id)
+        feed.wait(FIRST_ANSWER_S)
+        view.refresh()
+        screen = Live(draw(scene, console.size), console=console, screen=True, auto_refresh=False)
+        with resizing(feed), Keyboard(True, screen.stop, screen.start) as keyboard, opened(screen) as live:
+            while not scene.is_left:
+                live.update(draw(scene, console.size), refresh=True)
+                for key in _keys(keyboard, feed):
+                    scene.press(key)
+                view.refresh()
 
 
-def refresh(client: "TrainerClient", scene: Scene, rows: int) -> None:
-    """Ask for what is shown; a daemon that does not answer is said, and asked again."""
+def _keys(keyboard: "Keyboard", feed: Feed) -> list[str]:
+    """Keys that were typed, or none when there is something else to draw."""
+    if keyboard.fileno() not in _ready(keyboard, feed, TICK_S):
+        # Let news gather for a moment, but never hold up a key.
+        return keyboard.keys(DRAW_S)
+    return keyboard.keys(0)
+
+
+def _ready(keyboard: "Keyboard", feed: Feed, timeout_s: float) -> list[int]:
+    return select.select([keyboard.fileno(), feed.fileno()], [], [], timeout_s)[0]
+
+
+@contextmanager
+def resizing(feed: Feed) -> Iterator[None]:
+    """Another size of the terminal is drawn at once."""
+    before = signal.signal(signal.SIGWINCH, lambda *_: feed.ring())
     try:
-        if scene.open_run:
-            _refresh_run(client, scene)
-        else:
-            _refresh_list(client, scene, rows)
-        scene.trouble = ""
-    except NoDaemon as error:
-        scene.trouble = str(error)
-    except MosaicError as error:
-        # The run was deleted while it was looked at.
-        scene.open("")
-        scene.trouble = str(error)
-
-
-def _refresh_list(client: "TrainerClient", scene: Scene, rows: int) -> None:
-    """Live runs first, however old they are, then the newest that are over."""
-    newest = client.list_runs(limit=rows)
-    live = client.list_runs(LIVE_STATES, limit=rows).runs
-    marked = scene.runs[scene.selected].run_id if scene.selected else ""
-    scene.runs = [*live, *(run for run in newest.runs if run.state.is_over)]
-    scene.total = newest.total
-    # A mark that was moved stays on its run when others come above it.
-    ids = [run.run_id for run in scene.runs]
-    scene.selected = ids.index(marked) if marked in ids else 0
-
-
-def _refresh_run(client: "TrainerClient", scene: Scene) -> None:
-    scene.run = client.get_run(scene.open_run)
-    if time.monotonic() - scene.curves_at < CURVES_EVERY_S:
-        return
-    names = client.curve_names(scene.open_run)[:MOST_CURVES]
-    scene.curves = [client.query_curve(scene.open_run, name, CURVE_POINTS) for name in names]
-    scene.log = log_tail(client, scene.open_run)
-    scene.curves_at = time.monotonic()
-
-
-def log_tail(client: "TrainerClient", run_id: str) -> list[str]:
-    from mosaic.cli.logs import render
-
-    pieces = client.stream_logs(run_id, tail_bytes=LOG_TAIL_BYTES)
-    text = b"".join(render(piece) for piece in pieces)
-    return text.decode(errors="replace").splitlines()
+        yield
+    finally:
+        signal.signal(signal.SIGWINCH, before)

@@ -1,0 +1,28 @@
+"""The order in which a run's metrics are shown: how well it does, then its losses, then the rest."""
+
+import re
+from collections.abc import Iterable
+
+# The first that matches counts; a name that matches none comes last.
+RANKS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"^eval(uation)?\b|/eval",
+        r"^episode/(return|score)$|episodic_return|(^|/)score$",
+        r"return|success|win_rate",
+        r"reward",
+        r"episode/length|episodic_length",
+        r"loss",
+        r"entropy|(^|[/_])kl($|[/_])|explained_variance|learning_rate|(^|/)lr$",
+    )
+)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    return sorted(set(names), key=_rank)
+
+
+def _rank(name: str) -> tuple[int, int, str]:
+    """The shorter its path, the nearer to what one asks first: episode/score before actor/rpc/replay/sent_rate."""
+    rank = next((rank for rank, pattern in enumerate(RANKS) if pattern.search(name)), len(RANKS))
+    return rank, name.count("/"), name

@@ -1,0 +1,231 @@
+"""What `mosaic watch` shows and what its keys do. Knows neither the terminal nor the daemon."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mosaic.cli.metrics import in_order
+from mosaic.cli.returns import score
+from mosaic.model.states import RunState
+
+if TYPE_CHECKING:
+    from mosaic.client import Run
+    from mosaic.client.events import Curve
+
+WHEEL_ROWS = 3
+LOG_LINES = 1000
+STATES = list(RunState)
+
+
+def _falling(value: float | None) -> tuple[bool, float]:
+    """High numbers first, runs without one last."""
+    return value is None, -(value or 0.0)
+
+
+ORDERS: "dict[str, Callable[[Run], object]]" = {
+    "live first": lambda run: run.state.is_over,
+    "newest": lambda run: 0,
+    "name": lambda run: (run.name or run.worker_name).lower(),
+    "state": lambda run: STATES.index(run.state),
+    "return": lambda run: _falling(score(run)),
+    "progress": lambda run: _falling(run.progress),
+    "steps/s": lambda run: _falling(run.summary.steps_per_s if run.state is RunState.EXECUTING else None),
+}
+
+
+@dataclass
+class Scroll:
+    """The part of a long list that is seen."""
+
+    top: int = 0
+    page: int = 1  # rows there is room for
+
+    def move(self, by: int, count: int) -> None:
+        self.top = max(0, min(self.top + by, count - self.page))
+
+    def show(self, place: int, count: int) -> None:
+        """As little as it takes to see this place."""
+        self.top = min(max(self.top, place - self.page + 1), place)
+        self.move(0, count)
+
+
+@dataclass
+class CloseUp:
+    """One run with its details."""
+
+    run_id: str
+    run: "Run | None" = None  # with its history
+    names: list[str] = field(default_factory=list)  # of its metrics, in the order of the view
+    curves: "dict[str, Curve]" = field(default_factory=dict)
+    log: deque[str] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+    filter: str = ""
+    scroll: Scroll = field(default_factory=Scroll)
+
+    def know(self, names: Iterable[str]) -> None:
+        self.names = in_order([*self.names, *names])
+
+    def matching(self) -> list[str]:
+        return [name for name in self.names if matches(self.filter, name)]
+
+    def visible(self) -> list[str]:
+        return self.matching()[self.scroll.top : self.scroll.top + self.scroll.page]
+
+
+@dataclass
+class Scene:
+    """The list of runs, or one of them; and the mode that decides what a key means."""
+
+    runs: "dict[str, Run]" = field(default_factory=dict)
+    shown: "list[Run]" = field(default_factory=list)  # those that match the filter, in order
+    total: int = 0
+    marked: str = ""  # a run's id; empty: the first row, whichever run that is
+    place: int = 0  # of the marked run among those shown
+    scroll: Scroll = field(default_factory=Scroll)
+    order: str = "live first"
+    filter: str = ""
+    close_up: CloseUp | None = None
+    is_typing: bool = False  # letters go to the filter
+    is_help: bool = False
+    question: "Run | None" = None  # whether to cancel this run
+    to_cancel: str = ""  # the answer was yes
+    trouble: str = ""
+    note: str = ""  # said once, until the next key
+    is_left: bool = False
+
+    # What is shown
+
+    def arrange(self) -> None:
+        """Filter and sort anew; the mark stays on its run."""
+        found = [run for run in self.runs.values() if matches(self.filter, haystack(run))]
+        found.sort(key=lambda run: run.run_id, reverse=True)  # newest first; sorting is stable
+        self.shown = sorted(found, key=ORDERS[self.order])  # type: ignore[arg-type]
+        places = {run.run_id: place for place, run in enumerate(self.shown)}
+        self.place = places.get(self.marked, self.place) if self.marked else 0
+        self._mark(self.place, by_hand=bool(self.marked))
+
+    def _mark(self, place: int, by_hand: bool = True) -> None:
+        self.place = max(0, min(place, len(self.shown) - 1))
+        self.marked = self.shown[self.place].run_id if by_hand and self.shown and self.place else ""
+        self.scroll.show(self.place, len(self.shown))
+
+    @property
+    def chosen(self) -> "Run | None":
+        """The run that a key is about."""
+        if self.close_up:
+            return self.close_up.run or self.runs.get(self.close_up.run_id)
+        return self.shown[self.place] if self.shown else None
+
+    def open(self, run_id: str) -> None:
+        self.close_up = CloseUp(run_id, self.runs.get(run_id))
+
+    # Keys
+
+    def press(self, key: str) -> None:
+        """What a key does."""
+        self.note = ""
+        if key == "closed":
+            self.is_left = True
+        elif self.question:
+            self._answer(key)
+        elif self.is_help:
+            self.is_help = False
+        elif self.is_typing:
+            self._type(key)
+        elif not self._move(key):
+            self._do(key)
+
+    def _answer(self, key: str) -> None:
+        if key in ("y", "Y") and self.question:
+            self.to_cancel = self.question.run_id
+        self.question = None
+
+    def _type(self, key: str) -> None:
+        text = self.close_up.filter if self.close_up else self.filter
+        if key == "enter":
+            self.is_typing = False
+        elif key == "escape":
+            self.is_typing = False
+            self._narrow("")
+        elif key == "back":
+            self._narrow(text[:-1])
+        elif len(key) == 1 and key.isprintable():
+            self._narrow(text + key)
+        else:
+            self._move(key)
+
+    def _narrow(self, text: str) -> None:
+        if self.close_up:
+            self.close_up.filter, self.close_up.scroll.top = text, 0
+        else:
+            self.filter = text
+            self.arrange()
+
+    def _move(self, key: str) -> bool:
+        """Whether this key moves, and it has."""
+        if key.startswith("click "):
+            self._click(int(key.split()[1]))
+            return True
+        page = self.close_up.scroll.page if self.close_up else self.scroll.page
+        far = 1 << 30
+        moves = {"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdn": page, " ": page}
+        moves |= {"home": -far, "g": -far, "end": far, "G": far, "wheel up": -WHEEL_ROWS, "wheel down": WHEEL_ROWS}
+        if key not in moves or (self.is_typing and len(key) == 1):
+            return False
+        if self.close_up:
+            self.close_up.scroll.move(moves[key], len(self.close_up.matching()))
+        else:
+            self._mark(self.place + moves[key])
+        return True
+
+    def _click(self, row: int) -> None:
+        """Rows are counted from 1; two lines are above the first run."""
+        place = self.scroll.top + row - 3
+        if not self.close_up and row >= 3 and place < min(len(self.shown), self.scroll.top + self.scroll.page):
+            self._mark(place)
+
+    def _do(self, key: str) -> None:
+        if key == "q":
+            self.is_left = True
+        elif key == "?":
+            self.is_help = True
+        elif key == "/":
+            self.is_typing = True
+        elif key == "c":
+            self._ask_to_cancel()
+        elif key in ("escape", "back"):
+            self._go_back()
+        elif not self.close_up and key in ("s", "S"):
+            self._sort(1 if key == "s" else -1)
+        elif not self.close_up and key == "enter" and self.chosen:
+            self.open(self.chosen.run_id)
+
+    def _ask_to_cancel(self) -> None:
+        run = self.chosen
+        if run and not run.state.is_over:
+            self.question = run
+        elif run:
+            self.note = f"Run {run.name or run.run_id} is over: {run.state}."
+
+    def _go_back(self) -> None:
+        """One thing at a time: the filter, then the run."""
+        if self.close_up and not self.close_up.filter:
+            self.close_up = None
+            self.arrange()
+        else:
+            self._narrow("")
+
+    def _sort(self, by: int) -> None:
+        names = list(ORDERS)
+        self.order = names[(names.index(self.order) + by) % len(names)]
+        self.marked, self.place = "", 0
+        self.arrange()
+
+
+def haystack(run: "Run") -> str:
+    return " ".join((run.name, run.worker_name, str(run.state), *run.tags, run.run_id))
+
+
+def matches(text: str, hay: str) -> bool:
+    """Whether every word of the filter is somewhere in it, in either case."""
+    return all(word in hay.lower() for word in text.lower().split())
