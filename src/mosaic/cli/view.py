@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mosaic.client import AsyncTrainerClient, Run, TrainerClient
     from mosaic.client.events import Curve, LogPiece
 
+NO_DAEMON = "No daemon answers; waiting for one. Start it with: mosaic daemon start"
 CURVES_EVERY_S = 2.0
 CURVE_POINTS = 60
 LOG_TAIL_BYTES = 256 * 1024  # of the spool, where telemetry lines lie between the log lines
@@ -36,15 +37,19 @@ class View:
         if self._runs.error:
             raise self._runs.error
         scene = self._scene
-        scene.trouble = (
-            f"{self._runs.trouble or 'The daemon does not answer.'} Waiting …" if self._runs.silent_s else ""
-        )
+        scene.trouble = self._trouble()
         if scene.to_cancel:
             self._cancel()
         if changed := self._runs.changes():
             scene.total = self._runs.total
             scene.arrange()
         self._refresh_details(changed)
+
+    def _trouble(self) -> str:
+        if self._runs.trouble:
+            return NO_DAEMON
+        silent_s = self._runs.silent_s
+        return f"The daemon has not answered for {silent_s:.0f} s. See: mosaic doctor" if silent_s else ""
 
     def _cancel(self) -> None:
         run_id, self._scene.to_cancel = self._scene.to_cancel, ""
