@@ -283,7 +283,7 @@ def test_the_command_saves_a_clip_that_moves(mosaic, painting, tmp_path):
         (("--save", "no/such/folder/now.png"), 2, "There is no folder"),
         (("--save", "there.png"), 1, "exists. Choose another name"),
         (("--clip", "run.gif", "--seconds", "1000"), 2, "At most 120 s"),
-        (("--hz", "0"), 2, "is no number of frames per second"),
+        (("--hz", "0"), 2, "is not a valid number of frames per second"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_told_before_anything_is_watched(mosaic, lab, home, words, code, sentence):

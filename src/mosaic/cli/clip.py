@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from mosaic.client import Frame
+
+LEAST_CS = 2
 
 
 def check_target(name: str, extension: str, force: bool) -> Path:
@@ -39,39 +42,66 @@ def save_png(path: Path, pixels: Any) -> None:
 
 
 class Clip:
-    """Frames on their way to a GIF; each is made small as it comes, because seconds of them are much."""
+    """Frames on their way to a GIF that lasts as long as was filmed; each is made small as it comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._asked_cs = round(seconds * 100)  # GIFs count in hundredths of a second
+        self._clock = clock
         self._images: list[Image] = []
-        self._when_ns: list[int] = []
+        self._starts_cs: list[int] = []
+        self._began_ns = 0
+        self._length_cs = 0
 
     def __len__(self) -> int:
         return len(self._images)
 
     @property
+    def filmed_s(self) -> float:
+        """From the first frame until now."""
+        return min(self._asked_cs, self._since_start_cs(self._clock())) / 100 if self._images else 0.0
+
+    @property
     def seconds(self) -> float:
-        return (self._when_ns[-1] - self._when_ns[0]) / 1e9 if self._images else 0.0
+        """How long the file lasts."""
+        return sum(self._durations_ms()) / 1000
 
     def add(self, frame: "Frame") -> None:
-        from PIL import Image
+        self._began_ns = self._began_ns or self._clock()
+        start_cs = self._since_start_cs(frame.when_ns) if self._images else 0
+        if start_cs >= self._asked_cs:
+            return
+        if self._images and start_cs < self._starts_cs[-1] + LEAST_CS:
+            # Viewers show none for less: the newer one takes the older one's place.
+            start_cs = self._starts_cs.pop()
+            self._images.pop()
+        self._images.append(self._small(frame))
+        self._starts_cs.append(start_cs)
 
-        pixels = frame.pixels[:, :, 0] if frame.pixels.shape[2] == 1 else frame.pixels[:, :, :3]
-        image = Image.fromarray(pixels)
-        if self._images and image.size != self._images[0].size:
-            image = image.resize(self._images[0].size)
-        self._images.append(image.quantize(256, dither=Image.Dither.NONE))
-        self._when_ns.append(frame.when_ns)
+    def end(self) -> None:
+        """Nothing more comes: the last frame lasts until now."""
+        self._length_cs = min(self._asked_cs, self._since_start_cs(self._clock()))
 
     def save(self, path: Path) -> None:
         first, *rest = self._images
         options = {"save_all": True, "append_images": rest, "duration": self._durations_ms(), "loop": 0}
         _write_whole(path, lambda file: first.save(file, format="GIF", **options))
 
+    def _since_start_cs(self, when_ns: int) -> int:
+        return max(0, (when_ns - self._began_ns) // 10_000_000)
+
+    def _small(self, frame: "Frame") -> "Image":
+        from PIL import Image
+
+        pixels = frame.pixels[:, :, 0] if frame.pixels.shape[2] == 1 else frame.pixels[:, :, :3]
+        image = Image.fromarray(pixels)
+        if self._images and image.size != self._images[0].size:
+            image = image.resize(self._images[0].size)
+        return image.quantize(256, dither=Image.Dither.NONE)
+
     def _durations_ms(self) -> list[int]:
-        """As long as each was the newest; viewers take no less than 20 ms."""
-        gaps = [(after - before) // 1_000_000 for before, after in zip(self._when_ns, self._when_ns[1:], strict=False)]
-        shown = [max(20, gap) for gap in gaps]
-        return [*shown, shown[-1] if shown else 100]
+        """As long as each was the newest. From start to start, so that rounding cannot add up."""
+        ends = [*self._starts_cs[1:], max(self._length_cs, self._starts_cs[-1] + LEAST_CS)]
+        return [10 * (end - start) for start, end in zip(self._starts_cs, ends, strict=True)]
 
 
 def _write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:

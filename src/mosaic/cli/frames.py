@@ -4,19 +4,18 @@ import argparse
 import json
 import shutil
 import sys
-import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import connected
-from mosaic.cli.paint import is_colourful, number
+from mosaic.cli.paint import is_colourful, is_screen, number
+from mosaic.cli.showing import showing
 from mosaic.cli.verb import RUN_HELP, BadUsage, add_json, add_verb, count
 
 if TYPE_CHECKING:
+    from mosaic.cli.showing import Source
     from mosaic.cli.verb import Verbs
-    from mosaic.client import Frame, TrainerClient
+    from mosaic.client import Frame
 
 LIVE_HZ = 15.0  # in a terminal more is not seen
 CLIP_HZ = 15.0
@@ -26,7 +25,7 @@ LONGEST_CLIP_S = 120.0
 CLIP_MAX_DIM = 640
 RATE_S = 2.0  # over how long fps are counted
 EXAMPLES = """
-mosaic frames 01JCQ                           watch it in the terminal; Ctrl-C leaves
+mosaic frames 01JCQ                           watch it in the terminal; q leaves
 mosaic frames 01JCQ --save now.png            the newest frame
 mosaic frames 01JCQ --clip run.gif --seconds 8
 mosaic frames 01JCQ --json                    size, fps, metrics and what watching costs
@@ -63,7 +62,7 @@ def _number(text: str, what: str, most: float, least: float) -> float:
     except ValueError:
         value = -1
     if not least <= value <= most:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of {what} ({least:g} to {most:g})")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a valid number of {what} ({least:g} to {most:g})")
     return value
 
 
@@ -75,16 +74,17 @@ def show_frames(args: argparse.Namespace) -> int:
     return _watch(args)
 
 
-def _frames(args: argparse.Namespace, client: "TrainerClient", hz: float, max_dim: int = 0) -> "Iterator[Frame]":
-    return client.frames(args.run, args.hz or hz, args.wait, args.max_dim if args.max_dim is not None else max_dim)
+def _source(args: argparse.Namespace, hz: float, max_dim: int = 0) -> "Source":
+    largest = args.max_dim if args.max_dim is not None else max_dim
+    return lambda inner: inner.frames(args.run, args.hz or hz, args.wait, largest)
 
 
 def _save(args: argparse.Namespace) -> int:
     from mosaic.cli.clip import check_target, save_png
 
     path = check_target(args.save, ".png", args.force)
-    with connected(args) as client, closing(_frames(args, client, LIVE_HZ)) as frames:  # type: ignore[type-var]
-        frame = next(iter(frames))
+    with connected(args) as client, showing(client, _source(args, LIVE_HZ)) as show:
+        frame = next(show.frames())
     save_png(path, frame.pixels)
     _tell(args, {"file": str(path), **_facts(frame)}, f"Saved {_size(frame)} to {path}.")
     return 0
@@ -97,45 +97,38 @@ def _clip(args: argparse.Namespace) -> int:
     if seconds > LONGEST_CLIP_S:
         raise BadUsage(f"A clip of {seconds:g} s would not fit into memory. At most {LONGEST_CLIP_S:g} s.")
     path = check_target(args.clip, ".gif", args.force)
-    clip = Clip()
-    with connected(args) as client:
-        for frame in _until(_frames(args, client, CLIP_HZ, CLIP_MAX_DIM), seconds):
+    clip = Clip(seconds)
+    with connected(args) as client, showing(client, _source(args, CLIP_HZ, CLIP_MAX_DIM)) as show:
+        for frame in show.frames(seconds):
             clip.add(frame)
-            _progress(args, f"{clip.seconds:.1f} of {seconds:g} s, {len(clip)} frames")
+            _progress(args, f"{clip.filmed_s:.1f} of {seconds:g} s, {len(clip)} frames")
     _progress(args, "")
+    clip.end()
     clip.save(path)
     facts = {"file": str(path), "frames": len(clip), "seconds": clip.seconds, **_facts(frame)}
-    _tell(args, facts, f"Saved {len(clip)} frames of {_size(frame)}, {clip.seconds:.1f} s, to {path}.")
+    short = "" if show.is_left or clip.seconds >= seconds else f" (the run ended; {seconds:g} s were asked for)"
+    _tell(args, facts, f"Saved {len(clip)} frames of {_size(frame)}, {clip.seconds:.1f} s{short}, to {path}.")
     return 0
 
 
 def _watch(args: argparse.Namespace) -> int:
-    is_live = sys.stdout.isatty() and not args.json
+    is_live = is_screen(sys.stdout) and not args.json
     seconds = args.seconds or (None if is_live else LOOK_S)
     rate, screen = Rate(), Screen(args.line or not is_colourful(sys.stdout))
-    with connected(args) as client:
-        for frame in _until(_frames(args, client, LIVE_HZ), seconds):
+    with connected(args) as client, showing(client, _source(args, LIVE_HZ), screen.clear if is_live else None) as show:
+        if is_live:
+            screen.say("Waiting for the first frame; q leaves.")
+        for frame in show.frames(seconds, newest=True):
             rate.count(frame)
             if is_live:
                 screen.show(frame, rate)
     if is_live:
-        print("\nNo more frames." if seconds is None else "")
+        print("\nNo more frames." if show.is_over else "")
     elif args.json:
         print(json.dumps({**_facts(frame), "fps": rate.fps, "core_share": rate.core_share(frame)}))
     else:
         print(describe(frame, rate))
     return 0
-
-
-def _until(frames: "Iterator[Frame]", seconds: float | None) -> "Iterator[Frame]":
-    """Frames of so many seconds from the first one on."""
-    deadline = None
-    with closing(frames):  # type: ignore[type-var]
-        for frame in frames:
-            yield frame
-            deadline = deadline or (time.monotonic() + seconds if seconds else None)
-            if deadline and time.monotonic() >= deadline:
-                return
 
 
 class Rate:
@@ -161,16 +154,20 @@ class Rate:
         return frame.cost_ns * self.fps / 1e9 if frame.cost_ns else None
 
 
-def describe(frame: "Frame", rate: Rate) -> str:
-    """`600×400  29.9 fps  reward 1  return 21.4  5.1k steps/s  watching costs 2.9 ms per frame, 8.7 % of a core`"""
+def describe(frame: "Frame", rate: Rate, width: int = 1 << 30) -> str:
+    """`600×400  29.9 fps  reward 1  return 21.4  5.1k steps/s  watching costs 2.9 ms per frame, 8.7 % of a core`
+
+    On a narrow terminal whole parts are left out from the end: half a number is a wrong one.
+    """
     share = rate.core_share(frame)
     cost = "what watching costs is not known"
     if share is not None:
         cost = f"watching costs {frame.cost_ns / 1e6:.2g} ms per frame, {share:.1%} of a core"
-    return (
-        f"{_size(frame)}  {rate.fps:.1f} fps  reward {number(frame.last_reward)}  "
-        f"return {number(frame.rolling_return)}  {number(frame.step_rate_hz)} steps/s  {cost}"
-    )
+    parts = [_size(frame), f"{rate.fps:.1f} fps", f"reward {number(frame.last_reward)}"]
+    parts += [f"return {number(frame.rolling_return)}", f"{number(frame.step_rate_hz)} steps/s", cost]
+    while len(parts) > 1 and len("  ".join(parts)) > width:
+        parts.pop()
+    return "  ".join(parts)[:width]
 
 
 class Screen:
@@ -179,17 +176,29 @@ class Screen:
     def __init__(self, is_plain: bool) -> None:
         self._is_plain = is_plain
         self._height = 0
+        self._size: tuple[int, int] | None = None
+
+    def say(self, words: str) -> None:
+        """A line that the first picture is drawn over."""
+        sys.stdout.write(words[: shutil.get_terminal_size().columns - 1] + "\r")
+        sys.stdout.flush()
 
     def show(self, frame: "Frame", rate: Rate) -> None:
         from mosaic.cli.halfblocks import draw
 
-        columns, rows = shutil.get_terminal_size()
-        picture = [] if self._is_plain else draw(frame.pixels, columns, rows - 2)
-        lines = [*picture, describe(frame, rate)[: columns - 1]]
+        columns, rows = size = shutil.get_terminal_size()
+        if self._size not in (None, size):
+            self.clear()  # the terminal has broken the old lines anew: nobody knows where they are now
+        picture = [] if self._is_plain or rows < 3 else draw(frame.pixels, columns, rows - 2)
+        lines = [*picture, describe(frame, rate, columns - 1)]
         back = f"\x1b[{self._height}A" if self._height else ""
-        sys.stdout.write("\r" + back + "\n".join(f"{line}\x1b[K" for line in lines) + "\r")
+        sys.stdout.write("\r" + back + "\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J\r")
         sys.stdout.flush()
-        self._height = len(picture)
+        self._height, self._size = len(picture), size
+
+    def clear(self) -> None:
+        sys.stdout.write("\x1b[0m\x1b[H\x1b[2J")
+        self._height = 0
 
 
 def _facts(frame: "Frame") -> dict[str, Any]:

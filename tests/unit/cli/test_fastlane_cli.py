@@ -1,13 +1,18 @@
 """What `mosaic frames` draws and counts, without a run."""
 
+import io
+import os
 import re
+import shutil
+import sys
+import time
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from mosaic.cli.clip import Clip, check_target, save_png
-from mosaic.cli.frames import Rate, describe
+from mosaic.cli.frames import Rate, Screen, describe
 from mosaic.cli.halfblocks import draw
 from mosaic.client import Frame
 from mosaic.model.errors import MosaicError
@@ -69,28 +74,126 @@ def test_the_line_tells_what_watching_costs_or_that_nobody_knows():
     assert describe(frame(31, 1.0), rate).endswith("what watching costs is not known")
 
 
+class Clock:
+    """Nanoseconds that pass when the test says so."""
+
+    def __init__(self):
+        self.now_s = 100.0
+
+    def __call__(self):
+        return round(self.now_s * 1e9)
+
+
+@pytest.fixture
+def film():
+    """Films frames that come at these times (seconds after the first) and ends the clip at `until`."""
+
+    def make(seconds, times, until):
+        clock = Clock()
+        clip = Clip(seconds, clock)
+        for number, after in enumerate(times):
+            clock.now_s = 100.0 + after
+            clip.add(frame(number * 40, clock.now_s))
+        clock.now_s = 100.0 + until
+        clip.end()
+        return clip
+
+    return make
+
+
+def durations_of(path):
+    saved = Image.open(path)
+    durations = []
+    for number in range(saved.n_frames):
+        saved.seek(number)
+        durations.append(saved.info["duration"])
+    return durations
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 79, 200])
+def test_the_line_fits_and_leaves_whole_parts_out(width):
+    rate = Rate()
+    rate.count(frame(31, 1.0))
+
+    told = describe(frame(31, 1.0, cost_ns=2_900_000), rate, width)
+
+    assert len(told) <= width
+    assert set(told.split("  ")) <= set(describe(frame(31, 1.0, cost_ns=2_900_000), rate).split("  "))
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """What a screen of a given size is told."""
+
+    def of(*sizes):
+        said = io.StringIO()
+        rate, screen, left = Rate(), Screen(is_plain=False), list(sizes)
+        monkeypatch.setattr(sys, "stdout", said)
+        monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size(left.pop(0)))
+        for number in range(len(sizes)):
+            rate.count(frame(number, number))
+            screen.show(frame(number, number), rate)
+        return said.getvalue()
+
+    return of
+
+
+@pytest.mark.parametrize("size", [(1, 1), (10, 2), (40, 10), (80, 24), (200, 60)])
+def test_the_picture_and_its_line_never_wrap(terminal, size):
+    told = re.sub("\x1b[^A-Za-z]*[A-Za-z]", "", terminal(size)).replace("\r", "")
+
+    assert len(told.splitlines() or [""]) < max(size[1], 2)
+    assert all(len(line) <= size[0] for line in told.splitlines())
+
+
+def test_another_size_begins_with_a_clear_screen(terminal):
+    assert "\x1b[2J" not in terminal((80, 24), (80, 24))
+    assert "\x1b[2J" in terminal((80, 24), (40, 24))
+
+
 def test_a_clip_keeps_its_pace_and_the_size_of_its_first_frame(tmp_path):
-    clip = Clip()
-    clip.add(frame(1, 0.0))
-    clip.add(frame(100, 0.5))
-    clip.add(frame(200, 0.6, shape=(20, 30, 3)))
+    clock = Clock()
+    clip = Clip(0.8, clock)
+    for number, when_s, shape in ((1, 100.0, (40, 60, 3)), (100, 100.5, (40, 60, 3)), (200, 100.6, (20, 30, 3))):
+        clip.add(frame(number, when_s, shape=shape))
+    clock.now_s = 103.0
+    clip.end()
 
     clip.save(tmp_path / "run.gif")
 
-    saved = Image.open(tmp_path / "run.gif")
-    assert (saved.size, saved.n_frames, clip.seconds) == ((60, 40), 3, 0.6)
-    durations = []
-    for number in range(3):
-        saved.seek(number)
-        durations.append(saved.info["duration"])
-    assert durations == [500, 100, 100]
+    assert (Image.open(tmp_path / "run.gif").size, len(clip), clip.seconds) == ((60, 40), 3, 0.8)
+    assert durations_of(tmp_path / "run.gif") == [500, 100, 200]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "times"),
+    [
+        (5.0, [0.0, 3.0, 6.0]),  # slow frames: the last one comes too late
+        (5.0, [0.0]),  # the env pauses
+        (2.0, [number / 15 for number in range(31)]),  # 66.7 ms each, and a GIF counts in 10 ms
+        (1.0, [number / 120 for number in range(121)]),  # more than a viewer shows
+    ],
+)
+def test_a_clip_lasts_what_was_asked(film, tmp_path, seconds, times):
+    clip = film(seconds, times, until=max(seconds, times[-1]))
+
+    clip.save(tmp_path / "run.gif")
+
+    if len(clip) > 1:
+        assert sum(durations_of(tmp_path / "run.gif")) == seconds * 1000
+        assert min(durations_of(tmp_path / "run.gif")) >= 20
+    assert clip.seconds == seconds
+
+
+def test_a_clip_of_a_run_that_ended_lasts_until_it_ended(film):
+    assert film(5.0, [0.0, 1.0], until=1.5).seconds == 1.5
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_frames_of_every_kind_can_be_saved(tmp_path, channels):
-    clip = Clip()
+    clip = Clip(500)
     for number in (1, 200):
-        clip.add(frame(number, number, shape=(10, 12, channels)))
+        clip.add(frame(number, time.monotonic() + number, shape=(10, 12, channels)))
     clip.save(tmp_path / "run.gif")
     save_png(tmp_path / "now.png", frame(7, shape=(10, 12, channels)).pixels)
 

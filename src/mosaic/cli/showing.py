@@ -1,0 +1,85 @@
+"""A run's frames for somebody who looks: they come until the run is over, the time is up, or q is pressed."""
+
+import math
+import select
+import sys
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from mosaic.cli.feed import Feed
+from mosaic.model.errors import MosaicError
+
+if TYPE_CHECKING:
+    from mosaic.cli.keyboard import Keyboard
+    from mosaic.client import AsyncTrainerClient, Frame, TrainerClient
+
+    Source = Callable[[AsyncTrainerClient], AsyncIterator[Frame]]
+
+
+@contextmanager
+def showing(client: "TrainerClient", source: "Source", resume: Callable[[], None] | None = None) -> "Iterator[Showing]":
+    """The frames of one run, and with `resume` the keyboard of whoever looks; called when Ctrl-Z is over."""
+    with Feed(client) as feed, _keyboard(resume) as keyboard:
+        yield Showing(feed, source, keyboard)
+
+
+def _keyboard(resume: Callable[[], None] | None) -> "AbstractContextManager[Keyboard | None]":
+    if resume is None or not sys.stdin.isatty():
+        return nullcontext()
+    from mosaic.cli.keyboard import Keyboard
+
+    return Keyboard(enter=resume)
+
+
+class Showing:
+    """Frames until the run is over, the time is up, or somebody presses q."""
+
+    def __init__(self, feed: Feed, source: "Source", keyboard: "Keyboard | None") -> None:
+        self.is_left = self.is_over = False
+        self._feed = feed
+        self._keyboard = keyboard
+        self._arrived: deque[Frame] = deque()
+        self._error: MosaicError | None = None
+        feed.listen(lambda inner: _with_end(source(inner)), self._hear)
+
+    def _hear(self, told: "Frame | MosaicError | None") -> None:
+        if told is None:
+            self.is_over = True
+        elif isinstance(told, MosaicError):
+            self._error = told
+        else:
+            self._arrived.append(told)
+
+    def frames(self, seconds: float | None = None, newest: bool = False) -> "Iterator[Frame]":
+        """Those of so many seconds from the first one on, on time also when no more come; or only the `newest`."""
+        deadline = math.inf
+        while not self.is_left:
+            self._wait(min(1.0, max(0.0, deadline - time.monotonic())))
+            while self._arrived and time.monotonic() < deadline:
+                frame = self._arrived.popleft()
+                if seconds and deadline == math.inf:
+                    deadline = time.monotonic() + seconds
+                if not (newest and self._arrived):
+                    yield frame
+            if self._error:
+                raise self._error
+            if self.is_over or time.monotonic() >= deadline:
+                return
+
+    def _wait(self, timeout_s: float) -> None:
+        files = [self._feed.fileno(), *([self._keyboard.fileno()] if self._keyboard else [])]
+        ready = select.select(files, [], [], timeout_s)[0]
+        if self._keyboard and self._keyboard.fileno() in ready:
+            self.is_left = not {"q", "escape", "closed"}.isdisjoint(self._keyboard.keys(0))
+        self._feed.take()
+
+
+async def _with_end(frames: "AsyncIterator[Frame]") -> "AsyncIterator[Frame | None]":
+    """The frames, then None: a stream that is over says nothing by itself."""
+    async with aclosing(frames):  # type: ignore[type-var]
+        async for frame in frames:
+            yield frame
+    yield None
