@@ -88,29 +88,38 @@ class Feed:
 class Runs:
     """The runs as WatchRuns tells them, kept up to date; what is wrong with the daemon is in `trouble`."""
 
-    def __init__(self, feed: Feed, run_ids: Collection[str] = (), interval_ms: int = 500) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        run_ids: Collection[str] = (),
+        interval_ms: int = 500,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.by_id: dict[str, Run] = {}
         self.total = 0
-        self.is_known = False  # the first answer is here
+        self.is_known = False  # all of them: the first whole answer is here
         self.changed: set[str] = set()  # since the last `changes`
         self.trouble = ""
         self.error: MosaicError | None = None
-        self._heard_at = time.monotonic()
+        self._clock = clock
+        self._heard_at = clock()
         self._broken_at: float | None = None
-        self._stop = feed.listen(lambda inner: _for_ever(inner, run_ids, interval_ms), self.hear)
+        self._feed, self._run_ids, self._interval_ms = feed, run_ids, interval_ms
 
-    def close(self) -> None:
-        self._stop()
+    def follow(self) -> "Runs":
+        """Begin to listen."""
+        self._feed.listen(lambda inner: _for_ever(inner, self._run_ids, self._interval_ms), self.hear)
+        return self
 
     def hear(self, answer: "RunList | MosaicError") -> None:
         if isinstance(answer, MosaicError):
             self.error = answer
             return
         if answer.trouble:
-            self._broken_at = self._broken_at or time.monotonic()
+            self._broken_at = self._broken_at or self._clock()
             self.trouble = answer.trouble
             return
-        self._heard_at, self._broken_at, self.trouble = time.monotonic(), None, ""
+        self._heard_at, self._broken_at, self.trouble = self._clock(), None, ""
         self._take(answer)
 
     def _take(self, answer: "RunList") -> None:
@@ -121,7 +130,7 @@ class Runs:
         self.by_id |= here
         self.changed |= here.keys() | gone
         self.total = answer.total
-        self.is_known = True
+        self.is_known = self.is_known or answer.is_whole
 
     def changes(self) -> set[str]:
         """Ids of the runs that are new, different or gone since the last call."""
@@ -130,9 +139,9 @@ class Runs:
 
     @property
     def silent_s(self) -> float:
-        """Since when the daemon says nothing, or 0 while all is well."""
+        """For how long the daemon has said nothing; 0 while all is well."""
         since = self._broken_at or self._heard_at
-        silent = time.monotonic() - since
+        silent = self._clock() - since
         return silent if self._broken_at or silent > SILENCE_S else 0.0
 
 

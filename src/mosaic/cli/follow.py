@@ -54,7 +54,7 @@ def turns(client: "TrainerClient", run_id: str) -> "Iterator[Run]":
     """The run at every change, at least once a second, and the last time when it is over. A restart of the daemon is
     waited for, and said."""
     with Feed(client) as feed:
-        runs = Runs(feed, [run_id], EVERY_MS)
+        runs = Runs(feed, [run_id], EVERY_MS).follow()
         while True:
             feed.wait(TICK_S)
             feed.take()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli.feed import Feed, Runs
 from mosaic.cli.logs import render
 from mosaic.model.errors import MosaicError
+from mosaic.model.states import LIVE_STATES
 
 if TYPE_CHECKING:
     from mosaic.cli.scene import CloseUp, Scene
@@ -30,6 +31,14 @@ class View:
         self._runs = Runs(feed)
         self._details: Details | None = None
         scene.runs = self._runs.by_id
+
+    def begin(self, rows: int) -> None:
+        """The first screenful, live runs first: all of ten thousand would take a second."""
+        newest = self._client.list_runs(limit=rows)
+        live = self._client.list_runs(LIVE_STATES, limit=rows)
+        self._runs.hear(replace(newest, runs=(*live.runs, *newest.runs), is_whole=False))
+        self._runs.follow()
+        self.refresh()
 
     def refresh(self) -> None:
         """Take what the daemon said and do what was asked for."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 TICK_S = 1.0  # the clock and the ages move
 DRAW_S = 0.1  # news come in heaps; keys are drawn at once
-FIRST_ANSWER_S = 1.0
 NEWEST = 20  # of those that are over, in plain lines
 EXAMPLES = """
 mosaic watch                    all runs; ? shows the keys
@@ -58,7 +57,7 @@ def print_lines(client: "TrainerClient") -> None:
 
     paces: "defaultdict[str, Pace]" = defaultdict(Pace)
     with Feed(client) as feed:
-        runs, trouble = Runs(feed), ""
+        runs, trouble = Runs(feed).follow(), ""
         while True:
             feed.wait(TICK_S)
             feed.take()
@@ -94,7 +93,7 @@ def _keep_open(client: "TrainerClient", run: "Run | None") -> None:
 
     from mosaic.cli.follow import opened
     from mosaic.cli.keyboard import Keyboard
-    from mosaic.cli.scene import Scene
+    from mosaic.cli.scene import CloseUp, Scene
     from mosaic.cli.scenery import draw
     from mosaic.cli.view import View
 
@@ -102,9 +101,8 @@ def _keep_open(client: "TrainerClient", run: "Run | None") -> None:
     with Feed(client) as feed:
         view = View(client, feed, scene)
         if run:
-            scene.open(run.run_id)
-        feed.wait(FIRST_ANSWER_S)
-        view.refresh()
+            scene.close_up = CloseUp(run.run_id, run)
+        view.begin(console.height)
         screen = Live(draw(scene, console.size), console=console, screen=True, auto_refresh=False)
         with resizing(feed), Keyboard(True, screen.stop, screen.start) as keyboard, opened(screen) as live:
             while not scene.is_left:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mosaic.daemon.trainer import Trainer
 from mosaic.model.run import RunRecord
@@ -56,12 +56,28 @@ class Told:
         return changed, gone
 
 
+class Selection:
+    """The rows a client asked for, read again only when any row has changed: ten thousand take a while."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._revision = -1
+        self._found: tuple[list[RunRecord], int] = ([], 0)
+
+    def read(self, registry: Registry) -> tuple[list[RunRecord], int]:
+        revision = registry.revision()
+        if revision != self._revision:
+            self._revision, self._found = revision, self._wanted.select(registry)
+        return self._found
+
+
 async def watch(trainer: Trainer, wanted: Wanted, interval_s: float) -> AsyncIterator[pb.ListRunsReply]:
     """First every run that matches, then again and again those that changed."""
     named = [(await trainer.find(run_id)).run_id for run_id in wanted.run_ids]
-    wanted, told, said_at = Wanted(wanted.states, wanted.limit, tuple(named)), Told(), None
+    selection, told = Selection(replace(wanted, run_ids=tuple(named))), Told()
+    said_at: float | None = None
     while True:
-        records, total = await trainer.registry.do(wanted.select)
+        records, total = await trainer.registry.do(selection.read)
         fresh = [record for record in records if told.may_differ(record, time.time())]
         changed, gone = told.news(records, await trainer.infos(fresh))
         if said_at is None or changed or gone or time.monotonic() - said_at > SILENCE_S:

@@ -1,6 +1,6 @@
 """What a client of WatchRuns is told: each change once, and nothing is looked at that cannot have changed."""
 
-from mosaic.daemon.watching import SETTLING_S, Told
+from mosaic.daemon.watching import SETTLING_S, Selection, Told, Wanted
 from mosaic.model.run import RunRecord
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
@@ -46,3 +46,32 @@ def test_runs_that_live_drain_or_have_just_ended_are_looked_at_every_time():
     assert told.may_differ(record(state=RunState.EXECUTING), NOW)
     assert told.may_differ(record(telemetry="incomplete"), NOW)
     assert told.may_differ(record(), NOW - 1.5 * SETTLING_S)
+
+
+class Rows:
+    """A registry that counts how often it is read."""
+
+    def __init__(self):
+        self.reads, self.at = 0, 1
+
+    def revision(self):
+        return self.at
+
+    def list(self, states, limit):
+        self.reads += 1
+        return [record()]
+
+    def count(self, states):
+        return 1
+
+
+def test_rows_are_read_again_only_when_one_of_them_has_changed():
+    rows, selection = Rows(), Selection(Wanted())
+
+    first = selection.read(rows)
+    same = selection.read(rows)
+    rows.at += 1
+    selection.read(rows)
+
+    assert first == same == ([record()], 1)
+    assert rows.reads == 2
