@@ -17,6 +17,7 @@ from cleanrl_worker.registry import ALGORITHMS
 from cleanrl_worker.scripts import CustomScript, shipped
 from cleanrl_worker.upstream import Flag, find_script
 
+SCRIPTS_SEED = 1  # what every script has by itself
 CHECKOUT = "extras.upstream_path"  # the user's own checkout may have names and hyperparameters that nobody here knows
 
 LAB: dict[str, dict[str, Any]] = {
@@ -44,18 +45,17 @@ class _Keys:
 
     algo: str = field(default="ppo", metadata={"help": "the algorithm; ppo is MOSAIC's, the others are CleanRL's own"})
     env_id: str = field(default="CartPole-v1", metadata={"help": "the environment"})
-    env: str = field(default="CartPole-v1", metadata={"help": "the same as env_id", "same_as": "env_id"})
     total_timesteps: int = field(default=500_000, metadata={"minimum": 1, "help": "steps in all"})
     seed: int | None = field(default=None, metadata={"minimum": 0, "help": "the same seed gives the same training"})
     mode: str = _extra("train", "what to do", choices=list(MODES))
     test_mode: bool = _extra(False, "the same as mode=policy_eval")
     cuda: bool = _extra(False, "train on the GPU that MOSAIC gives the run")
-    use_cuda: bool = _extra(False, "the same as cuda", same_as="cuda")
+    use_cuda: bool = _extra(False, "the same as cuda")
     tensorboard_dir: str = _extra("tensorboard", "where TensorBoard's files go, in the run's folder")
     track_wandb: bool = _extra(False, "track with Weights & Biases; offline unless WANDB_API_KEY is set")
     capture_video: bool = _extra(False, "record videos into videos/")
     policy_path: str = _extra("", "the checkpoint to evaluate or to continue: a path, or a run's id, name or last")
-    checkpoint_path: str = _extra("", "the same as policy_path", same_as="policy_path")
+    checkpoint_path: str = _extra("", "the same as policy_path")
     checkpoint_every: int = _extra(50_000, "steps between two checkpoints; 0: only at the end", minimum=0)
     keep_checkpoints: int = _extra(5, "how many of them stay", minimum=1)
     checkpoint_buffer_mb: int = _extra(256, "a larger replay buffer is not kept in a checkpoint", minimum=0)
@@ -92,6 +92,11 @@ def make_schema() -> dict[str, Any]:
     extras.update(_evaluation())
     extras["curriculum_schedule"] = _schedule_schema()
     extras["algo_params"] = _hyperparameter_schema()
+    extras["use_cuda"]["x-mosaic-same-as"] = "cuda"
+    extras["checkpoint_path"]["x-mosaic-same-as"] = "policy_path"
+    properties = schema["properties"]
+    properties["env"] = {**properties["env_id"], "description": "the same as env_id", "x-mosaic-same-as": "env_id"}
+    properties["seed"]["default"] = SCRIPTS_SEED
     schema["properties"]["algo"].update(_algorithm_schema())
     schema["x-mosaic-examples"] = EXAMPLES
     schema["x-mosaic-inherits-with"] = ["extras.policy_path", "extras.checkpoint_path"]

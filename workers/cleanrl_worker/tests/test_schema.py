@@ -6,6 +6,8 @@ import sys
 
 from cleanrl_worker import get_worker_metadata, get_worker_schema
 from cleanrl_worker.registry import ALGORITHMS
+from cleanrl_worker.schema import SCRIPTS_SEED
+from cleanrl_worker.upstream import find_script
 
 
 def test_every_algorithm_has_its_own_hyperparameters_with_its_own_defaults():
@@ -71,3 +73,21 @@ def test_it_describes_itself_as_the_seed_prints():
         ("vector", "image"),
     )
     assert (capabilities.max_agents, capabilities.supports_checkpointing, capabilities.requires_gpu) == (1, True, False)
+
+
+def test_the_seed_that_counts_when_none_is_given_is_told():
+    for algo, found in ALGORITHMS.items():
+        if not found.reason:
+            assert find_script(found).flags["seed"].default == SCRIPTS_SEED, algo
+
+    assert get_worker_schema()["properties"]["seed"]["default"] == SCRIPTS_SEED
+
+
+def test_second_names_and_what_a_checkpoint_brings_are_told():
+    schema = get_worker_schema()
+    extras = schema["properties"]["extras"]
+
+    assert schema["properties"]["env"]["x-mosaic-same-as"] == "env_id"
+    assert extras["properties"]["use_cuda"]["x-mosaic-same-as"] == "cuda"
+    assert extras["additionalProperties"] is False
+    assert schema["x-mosaic-inherits-with"] == ["extras.policy_path", "extras.checkpoint_path"]

@@ -264,6 +264,8 @@ def make_schema() -> dict[str, Any]:
     share = {"type": "number", "minimum": 0}
     properties["replay_shares"].update(properties=dict.fromkeys(SELECTORS, share), additionalProperties=False)
     properties["agent"].update(_schema_of_settings(AgentConfig()), additionalProperties=False)
+    for name in FROM_SUITE:
+        del properties[name]["default"]
     for alias, name in ALIASES.items():
         properties[alias] = {**properties[name], "description": f"the same as {name}", "x-mosaic-same-as": name}
     properties["extras"]["properties"].update(EXTRAS)
@@ -277,6 +279,8 @@ def make_schema() -> dict[str, Any]:
     return schema
 
 
+# Left out, they are the suite's: a default in the schema would be recorded with the run, and be wrong.
+FROM_SUITE = ("env", "steps", "envs", "train_ratio", "size")
 EXAMPLES = (
     "env=crafter_reward size=12m envs=16 train_ratio=256",
     "suite=atari100k env=atari100k_boxing",

@@ -322,6 +322,14 @@ def test_the_schema_has_every_key_and_the_lab():
     assert schema["x-mosaic-lab"] == LAB
 
 
+def test_the_schema_claims_no_default_that_a_suite_decides_and_no_key_that_nobody_reads():
+    properties = make_schema()["properties"]
+
+    assert not [name for name in ("env", "steps", "envs", "train_ratio", "size") if "default" in properties[name]]
+    assert not {"algo", "name", "variant"} & set(properties)
+    assert properties["env_id"]["x-mosaic-same-as"] == "env"
+
+
 @pytest.mark.slow
 def test_it_keeps_the_contract_of_a_worker():
     from mosaic_sdk.testing import check_worker

@@ -46,6 +46,7 @@ def make_schema() -> Dict[str, Any]:
         properties[key]["description"] = words
     for key, least in SMALLEST.items():
         properties[key]["minimum"] = least
+    properties["seed"]["default"] = 0  # what the runtime makes of none
     same = {"description": "the same as steps", "x-mosaic-same-as": "steps"}
     properties["total_timesteps"] = dict(properties["steps"], **same)
     schema["x-mosaic-examples"] = ["steps=500 rate=50", "steps=1000000 rate=50 paint=true", "steps=100 crash_at=50"]
