@@ -6,9 +6,9 @@ import json
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mosaic import __version__
 from mosaic.broadcast.subscribers import Broadcaster
@@ -51,6 +51,13 @@ class Session:
     rundir: RunDir
 
 
+class IdempotencyKey(NamedTuple):
+    """What makes two submits one run: the client's text, and the hash of the config that it stands for."""
+
+    text: str  # empty: every submit is a run of its own
+    config_hash: str
+
+
 @dataclass
 class Trainer:
     """The parts of a running daemon and what clients may ask of them."""
@@ -75,15 +82,14 @@ class Trainer:
     # ---- runs
 
     async def submit(self, config_json: str, idempotency_key: str) -> pb.RunInfo:
-        earlier = await self.registry.do(lambda r: _with_key(r, idempotency_key, config_json))
+        key = IdempotencyKey(idempotency_key, await asyncio.to_thread(fingerprint, config_json))
+        earlier = await self.registry.do(lambda r: r.with_key(*key))
         if earlier:
             return await self.info(earlier)
         traced = await self.descent.trace(config_json)
-        config = await self.registry.do(lambda r: validate(traced.config, self._context(r, idempotency_key)))
-        # Of what was sent, not of what it became: the same submit must be known again.
-        config = replace(config, config_hash=fingerprint(config_json))
+        config = await self.registry.do(lambda r: validate(traced.config, self._context(r, key)))
         verdict = await self.inspector.inspect(config.worker)
-        config = await self.registry.do(lambda r: settle(config, verdict, self._context(r, idempotency_key)))
+        config = await self.registry.do(lambda r: settle(config, verdict, self._context(r, key)))
         config = with_worker_needs(config, verdict.capabilities, self.dispatcher.machine)
         if config.worker.use_grpc:
             await self.open_tcp()
@@ -103,7 +109,7 @@ class Trainer:
         self.dispatcher.wake()
         return await self.info(record)
 
-    def _context(self, registry: Registry, idempotency_key: str) -> SubmitContext:
+    def _context(self, registry: Registry, key: "IdempotencyKey") -> SubmitContext:
         return SubmitContext(
             root=self.root,
             catalog=self.catalog,
@@ -111,7 +117,8 @@ class Trainer:
             tcp_address=self.doors.tcp,
             gpu_count=len(self.dispatcher.gpus.all),
             machine=self.dispatcher.machine,
-            idempotency_key=idempotency_key,
+            idempotency_key=key.text,
+            config_hash=key.config_hash,
         )
 
     async def cancel(self, run_id: str) -> pb.RunInfo:
@@ -274,10 +281,6 @@ class Trainer:
         shutil.rmtree(rundir.path, ignore_errors=True)
         for path in (self.root.config_file(run_id), self.root.worker_file(run_id)):
             path.unlink(missing_ok=True)
-
-
-def _with_key(registry: Registry, key: str, config_json: str) -> RunRecord | None:
-    return registry.with_key(key, fingerprint(config_json)) if key else None
 
 
 def _make_ready(registry: Registry, run_id: str, token: str, capabilities: dict[str, Any], is_own_word: bool) -> None:

@@ -19,7 +19,7 @@ from mosaic.model.run import RunConfig, Settings
 from mosaic.model.rundir import StateRoot
 from mosaic.model.ulid import is_ulid, new_ulid
 from mosaic.submit.config import read_config, refuse_unknown, total_steps
-from mosaic.submit.document import fingerprint, read_document
+from mosaic.submit.document import read_document
 from mosaic.submit.header import total_timesteps
 from mosaic.submit.paths import check_writes, resolve, resolve_reads
 from mosaic.submit.section import Section
@@ -40,6 +40,7 @@ class SubmitContext:
     gpu_count: int
     machine: Machine
     idempotency_key: str = ""
+    config_hash: str = ""  # of the config as it was submitted, which may have been changed since
 
 
 def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConfig:
@@ -68,7 +69,7 @@ def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConf
     metadata_values["run_name"] = read.name or _default_name(read, worker_name)
     metadata_values["worker"]["worker_id"] = read.worker.worker_id or DEFAULT_WORKER_ID
     found = _with_total(read_config(document, worker_name, context.idempotency_key))
-    return replace(found, config_hash=fingerprint(config))
+    return replace(found, config_hash=context.config_hash)
 
 
 def settle(config: RunConfig, verdict: Verdict, context: SubmitContext) -> RunConfig:
@@ -80,8 +81,7 @@ def settle(config: RunConfig, verdict: Verdict, context: SubmitContext) -> RunCo
         worker = {**metadata["worker"], "config": verdict.config}
         worker |= {"variant": verdict.variant} if verdict.variant else {}
         # Once more from the start: a key that was moved may name a path, or the run's area.
-        moved = validate({**config.raw, "metadata": {**metadata, "worker": worker}}, context)
-        config = replace(moved, config_hash=config.config_hash)
+        config = validate({**config.raw, "metadata": {**metadata, "worker": worker}}, context)
     # The registry is no place for secrets: only the config's own files carry them.
     settings = Settings(redact(verdict.settings.values), verdict.settings.note)
     total = total_steps(verdict.settings.values) or config.total_steps

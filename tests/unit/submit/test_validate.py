@@ -10,6 +10,7 @@ from mosaic.catalog.inspector import Verdict
 from mosaic.model.errors import BadConfig, UnknownWorker
 from mosaic.model.run import GpuRequest, Limits, Lineage, Settings
 from mosaic.model.ulid import is_ulid, new_ulid
+from mosaic.submit.document import fingerprint
 from mosaic.submit.validate import settle, validate
 
 ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -362,13 +363,13 @@ def test_settings_that_were_moved_are_kept_in_the_config_and_checked_once_more(m
 
     whole = Verdict("", {"steps": 2000})
 
-    settled = settle(run, Verdict("", moved, Settings({"steps": 2000})), make_context())
+    settled = settle(run, Verdict("", moved, Settings({"steps": 2000})), make_context(config_hash="h"))
 
     assert (run.area, settled.area) == ("runs", "evals")
     wholly = settle(validate(config(steps=2e3), make_context()), whole, make_context())
     assert repr(wholly.worker.config["steps"]) == "2000"
     assert settled.raw["metadata"]["worker"]["config"] == moved == settled.worker.config
-    assert (settled.run_id, settled.config_hash) == (run.run_id, run.config_hash)
+    assert (settled.run_id, settled.config_hash) == (run.run_id, "h")
     with pytest.raises(BadConfig, match="out of the run's folder"):
         settle(run, Verdict("", bad), make_context())
 
@@ -392,10 +393,12 @@ def test_a_config_says_where_its_run_came_from_and_may_carry_notes(make_context)
 
 
 def test_one_config_has_one_hash_however_it_is_written(make_context):
-    run = validate('{"payload": {},   "metadata": {"worker": {"module": "toy_worker.cli"}}}', make_context())
+    text = '{"payload": {},   "metadata": {"worker": {"module": "toy_worker.cli"}}}'
 
-    assert run.config_hash == validate(worker(), make_context()).config_hash
-    assert run.config_hash != validate(config(steps=1), make_context()).config_hash
+    assert fingerprint(text) == fingerprint(worker())
+    assert fingerprint(text) != fingerprint(config(steps=1))
+    with pytest.raises(BadConfig, match="not JSON"):
+        fingerprint("{")
 
 
 @pytest.mark.parametrize(
