@@ -6,12 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mosaic.catalog.inspector import Verdict
 from mosaic.model.errors import BadConfig, UnknownWorker
-from mosaic.model.run import GpuRequest, Limits, Lineage, Settings
+from mosaic.model.run import GpuRequest, Limits, Lineage
 from mosaic.model.ulid import is_ulid, new_ulid
 from mosaic.submit.document import fingerprint
-from mosaic.submit.validate import settle, validate
+from mosaic.submit.validate import validate
 
 ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 OTHER_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAW"
@@ -354,33 +353,6 @@ def test_the_steps_of_a_script_are_in_its_config_or_in_its_header(make_context, 
     ]
 
     assert totals == [50_000, 7]
-
-
-def test_settings_that_were_moved_are_kept_in_the_config_and_checked_once_more(make_context):
-    run = validate(config(mode="policy_eval", steps=2e3), make_context())
-    moved = {"steps": 2000, "extras": {"mode": "policy_eval", "tensorboard_dir": "tb"}}
-    bad = {"steps": 2000, "extras": {"tensorboard_dir": "/tmp"}}
-
-    whole = Verdict("", {"steps": 2000})
-
-    settled = settle(run, Verdict("", moved, Settings({"steps": 2000})), make_context(config_hash="h"))
-
-    assert (run.area, settled.area) == ("runs", "evals")
-    wholly = settle(validate(config(steps=2e3), make_context()), whole, make_context())
-    assert repr(wholly.worker.config["steps"]) == "2000"
-    assert settled.raw["metadata"]["worker"]["config"] == moved == settled.worker.config
-    assert (settled.run_id, settled.config_hash) == (run.run_id, "h")
-    with pytest.raises(BadConfig, match="out of the run's folder"):
-        settle(run, Verdict("", bad), make_context())
-
-
-def test_the_settings_in_force_give_the_length_and_tell_no_secret(make_context):
-    values = {"total_timesteps": 500_000, "extras.api_key": "hunter2"}
-
-    run = settle(validate(worker(), make_context()), Verdict("", {}, Settings(values, "why")), make_context())
-
-    assert run.total_steps == 500_000
-    assert run.settings == Settings({"total_timesteps": 500_000, "extras.api_key": "***"}, "why")
 
 
 def test_a_config_says_where_its_run_came_from_and_may_carry_notes(make_context):

@@ -1,0 +1,39 @@
+"""After the worker's schema had its say: the run with its settings as the worker reads them."""
+
+import pytest
+
+from mosaic.catalog.inspector import Verdict
+from mosaic.model.errors import BadConfig
+from mosaic.model.run import Settings
+from mosaic.submit.validate import settle, validate
+
+
+def config(**settings):
+    return {"metadata": {"worker": {"module": "toy_worker.cli", "config": settings}}}
+
+
+def test_settings_that_were_moved_are_kept_in_the_config_and_checked_once_more(make_context):
+    run = validate(config(mode="policy_eval", steps=2e3), make_context())
+    moved = {"steps": 2000, "extras": {"mode": "policy_eval", "tensorboard_dir": "tb"}}
+    bad = {"steps": 2000, "extras": {"tensorboard_dir": "/tmp"}}
+
+    whole = Verdict("", {"steps": 2000})
+
+    settled = settle(run, Verdict("", moved, Settings({"steps": 2000})), make_context(config_hash="h"))
+
+    assert (run.area, settled.area) == ("runs", "evals")
+    wholly = settle(validate(config(steps=2e3), make_context()), whole, make_context())
+    assert repr(wholly.worker.config["steps"]) == "2000"
+    assert settled.raw["metadata"]["worker"]["config"] == moved == settled.worker.config
+    assert (settled.run_id, settled.config_hash) == (run.run_id, "h")
+    with pytest.raises(BadConfig, match="out of the run's folder"):
+        settle(run, Verdict("", bad), make_context())
+
+
+def test_the_settings_in_force_give_the_length_and_tell_no_secret(make_context):
+    values = {"total_timesteps": 500_000, "extras.api_key": "hunter2"}
+
+    run = settle(validate(config(), make_context()), Verdict("", {}, Settings(values, "why")), make_context())
+
+    assert run.total_steps == 500_000
+    assert run.settings == Settings({"total_timesteps": 500_000, "extras.api_key": "***"}, "why")
