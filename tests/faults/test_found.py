@@ -14,6 +14,7 @@ from lab import alive, wait_until
 from mosaic.catalog.workers import Catalog
 from mosaic.dispatch.launcher import HOLDER
 from mosaic.model.durable import write_json
+from mosaic.model.machine import detect
 from mosaic.model.rundir import RunDir
 from mosaic.model.states import RunState
 from mosaic.registry.registry import Registry
@@ -45,7 +46,9 @@ def test_a_cancel_at_the_moment_of_the_claim_does_not_end_the_daemon(lab):
 def test_a_holder_that_comes_late_finds_nothing_to_start(lab):
     lab.stop_daemon()
     config = {"metadata": {"worker": {"module": "toy_worker.cli", "config": {"steps": 50}}}}
-    context = SubmitContext(lab.root, Catalog(lab.root), run_exists=lambda _: False, tcp_address="", gpu_count=0)
+    context = SubmitContext(
+        lab.root, Catalog(lab.root), run_exists=lambda _: False, tcp_address="", gpu_count=0, machine=detect()
+    )
     run = validate(config, context)
     rundir: RunDir = record(lab.root, run)
     registry = Registry.open(lab.root.registry)

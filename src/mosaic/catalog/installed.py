@@ -37,10 +37,10 @@ class Installed:
 
 def read_installed(folder: Path) -> Installed | None:
     """None when the environment was made by hand, or by a MOSAIC that wrote something else."""
-    told = durable.read_json(folder / FILE_NAME) or {}
     try:
+        told = durable.read_json(folder / FILE_NAME) or {}
         return Installed(**{field.name: told[field.name] for field in fields(Installed) if field.name in told})
-    except TypeError:
+    except (TypeError, OSError):  # OSError: a submit may name a worker with more letters than a folder's name can have
         return None
 
 

@@ -12,6 +12,7 @@ Without a lock file its dependencies are resolved at install; a variant is then 
 A lock file may say `# stale pins: cleanrl gym3`: these packages ask for versions they do not need, and are not asked.
 """
 
+import os
 import re
 import tomllib
 from dataclasses import dataclass
@@ -36,7 +37,8 @@ class Source:
         if self.folder is None:
             return None
         path = self.folder / "requirements" / f"{variant or 'default'}.txt"
-        return path if path.is_file() else None
+        # Not Path.is_file: a submit may name a variant that is longer than any file's name.
+        return path if os.path.isfile(path) else None
 
     def extra(self, variant: str) -> str:
         """`[variant]` when the variant is an extra; a variant that is neither that nor a lock file is refused."""
