@@ -77,6 +77,22 @@ def test_installing_again_does_nothing_until_the_source_changes(mosaic, write_wo
     assert [first["is_new"], again["is_new"], changed["is_new"]] == [True, False, True]
 
 
+def test_what_libraries_compiled_goes_with_the_environment_it_was_compiled_for(mosaic, home, write_worker):
+    compiled = StateRoot(home).cache / "tiny" / "torch_extensions"
+    folder = write_worker()
+    mosaic("worker", "install", folder)
+
+    compiled.mkdir(parents=True)
+    mosaic("worker", "install", folder)
+    kept = compiled.exists()
+    mosaic("worker", "install", write_worker(body="x = 2"))
+    gone = not compiled.exists()
+    compiled.mkdir(parents=True)
+    mosaic("worker", "remove", "tiny")
+
+    assert (kept, gone, compiled.exists()) == (True, True, False)
+
+
 def test_installing_again_mends_an_environment_that_somebody_half_deleted(mosaic, home, write_worker):
     folder = write_worker()
     mosaic("worker", "install", folder)

@@ -67,6 +67,7 @@ def install(root: StateRoot, wish: Wish, progress: Progress) -> tuple[Installed,
         try:
             made = _build(new, parts, wish, uv, root)
             place.put(new, root.envs / made.name)
+            _forget_compiled(root, made.name)
         finally:
             shutil.rmtree(new, ignore_errors=True)
         return made, True
@@ -90,6 +91,12 @@ def remove(root: StateRoot, name: str, progress: Progress) -> None:
         raise InstallFailed(f"There is no environment '{name}'. There are: {known}.")
     with place.changing(root.envs, progress):
         place.remove(folder)
+        _forget_compiled(root, name)
+
+
+def _forget_compiled(root: StateRoot, name: str) -> None:
+    """What libraries compiled for the environment that was here: for other versions it may be wrong."""
+    shutil.rmtree(root.cache / name, ignore_errors=True)
 
 
 @dataclass(frozen=True)
