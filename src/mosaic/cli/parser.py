@@ -15,6 +15,8 @@ SYNONYMS = {
     **dict.fromkeys(("kill", "stop", "abort", "end"), "cancel"),
     **dict.fromkeys(("delete", "del", "remove"), "rm"),
     **dict.fromkeys(("train", "start", "launch"), "run"),
+    **dict.fromkeys(("continue", "restart", "rerun"), "resume"),
+    **dict.fromkeys(("evaluate", "test", "play"), "eval"),
     **dict.fromkeys(("info", "describe", "inspect"), "show"),
     **dict.fromkeys(("tail", "log", "output"), "logs"),
     **dict.fromkeys(("plot", "metrics"), "curve"),

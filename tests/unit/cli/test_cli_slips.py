@@ -32,7 +32,7 @@ def refused(capsys, root):
         ("shwo last", "there is no verb 'shwo'. Did you mean `mosaic show`?"),
         ("ps", "there is no verb 'ps'. Did you mean `mosaic runs`?"),
         ("kill last", "Did you mean `mosaic cancel`?"),
-        ("xyzzy", "there is no verb 'xyzzy'. There are: run, submit, runs"),
+        ("xyzzy", "there is no verb 'xyzzy'. There are: run, submit, resume"),
         ("worker instal toy", "mosaic worker: there is no action 'instal'. Did you mean `mosaic worker install`"),
         ("runs --sate live", "--sate is not an option of `mosaic runs`. Did you mean --state?"),
         ("export last --type steps", "'steps' is none of step, episode, metric, lifecycle. Did you mean 'step'?"),
