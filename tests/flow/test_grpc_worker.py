@@ -100,6 +100,16 @@ def test_a_heartbeat_call_counts_as_a_heartbeat_line_does(lab):
     assert "no heartbeat" in end.reason
 
 
+def test_a_heartbeat_call_is_not_forgotten_with_the_daemon(lab):
+    run = speak(lab, limits={"heartbeat_s": 2}, hangs=True)
+    wait_until((lab.rundir(run).path / "beaten.txt").exists, words="its heartbeats")
+
+    lab.kill_daemon()
+    lab.restart_daemon()
+
+    assert "no heartbeat" in lab.wait_until_over(run).reason
+
+
 def test_the_tailer_registers_what_the_catalog_knows(lab):
     run = lab.submit(steps=3)
     lab.wait_until_over(run)

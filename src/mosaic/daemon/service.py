@@ -52,9 +52,8 @@ class Service(TrainerServiceServicer):
         return pb.RegisterWorkerReply(session_token=token, cursor=cursor)
 
     async def Heartbeat(self, request: pb.HeartbeatRequest, context: Any) -> pb.HeartbeatReply:
-        await self._trainer.allow_session(request.run_id, bearer(context.invocation_metadata()))
         progress = request.progress if request.HasField("progress") else None
-        self._trainer.hearing.heartbeat(request.run_id, progress)
+        await self._trainer.heartbeat(request.run_id, bearer(context.invocation_metadata()), progress)
         return pb.HeartbeatReply()
 
     async def PublishTelemetry(

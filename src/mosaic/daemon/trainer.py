@@ -43,12 +43,13 @@ from mosaic.wire.convert import move_to_wire, run_to_wire
 MOST_SESSIONS = 256
 
 
-@dataclass(frozen=True)
+@dataclass
 class Session:
     """Who may publish for a run: kept in memory so that a publish need not ask the registry."""
 
     token_hash: str
     rundir: RunDir
+    is_beating: bool = False  # the registry knows that its worker calls Heartbeat
 
 
 class IdempotencyKey(NamedTuple):
@@ -187,8 +188,19 @@ class Trainer:
         failpoint("register.ready")
         self._remember(run_id, Session(token_hash(token), rundir))
         cursor = await self.ingest.open(run_id, rundir)
+        if await self.registry.do(lambda r: r.is_beating(run_id)):
+            self.hearing.was_beating(run_id)
         self.dispatcher.wake(run_id)
         return token, cursor
+
+    async def heartbeat(self, run_id: str, token: str, progress: int | None) -> None:
+        """As a heartbeat line, which the run's file would remember; of a call the registry does."""
+        await self.allow_session(run_id, token)
+        session = self.sessions.get(run_id)
+        if session and not session.is_beating:
+            await self.registry.do(lambda r: r.note_beating(run_id))
+            session.is_beating = True
+        self.hearing.heartbeat(run_id, progress)
 
     async def allow_session(self, run_id: str, token: str) -> RunDir:
         """The run's folder, if `token` opens it."""

@@ -244,6 +244,18 @@ class Registry:
             raise UnknownRun(run_id)
         return str(value)
 
+    def note_beating(self, run_id: str) -> None:
+        """Remember that this run's worker calls Heartbeat: from then on its silence means something."""
+        if not self.is_beating(run_id):
+            with self._change() as revision:
+                self._db.execute("UPDATE runs SET calls_beats = 1, revision = ? WHERE id = ?", (revision, run_id))
+
+    def is_beating(self, run_id: str) -> bool:
+        value = self._value("SELECT calls_beats FROM runs WHERE id = ?", run_id)
+        if value is None:
+            raise UnknownRun(run_id)
+        return bool(value)
+
     # GPUs
 
     def gpu_owners(self) -> dict[str, str]:

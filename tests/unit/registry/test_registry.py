@@ -175,6 +175,8 @@ CHANGES = {
     "wish_cancel": lambda registry, run: registry.wish_cancel(run),
     "note": lambda registry, run: registry.note(run, held_by="pid namespace"),
     "set_session": lambda registry, run: registry.set_session(run, "hash"),
+    "set_session with capabilities": lambda registry, run: registry.set_session(run, "", {"max_agents": 2}),
+    "note_beating": lambda registry, run: registry.note_beating(run),
     "free_gpus": lambda registry, run: registry.free_gpus(run),
     "drain_gpus": lambda registry, run: registry.drain_gpus(run, "unkillable"),
 }
@@ -196,13 +198,16 @@ def test_saying_the_same_again_changes_nothing(registry, add):
     registry.claim(run, [])
     registry.note(run, held_by="subreaper", telemetry="draining 3 MB")
     registry.wish_cancel(run)
-    registry.set_session(run, "hash")
+    registry.set_session(run, "hash", {"max_agents": 2})
+    registry.note_beating(run)
     before = registry.revision()
 
     registry.note(run, held_by="subreaper")
     registry.note(run)
     registry.wish_cancel(run)
     registry.set_session(run, "hash")
+    registry.set_session(run, "hash", {"max_agents": 2})
+    registry.note_beating(run)
     registry.free_gpus(run)
 
     assert registry.revision() == before
@@ -318,6 +323,8 @@ def test_every_question_about_an_unknown_run_says_so(registry):
         lambda run: registry.move(run, S.READY),
         lambda run: registry.claim(run, []),
         lambda run: registry.set_session(run, "hash"),
+        registry.capabilities,
+        registry.note_beating,
     )
 
     for question in questions:
