@@ -83,6 +83,7 @@ faults: setup
 bench: setup .venv-frames/.ready
 	$(BIN)/python benchmarks/emit.py
 	$(BIN)/python benchmarks/ingest.py
+	$(BIN)/python benchmarks/long_lines.py
 	$(BIN)/python benchmarks/submit.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/listing.py
