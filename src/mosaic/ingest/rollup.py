@@ -13,6 +13,7 @@ A NaN counts as a point (`n`, `nans`) but is in no total, low or high.
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import msgspec
 
@@ -24,6 +25,7 @@ LEVELS = (64, 1024, 16384)
 CHUNK = LEVELS[0]
 MOST_CURVES = 4096  # names beyond it are stored as events and have no curve
 NAN = float("nan")
+_place, _value = itemgetter(2), itemgetter(3)  # of a step's or an episode's row
 ENV_STEPS, EPISODES, STEPS = "env steps", "episodes", "steps"  # what a curve's steps count
 
 
@@ -188,7 +190,8 @@ class Curves:
         """Take in the points of these rows; give the buckets they finished."""
         finished = Finished()
         rewarded = [row for row in rows.step if row[3] is not None]
-        self._extend("step/reward", [row[2] for row in rewarded], [number(row[3]) for row in rewarded], finished)
+        # map, because it is twice as fast as a comprehension here and every step passes.
+        self._extend("step/reward", [*map(_place, rewarded)], [*map(number, map(_value, rewarded))], finished)
         if rows.episode:
             self._fold_episodes(rows.episode, finished)
         self._fold_metrics(rows.metric, names, finished)
