@@ -9,8 +9,8 @@ from rich.text import Text
 from mosaic.cli.follow import progress_words
 from mosaic.cli.paint import STATE_STYLE, number, printable, sparkline
 from mosaic.cli.returns import score_words, trace
-from mosaic.cli.runs import clock
 from mosaic.cli.scenery import cut, pad
+from mosaic.cli.show import clock
 from mosaic.cli.states import explain
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import connected
-from mosaic.cli.follow import exit_code, follow, polls
+from mosaic.cli.follow import exit_code, follow, turns
 from mosaic.cli.paint import number
 from mosaic.cli.resume import add_derived_options, derived_config, print_origin
 from mosaic.cli.run import print_submitted
@@ -67,8 +67,9 @@ def _follow(client: "TrainerClient", run: "Run") -> int:
 
 
 def _wait(client: "TrainerClient", run: "Run") -> int:
-    for latest in polls(client, run.run_id):
+    for latest in turns(client, run.run_id):
         run = latest
+    run = client.get_run(run.run_id)  # what is watched comes without history and config
     print(json.dumps({**run.to_dict(), "evaluation": Result.of(client, run).to_dict()}, indent=1))
     return exit_code(run)
 

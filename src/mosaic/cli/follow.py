@@ -32,9 +32,20 @@ PATIENCE_S = 120.0  # a daemon's restart, or the tailer's 30 s before it starts 
 def follow(client: "TrainerClient", run: "Run") -> int:
     """Show the run until it is over; Ctrl-C asks whether to detach or cancel."""
     try:
-        return exit_code(_show(client, run))
+        run = _show(client, run)
     except KeyboardInterrupt:
         return _interrupted(client, run)
+    _tell_next_steps(client, run)
+    return exit_code(run)
+
+
+def _tell_next_steps(client: "TrainerClient", run: "Run") -> None:
+    from mosaic.cli.resume import next_steps
+
+    # What is watched comes without its config, which tells what can be done with it.
+    steps = next_steps(client.get_run(run.run_id))
+    if steps:
+        print("Next: " + "\n      ".join(steps))
 
 
 def wait_quietly(client: "TrainerClient", run: "Run") -> int:
@@ -143,8 +154,8 @@ def line(run: "Run", state: str) -> str:
     parts = [format_duration(run.duration_s), state]
     if run.progress is not None:
         parts.append(f"{run.progress:.0%}")
-    if run.summary.last_step >= 0:
-        parts.append(f"step {run.summary.last_step}")
+    if env_steps(run):
+        parts.append(count(env_steps(run), "env step"))
     if run.state is RunState.EXECUTING:
         parts.append(f"{number(run.summary.steps_per_s)} steps/s")
     if run.eta_s is not None:
@@ -162,7 +173,7 @@ def picture(run: "Run", width: int = 80) -> "Text":
     text.append(explain(run), "yellow" if run.life or run.waiting_for or run.telemetry else style)
     text.append(f"\n{progress_words(run, 30 if width >= 80 else 10)}\n")
     if words := score_words(run):
-        text.append(trace(run, 30), "green").append(f"  {words}, episode {run.summary.episodes:,}")
+        text.append(trace(run, 30), "green").append(f"  {words}, {count(run.summary.episodes, 'episode')} in all")
     else:
         text.append("no episode yet", "dim")
     return text
@@ -172,10 +183,10 @@ def progress_words(run: "Run", bar_width: int = 30) -> str:
     rate = [f"{number(run.summary.steps_per_s)} steps/s"] if run.state is RunState.EXECUTING else []
     words = [*rate, format_duration(run.duration_s)]
     if run.progress is None:
-        return "  ".join([f"step {max(0, run.summary.last_step)}", *words])
+        return "  ".join([count(env_steps(run), "env step"), *words])
     if run.eta_s is not None:
         words.append(f"{format_duration(run.eta_s)} left")
-    done = f"{min(run.summary.last_step + 1, run.total_steps or 0)}/{run.total_steps}"
+    done = f"{env_steps(run):,}/{run.total_steps:,}"
     return "  ".join([bar(run.progress, bar_width), f"{run.progress:>4.0%}", done, *words])
 
 

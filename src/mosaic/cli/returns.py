@@ -57,7 +57,7 @@ def trace(run: "Run", width: int) -> str:
 
 def env_steps(run: "Run") -> int:
     """How far the env has gone. Many workers tell that without telling every step; some number steps per episode."""
-    return max(run.summary.steps, run.summary.last_step, 0)
+    return run.summary.env_steps
 
 
 def stored_words(run: "Run") -> str:

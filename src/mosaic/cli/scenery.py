@@ -177,7 +177,7 @@ def pad(text: str, width: int, right: bool = False) -> str:
 
 def _progress(run: "Run", width: int) -> tuple[str, str]:
     if run.progress is None:
-        return f"step {run.summary.last_step}" if run.summary.last_step >= 0 else "", "dim"
+        return f"{run.summary.env_steps:,} steps" if run.summary.env_steps else "", "dim"
     told = f"{run.progress:>5.0%}"
     return bar(run.progress, width - len(told)) + told, STATE_STYLE[run.state]
 

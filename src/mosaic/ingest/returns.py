@@ -9,6 +9,7 @@ import math
 import msgspec
 
 from mosaic.ingest.rows import AGENT, GLOBAL_STEP, RETURN, Row, number
+from mosaic.model.interval import t_quantile
 from mosaic.model.run import RunSummary
 
 EVALUATION = "eval"  # the agent's name in a training run's evaluation episodes
@@ -16,22 +17,6 @@ RECENT = 60  # returns a summary carries one by one
 MEAN_OVER = 100  # episodes of the mean
 TRACE = 64  # buckets a trace never exceeds
 EVAL_RECENT = 20  # where evaluations are single episodes, so many make a mean
-
-# Student's t: 97.5 % of it lie below, for 1 … 30 degrees of freedom.
-_T = (
-    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),
-    *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),
-    *(2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423),
-)
-_Z = 1.959964  # the same of the normal distribution
-
-
-def t_quantile(freedom: int) -> float:
-    """Half the width of a 95 % confidence interval, in standard errors of the mean."""
-    if freedom <= len(_T):
-        return _T[freedom - 1]
-    # The first terms of Student's t around the normal distribution: four digits from here on.
-    return _Z + (_Z**3 + _Z) / (4 * freedom) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom * freedom)
 
 
 class Spread(msgspec.Struct, array_like=True):

@@ -110,8 +110,6 @@ def test_a_listing_says_the_one_thing_worth_saying(make_run, fields, told):
     assert note(make_run(**fields)) == told
 
 
-
-
 EVENTS = [
     pb.Event(seq=1, step=pb.Step(step_index=0, reward=float("nan"), extra=b'{"action": 1}')),
     pb.Event(seq=2, metric=pb.Metric(names=["a", "b"], values=[1, 2], step=9)),

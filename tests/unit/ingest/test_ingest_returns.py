@@ -11,8 +11,9 @@ from ingest_batches import RUN, Spool, episode, lifecycle, metric, step
 
 from mosaic.ingest import file
 from mosaic.ingest import store as store_module
-from mosaic.ingest.returns import Spread, Trace, t_quantile
+from mosaic.ingest.returns import Spread, Trace
 from mosaic.ingest.store import RunStore
+from mosaic.model.interval import t_quantile
 from mosaic.model.run import RunSummary
 
 NAN, INF = math.nan, math.inf
