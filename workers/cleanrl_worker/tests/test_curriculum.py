@@ -350,7 +350,7 @@ def test_a_checkpoint_of_a_curriculum_that_does_not_hold_it_is_not_resumed_witho
     first = launch({**SHORT, "total_timesteps": 512, "extras": {"curriculum_schedule": COURSE}})
     found = load_checkpoint(first.ground.run)
     old = {name: value for name, value in vars(found).items() if name not in ("path", "curriculum")}
-    save_checkpoint(tmp_path, old)
+    save_checkpoint(tmp_path, {**old, "env_id": EMPTY})  # it was labelled with what the config said
 
     second = launch({**SHORT, "extras": {"mode": "resume_training", "policy_path": str(tmp_path)}})
 
