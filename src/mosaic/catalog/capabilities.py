@@ -36,7 +36,7 @@ def read_capabilities(text: str) -> dict[str, Any]:
 
 def known_capabilities(answers: Answers, catalog: Catalog, spec: WorkerSpec) -> dict[str, Any]:
     """What a run's worker last told; the submit asked it. Empty for a script, or when it is unusable."""
-    worker = catalog.for_module(spec.module, spec.variant) if spec.module else None
+    worker = catalog.for_module(spec.module, spec.variant, spec.name) if spec.module else None
     told = answers.remembered(worker) if worker and worker.entry_point else None
     return told.capabilities if told and _are_sound(told.capabilities) else {}
 
@@ -51,10 +51,12 @@ def _are_sound(told: Mapping[str, Any]) -> bool:
 
 def _check(name: str, value: object) -> None:
     default = _DEFAULTS.get(name)
-    if name not in _DEFAULTS or (name == "gpu_memory_mb" and value is None):
+    if name not in _DEFAULTS or (default is None and value is None):
         return
     if isinstance(default, bool):
         wanted, is_good = "true or false", isinstance(value, bool)
+    elif name == "spin_s":
+        wanted, is_good = "a number of 0 or more", _is_count(value) or (isinstance(value, float) and value >= 0)
     elif isinstance(default, int) or default is None:
         wanted, is_good = "a whole number of 0 or more", _is_count(value)
     elif isinstance(default, tuple):

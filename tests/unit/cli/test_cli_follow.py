@@ -19,7 +19,7 @@ def test_the_last_words_point_to_the_log_of_a_failed_run(make_run):
 
 
 def test_the_last_words_tell_env_steps_and_stored_rows_apart(make_run):
-    summary = {"last_step": 20_480, "steps": 4_096, "episodes": 87, "metrics": 40, "rejects": 2}
+    summary = {"env_steps": 20_480, "steps": 4_096, "episodes": 87, "metrics": 40, "rejects": 2}
 
     told = ending(make_run("TERMINATED", summary=summary)).splitlines()[1]
 
@@ -30,9 +30,9 @@ def test_the_last_words_tell_env_steps_and_stored_rows_apart(make_run):
 @pytest.mark.parametrize(
     ("summary", "told"),
     [
-        ({"last_step": 13, "steps": 3}, "13 env steps in 1m00s · 3 step rows stored"),
-        ({"last_step": 99, "steps": 100}, "100 env steps in 1m00s · 100 step rows stored"),
-        ({"last_step": 3000, "episodes": 1}, "3,000 env steps in 1m00s · 1 episode stored"),
+        ({"env_steps": 13, "steps": 3}, "13 env steps in 1m00s · 3 step rows stored"),
+        ({"env_steps": 100, "steps": 100}, "100 env steps in 1m00s · 100 step rows stored"),
+        ({"env_steps": 3000, "episodes": 1}, "3,000 env steps in 1m00s · 1 episode stored"),
         ({"last_step": -1}, "no env steps reported in 1m00s · nothing stored"),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_followed_run_is_told_in_one_line_and_in_a_picture(make_run):
 
     told = line(run, "EXECUTING").split("  ")
 
-    assert {"EXECUTING", "50%", "step 99", "50 steps/s", "2s left", "last return 3"} <= set(told)
+    assert {"EXECUTING", "50%", "100 env steps", "50 steps/s", "2s left", "last return 3"} <= set(told)
     assert "▁" in picture(run).plain
     assert "100/200" in picture(run).plain
     assert "READY: started, nothing measured yet" in picture(make_run("READY")).plain

@@ -70,7 +70,7 @@ from mosaic.cli.keyboard import Keyboard
 with Keyboard(mouse=True) as keyboard:
     print("ready", flush=True)
     while True:
-        keyboard.keys(60)
+        keyboard.keys(0.5)  # a signal just before the wait is dealt with after it
 """
 
 

@@ -45,8 +45,8 @@ def test_show_tells_everything(make_run):
     assert fact(told, "env steps") == "500 of 1,000"
     assert fact(told, "stored") == "512 events (500 step lines, 12 lifecycle lines)"
     assert fact(told, "rejected") == f"2 lines; see why with: mosaic logs {run.run_id} --rejects"
-    assert fact(told, "needs") == "2 CPUs, 4,096 MB of memory"
-    assert fact(told, "settings") == "not checked: the worker has no schema"
+    assert fact(told, "needs") == "2 CPUs, 4 GB of memory"
+    assert fact(told, "settings") == "unchecked: the worker has no schema"
     assert fact(told, "GPUs") == "1 requested, none held now"
     assert (fact(told, "held by"), fact(told, "tags"), fact(told, "folder")) == (
         "pid namespace",

@@ -78,7 +78,11 @@ BAD = [
     ({**worker(), "schedule": {}}, "schedule", "Known: metadata, payload"),
     ({**worker(), "resources": {}}, "resources", "Did you mean 'payload.resources'?"),
     ({**worker(), "run_name": "x"}, "run_name", "Did you mean 'metadata.run_name'?"),
-    (trainer_config(metadata={"artifacts": {}}), "metadata.artifacts", "Known: notes, parent_run_id, relation"),
+    (
+        trainer_config(metadata={"artifacts": {}}),
+        "metadata.artifacts",
+        "Known: notes, parent_checkpoint, parent_run_id, relation",
+    ),
     (trainer_config(metadata={"config": {}}), "metadata.config", "Did you mean 'metadata.worker.config'?"),
     (trainer_config(metadata={"tag": []}), "metadata.tag", "Did you mean 'tags'?"),
     (trainer_config(gpus={}), "payload.gpus", "Did you mean 'payload.resources.gpus'?"),
@@ -358,7 +362,7 @@ def test_the_steps_of_a_script_are_in_its_config_or_in_its_header(make_context, 
 def test_a_config_says_where_its_run_came_from_and_may_carry_notes(make_context):
     metadata = {"parent_run_id": OTHER_ID, "relation": "resume", "notes": {"paper": "table 3"}}
 
-    run = validate(trainer_config(metadata=metadata), make_context())
+    run = validate(trainer_config(metadata=metadata), make_context(run_exists=OTHER_ID.__eq__))
 
     assert run.lineage == Lineage(OTHER_ID, "resume")
     assert run.raw["metadata"]["notes"] == {"paper": "table 3"}
