@@ -9,6 +9,8 @@ import subprocess
 import termios
 import time
 
+WIDTHS = {"COLUMNS", "LINES"}
+
 
 class Terminal:
     """A command on a pseudo-terminal of its own, which is its controlling one: Ctrl-C and Ctrl-Z reach it."""
@@ -20,7 +22,8 @@ class Terminal:
         self.before = termios.tcgetattr(slave)
         self.process = subprocess.Popen(
             command,
-            env={**os.environ, "TERM": "xterm", **env},
+            # pytest-xdist tells its workers a width, which would stand above the terminal's own.
+            env={**{name: os.environ[name] for name in os.environ.keys() - WIDTHS}, "TERM": "xterm", **env},
             stdin=slave,
             stdout=slave,
             stderr=slave,

@@ -7,6 +7,7 @@ import threading
 from lab import alive, wait_until
 
 from mosaic.catalog.workers import Catalog
+from mosaic.model.machine import Machine
 from mosaic.model.states import RunState
 from mosaic.registry.registry import Registry
 from mosaic.submit.record import record
@@ -152,7 +153,7 @@ def test_a_polite_stop_and_start_breaks_no_stream(lab):
 def test_a_run_claimed_by_a_daemon_that_died_before_the_spawn_is_launched_once(lab):
     lab.stop_daemon()
     config = {"metadata": {"worker": {"module": "toy_worker.cli", "config": {"steps": 50}}}}
-    context = SubmitContext(lab.root, Catalog(lab.root), run_exists=lambda _: False, tcp_address="", gpu_count=0)
+    context = SubmitContext(lab.root, Catalog(lab.root), lambda _: False, "", gpu_count=0, machine=Machine(1.0, 1024))
     run = validate(config, context)
     record(lab.root, run)
     registry = Registry.open(lab.root.registry)

@@ -84,7 +84,9 @@ def test_episodes_are_exported_and_drawn_over_env_steps(mosaic, played):
 
 
 def test_an_evaluation_run_shows_its_mean_and_interval(lab, mosaic):
-    run = lab.wait_until_over(lab.submit(steps=200, episode_length=20, extras={"mode": "policy_eval"}))
+    trained = lab.wait_until_over(lab.submit(steps=200, episode_length=20, checkpoint_every=200))
+    evaluation = {"mode": "policy_eval"}
+    run = lab.wait_until_over(lab.submit(checkpoint=trained.run_id, eval_episodes=10, extras=evaluation))
 
     s = lab.client.get_run(run.run_id).summary
 

@@ -88,8 +88,8 @@ def test_a_run_is_found_opened_cancelled_and_seen_to_end(lab, live, person):
 def test_new_runs_and_deleted_ones_are_seen_without_a_key(lab, person):
     somebody = person("watch", columns=140)
     somebody.waits_for("? help")
-    run = lab.submit("comes and goes", steps=5)
-    somebody.waits_for("comes and goes")
+    run = lab.submit("visitor", steps=5)
+    somebody.waits_for("visitor")
     lab.wait_until_over(run)
     somebody.types("\r")
     somebody.waits_for("TERMINATED: finished by itself")

@@ -188,8 +188,6 @@ class Trainer:
         failpoint("register.ready")
         self._remember(run_id, Session(token_hash(token), rundir))
         cursor = await self.ingest.open(run_id, rundir)
-        if await self.registry.do(lambda r: r.is_beating(run_id)):
-            self.hearing.was_beating(run_id)
         self.dispatcher.wake(run_id)
         return token, cursor
 

@@ -278,8 +278,7 @@ class Dispatcher:
         if held_by and held_by != record.held_by:
             await self._registry.do(lambda r: r.note(record.run_id, held_by=held_by))
         if record.state is not RunState.HANDSHAKE and not live.adopted:
-            live.adopted = True  # a silent run's tailer says nothing to a new daemon
-            await self._ingest.open(record.run_id, live.rundir)
+            await self._adopt(record, live)
         if live.measured and record.state is RunState.READY:
             await self._registry.do(lambda r: r.move(record.run_id, RunState.EXECUTING))
         if record.cancel_wished:
@@ -289,6 +288,13 @@ class Dispatcher:
             self._stop(live)
         elif not live.end_reason:
             await self._check_life(record, live)
+
+    async def _adopt(self, record: RunRecord, live: LiveRun) -> None:
+        """Ask its file and the registry what it has said before: a silent run's tailer says nothing to a new daemon."""
+        live.adopted = True
+        await self._ingest.open(record.run_id, live.rundir)
+        if live.vitals.last_heartbeat is None and await self._registry.do(lambda r: r.is_beating(record.run_id)):
+            live.vitals.heartbeat(self._clock(), None)
 
     def _stop(self, live: LiveRun) -> None:
         live.stop_sent = live.stop_sent or self._launcher.stop(live.rundir)
