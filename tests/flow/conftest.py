@@ -1,13 +1,26 @@
 import functools
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from lab import Lab
 from tiny_worker import write_tiny_worker
 
 MOSAIC = Path(sys.executable).parent / "mosaic"
+
+
+@pytest.fixture(scope="module")
+def shared_lab():
+    """One daemon, with a state root of its own, for all tests of a module."""
+    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
+    lab = Lab(home)
+    yield lab
+    lab.close()
+    shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture

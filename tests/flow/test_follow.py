@@ -2,25 +2,11 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-import pytest
-from lab import Lab
-
 MOSAIC = Path(sys.executable).with_name("mosaic")
-
-
-@pytest.fixture(scope="module")
-def shared_lab():
-    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
-    lab = Lab(home)
-    yield lab
-    lab.close()
-    shutil.rmtree(home, ignore_errors=True)
 
 
 def command(lab, *words, **more):

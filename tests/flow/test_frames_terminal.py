@@ -2,15 +2,12 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
-from lab import Lab
 from PIL import Image
 from terminal import Terminal
 
@@ -21,12 +18,8 @@ WHOLE_PARTS = re.compile(r"320×240(  [\d.]+ fps(  reward \S+(  return \S+(  \S+
 
 
 @pytest.fixture(scope="module")
-def lab():
-    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
-    lab = Lab(home)
-    yield lab
-    lab.close()
-    shutil.rmtree(home, ignore_errors=True)
+def lab(shared_lab):
+    return shared_lab
 
 
 @pytest.fixture(scope="module")

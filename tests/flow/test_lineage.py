@@ -5,11 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
-from lab import Lab
 
 from mosaic.cli.resume import next_steps
 from mosaic.client.joined import joined_curve
@@ -20,12 +18,8 @@ MOSAIC = Path(sys.executable).with_name("mosaic")
 
 
 @pytest.fixture(scope="module")
-def lab():
-    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
-    lab = Lab(home)
-    yield lab
-    lab.close()
-    shutil.rmtree(home, ignore_errors=True)
+def lab(shared_lab):
+    return shared_lab
 
 
 @pytest.fixture

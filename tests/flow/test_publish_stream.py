@@ -2,13 +2,10 @@
 
 import contextlib
 import queue
-import shutil
-import tempfile
-from pathlib import Path
 
 import grpc
 import pytest
-from lab import Lab, alive, wait_until
+from lab import alive, wait_until
 
 from mosaic.model.durable import read_json
 from mosaic.wire import mosaic_pb2 as pb
@@ -16,15 +13,6 @@ from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 
 Code = grpc.StatusCode
 PATH = "/mosaic.v1.TrainerService/PublishTelemetry"
-
-
-@pytest.fixture(scope="module")
-def shared_lab():
-    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
-    lab = Lab(home)
-    yield lab
-    lab.close()
-    shutil.rmtree(home, ignore_errors=True)
 
 
 class Publishing:

@@ -2,15 +2,12 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
 import pytest
-from lab import Lab
 from tiny_worker import DESCRIBES, write_tiny_worker
 
 from mosaic.model.errors import BadConfig, KeyTaken
@@ -37,12 +34,8 @@ CHECKED = f"{DESCRIBES}def get_worker_schema():\n    return {SCHEMA!r}\n"
 
 
 @pytest.fixture(scope="module")
-def lab():
-    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
-    lab = Lab(home)
-    yield lab
-    lab.close()
-    shutil.rmtree(home, ignore_errors=True)
+def lab(shared_lab):
+    return shared_lab
 
 
 @pytest.fixture(scope="module")

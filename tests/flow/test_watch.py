@@ -1,15 +1,12 @@
 """`mosaic watch` on real terminals, with the real daemon and toy runs."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
-from lab import Lab
 from terminal import Terminal
 
 from mosaic.model.states import RunState
@@ -19,12 +16,8 @@ UP, PGDN = "\x1b[A", "\x1b[6~"
 
 
 @pytest.fixture(scope="module")
-def lab():
-    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
-    lab = Lab(home)
-    yield lab
-    lab.close()
-    shutil.rmtree(home, ignore_errors=True)
+def lab(shared_lab):
+    return shared_lab
 
 
 @pytest.fixture
