@@ -1,0 +1,228 @@
+"""The how-tos and README.md, executed as they are printed: every command, every program, in the order of the page.
+
+Each page has a scratch MOSAIC_HOME and HOME, a folder of its own, the real daemon, and the workers' environments that
+`make test` has built. Trainings of CleanRL and Dreamer are started as written and cancelled once they measure
+something; live views are left with q. What is not run says why in its comment; how many there are is below.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from howto import FRAGMENT, BadPage, Block, blocks_of, commands_of
+from lab import Lab
+from terminal import Terminal
+
+from mosaic.model.states import RunState
+
+REPO = Path(__file__).parents[2]
+PAGES = [REPO / "README.md", *sorted((REPO / "docs/howto").glob("*.md"))]
+LANGUAGES = {"bash", "python", "text", "toml", "json"}
+LONG_S = 300  # one command, with torch or JAX, on a busy machine
+
+GPU, INSTALLS, ELSEWHERE = "needs a GPU", "installs packages", "needs another machine"
+NOT_RUN = {
+    "README.md": {INSTALLS: 1},
+    "cleanrl.md": {INSTALLS: 1},
+    "cleanrl-modes.md": {},
+    "command-line.md": {ELSEWHERE: 1},
+    "dreamer.md": {INSTALLS: 2, GPU: 3, ELSEWHERE: 3},
+    "dreamer-agent.md": {GPU: 3},
+    "dreamer-envs.md": {},
+    "frames.md": {ELSEWHERE: 1},
+    "new-worker.md": {},
+    "python-client.md": {},
+}
+FRAGMENTS = {"dreamer-agent.md": 1, "dreamer-envs.md": 1, "new-worker.md": 3}
+ENVIRONMENTS = ("cleanrl", "dreamer")
+
+
+def by_name(page):
+    return page.name
+
+
+def shell_commands(page):
+    return [command for block in blocks_of(page) if block.is_shell for command in commands_of(block)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_what_is_not_run_says_why_and_is_counted(page):
+    commands, blocks = shell_commands(page), blocks_of(page)
+
+    assert dict(Counter(command.not_run for command in commands if command.not_run)) == NOT_RUN[page.name]
+    assert sum(block.name == FRAGMENT for block in blocks) == FRAGMENTS.get(page.name, 0)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_no_command_hides_in_a_block_that_is_only_shown(page):
+    blocks = blocks_of(page)
+
+    assert [block.line for block in blocks if block.language not in LANGUAGES] == []
+    hidden = [
+        line for line in page.read_text().splitlines() if line.startswith(("    mosaic ", "    python ", "    make "))
+    ]
+    assert [line for line in hidden if not any(line in block.text for block in blocks)] == []
+    shown = [line for block in blocks if block.language == "text" for line in block.text.splitlines()]
+    assert [line for line in shown if line.startswith("mosaic ") and "<TAB>" not in line] == []
+
+
+def test_a_block_is_read_as_a_shell_would():
+    text = "# above; not run in tests: needs a GPU\na 'x\n # y' \\\n  z   # behind, exit code 2\n\nb \"it's # c\"\n"
+
+    first, second = commands_of(Block("bash", "", text, 10))
+
+    assert (first.words, first.not_run, first.exit_codes) == (["a", "x\n # y", "z"], "needs a GPU", {2})
+    assert (second.words, second.comment, second.line) == (["b", "it's # c"], "", 16)
+    with pytest.raises(BadPage, match="does not end"):
+        commands_of(Block("bash", "", "a 'b\n", 1))
+
+
+class Reader:
+    """Somebody who types what a page says, in a folder and a home of their own."""
+
+    def __init__(self, lab, folder):
+        self.lab, self.folder = lab, folder
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        own = {"MOSAIC_HOME": str(lab.root.path), "HOME": str(folder), "SHELL": "/bin/bash", "PATH": path}
+        # Not where a developer's own shell, daemon and caches are.
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "ZDOTDIR", "MOSAIC_"))}
+        self.env = {**kept, **own}
+
+    def reads(self, page):
+        for block in blocks_of(page):
+            place = f"{page.name}:{block.line}"
+            if block.is_file:
+                self.writes(block)
+            elif block.is_program:
+                self.executes([sys.executable, "-c", block.text], {0}, place)
+            elif block.is_shell:
+                for command in commands_of(block):
+                    if not command.not_run:
+                        self.types(command, f"{page.name}:{command.line}: {command.text}")
+
+    def writes(self, block):
+        path = self.folder / block.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.text)
+
+    def types(self, command, place):
+        if is_live_view(command.words):
+            self.looks(command, place)
+        elif self.is_long_training(command.words):
+            self.trains(command, place)
+        else:
+            self.executes(["bash", "-c", command.text], command.exit_codes, place)
+
+    def is_long_training(self, words):
+        """Of a real library, and followed."""
+        if {"--detach", "--help", "mode=policy_eval"} & set(words):
+            return False
+        if words[:2] == ["mosaic", "resume"]:
+            return self.lab.client.get_run(words[2]).worker_name in ENVIRONMENTS
+        return words[:2] == ["mosaic", "run"] and bool(set(ENVIRONMENTS) & set(words))
+
+    def executes(self, argv, codes, place):
+        done = subprocess.run(
+            argv,
+            cwd=self.folder,
+            env=self.env,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=LONG_S,
+        )
+        assert done.returncode in codes, f"{place}: exit code {done.returncode}\n{done.stdout[-3000:]}"
+
+    def looks(self, command, place):
+        """Until there is something to see; q leaves."""
+        line = f"cd {shlex.quote(str(self.folder))} && {command.text}"
+        terminal = Terminal(["bash", "-c", line], self.env, columns=120, rows=40)
+        try:
+            terminal.waits_for("fps" if "frames" in command.words else "MOSAIC")
+            terminal.types("q")
+            code, said = terminal.ends()
+        finally:
+            terminal.close()
+        assert code in command.exit_codes, f"{place}: exit code {code}\n{said}"
+
+    def trains(self, command, place):
+        """Until it measures something (and has a best checkpoint, where it evaluates); then it is cancelled."""
+        before = {run.run_id for run in self.lab.client.list_runs().runs}
+        with tempfile.TemporaryFile("w+") as said:
+            process = subprocess.Popen(
+                ["bash", "-c", command.text],
+                cwd=self.folder,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                cancelled = self.cancels_when_far_enough(process, command, before)
+                code = process.wait(LONG_S)
+            finally:
+                process.kill()
+                process.wait()
+            said.seek(0)
+            expected = {1} if cancelled else command.exit_codes
+            assert code in expected, f"{place}: exit code {code}\n{said.read()[-3000:]}"
+
+    def cancels_when_far_enough(self, process, command, before):
+        deadline = time.monotonic() + LONG_S
+        while process.poll() is None and time.monotonic() < deadline:
+            new = [run for run in self.lab.client.list_runs().runs if run.run_id not in before]
+            if new and is_far_enough(new[0], command):
+                self.lab.client.cancel_run(new[0].run_id)
+                return self.lab.wait_until_over(new[0], LONG_S).state is RunState.CANCELLED
+            time.sleep(0.2)
+        return False
+
+
+def is_far_enough(run, command):
+    if run.state is not RunState.EXECUTING:
+        return False
+    return "eval_every=" not in command.text or Path(run.run_dir, "checkpoints/best/best.json").exists()
+
+
+def is_live_view(words):
+    if words[:2] == ["mosaic", "watch"]:
+        return ">" not in words
+    return words[:2] == ["mosaic", "frames"] and not {"--save", "--clip", "--json"} & set(words)
+
+
+@pytest.fixture
+def reader(home, tmp_path):
+    (home / "envs").mkdir()
+    for name in ENVIRONMENTS:
+        if (REPO / f".venv-{name}/.ready").exists():
+            (home / "envs" / name).symlink_to(REPO / f".venv-{name}")
+    lab = Lab(home)
+    yield Reader(lab, tmp_path)
+    lab.close()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_every_command_and_program_of_a_page_works_as_printed(page, reader):
+    for name in ENVIRONMENTS:
+        used = any(name in command.words for command in shell_commands(page) if not command.not_run)
+        if used and not (REPO / f".venv-{name}/.ready").exists():
+            pytest.skip(f"the worker's environment is not there: make .venv-{name}/.ready")
+
+    reader.reads(page)
+
+
+def test_a_command_that_does_not_work_is_found(reader, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```bash\nmosaic runs\nmosaic show nobody    # a comment\n```\n")
+
+    with pytest.raises(AssertionError, match=r"page\.md:3: mosaic show nobody .*\n.*exit code 1"):
+        reader.reads(page)

@@ -1,0 +1,120 @@
+"""The fenced blocks of a how-to page: commands, programs, files, and what is only shown.
+
+    ```bash               commands, one after the other; a comment may say how a test treats them (below)
+    ```python             a whole program
+    ```python fragment    a piece of one, not executed
+    ```toml some/path     a file: written where the reader stands
+    ```text               output and drawings
+
+A command's comment, behind it or on a line of its own above it, may hold `not run in tests: REASON`, `exit code N`
+or `exit code N or M`.
+"""
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+FENCE = re.compile(r"^```(.*)$")
+NOT_RUN = re.compile(r"not run in tests: ([^;.]+)")
+EXIT_CODE = re.compile(r"exit code (\d+)(?: or (\d+))?")
+FRAGMENT = "fragment"
+
+
+class BadPage(Exception):
+    """A block or a command that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    name: str  # FRAGMENT, or the path of a file
+    text: str
+    line: int
+
+    @property
+    def is_file(self) -> bool:
+        return self.name not in ("", FRAGMENT)
+
+    @property
+    def is_program(self) -> bool:
+        return self.language == "python" and not self.name
+
+    @property
+    def is_shell(self) -> bool:
+        return self.language == "bash" and not self.name
+
+
+@dataclass(frozen=True)
+class Command:
+    text: str
+    comment: str
+    line: int
+
+    @property
+    def words(self) -> list[str]:
+        return shlex.split(self.text.replace("\\\n", ""), comments=True)
+
+    @property
+    def not_run(self) -> str:
+        """Why a test cannot run it; empty when it can."""
+        found = NOT_RUN.search(self.comment)
+        return found[1].strip() if found else ""
+
+    @property
+    def exit_codes(self) -> set[int]:
+        found = EXIT_CODE.search(self.comment)
+        return {int(code) for code in found.groups() if code} if found else {0}
+
+
+def blocks_of(page: Path) -> list[Block]:
+    blocks, info, begun, lines = [], None, 0, []
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        fence = FENCE.match(line)
+        if fence and info is None:
+            info, begun, lines = fence[1], number, []
+        elif fence:
+            language, _, name = info.partition(" ")
+            blocks.append(Block(language, name, "\n".join(lines) + "\n", begun))
+            info = None
+        else:
+            lines.append(line)
+    if info is not None:
+        raise BadPage(f"{page.name}:{begun}: the block is not closed")
+    return blocks
+
+
+def commands_of(block: Block) -> list[Command]:
+    commands, above, pending = [], "", ""
+    for number, line in enumerate(block.text.splitlines(), block.line + 1):
+        if not pending and line.startswith("#"):
+            above += line.lstrip("# ") + "; "
+            continue
+        if not pending and not line.strip():
+            continue
+        pending += line + "\n"
+        if is_whole(pending):
+            commands.append(Command(pending, above + comment_of(pending), number))
+            above, pending = "", ""
+    if pending:
+        raise BadPage(f"line {block.line}: this command does not end: {pending}")
+    return commands
+
+
+def is_whole(text: str) -> bool:
+    """Whether a shell would begin to execute it: no open quotation, no line to come."""
+    if text.endswith("\\\n"):
+        return False
+    try:
+        shlex.split(text, comments=True)
+    except ValueError:
+        return False
+    return True
+
+
+def comment_of(text: str) -> str:
+    """What stands behind the command. A # inside a quotation is none."""
+    for found in re.finditer(r"(?:^|\s)#\s", text):
+        if is_whole(text[: found.start()] + "\n"):
+            return text[found.end() :].strip()
+    return ""
