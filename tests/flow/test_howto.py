@@ -6,6 +6,7 @@ something; live views are left with q. What is not run says why in its comment; 
 """
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -70,6 +71,34 @@ def test_no_command_hides_in_a_block_that_is_only_shown(page):
     assert [line for line in hidden if not any(line in block.text for block in blocks)] == []
     shown = [line for block in blocks if block.language == "text" for line in block.text.splitlines()]
     assert [line for line in shown if line.startswith("mosaic ") and "<TAB>" not in line] == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted((REPO / "docs").glob("*.md"))], ids=by_name)
+def test_links_between_pages_lead_somewhere(page):
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]+))?\)", page.read_text())
+
+    for path, heading in links:
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        assert not heading or heading in headings(target), f"{path}#{heading}"
+
+
+def headings(page):
+    """As GitHub makes them into anchors."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_files_that_flow_md_names_exist():
+    text = (REPO / "docs/flow.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    source = REPO / "src/mosaic"
+
+    for row in rows:
+        folder = source
+        for name in re.findall(r"`([a-z_/]+\.py)`", row):
+            folder = (source / name).parent if "/" in name else folder
+            assert (folder / Path(name).name).exists(), name
 
 
 def test_a_block_is_read_as_a_shell_would():
