@@ -150,7 +150,7 @@ class Reader:
 
     def is_long_training(self, words):
         """Of a real library, and followed."""
-        if {"--detach", "--help", "mode=policy_eval"} & set(words):
+        if {"--detach", "--help"} & set(words):
             return False
         if words[:2] == ["mosaic", "resume"]:
             return self.lab.client.get_run(words[2]).worker_name in ENVIRONMENTS
