@@ -1,7 +1,9 @@
 """A worker that registers itself over gRPC, and what every run's registration says of its worker."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -103,9 +105,14 @@ def test_a_heartbeat_call_counts_as_a_heartbeat_line_does(lab):
 def test_a_heartbeat_call_is_not_forgotten_with_the_daemon(lab):
     run = speak(lab, limits={"heartbeat_s": 2}, hangs=True)
     wait_until((lab.rundir(run).path / "beaten.txt").exists, words="its heartbeats")
+    tailer = lab.tailer_pid(run)
 
+    # The tailer of a worker that prints nothing has nothing to tell a new daemon; here it certainly tells it nothing.
+    os.kill(tailer, signal.SIGSTOP)
     lab.kill_daemon()
     lab.restart_daemon()
+    wait_until(lab.rundir(run).exit.exists, words="its end")
+    os.kill(tailer, signal.SIGCONT)
 
     assert "no heartbeat" in lab.wait_until_over(run).reason
 

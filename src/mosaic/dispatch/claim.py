@@ -27,6 +27,7 @@ class Room:
     """What is left to give. `holders` are the runs that have the rest."""
 
     machine: Machine
+    gpu_count: int  # of the machine, in use or not
     places: int
     gpus: list[str]
     holders: list[RunRecord]
@@ -64,6 +65,7 @@ def decide(
     machine: Machine,
     max_runs: int,
     free_gpus: Sequence[str],
+    gpu_count: int,
 ) -> Iterator[Start | Wait]:
     """One decision per waiting run, oldest first.
 
@@ -71,10 +73,10 @@ def decide(
        ones too, or a large run might starve. It keeps the GPUs that it would get.
     2. A run that waits for GPUs holds up later runs that want GPUs, and no others.
     3. Runs that request neither CPUs nor memory (drivers, which wait for other runs) pass everybody but `max_runs`.
-    4. A run that requests more than the whole machine (the daemon was given more when it was submitted) waits, and
-       holds up nobody.
+    4. A run that requests more than the whole machine, GPUs included (there was more when it was submitted), waits,
+       and holds up nobody.
     """
-    room = Room(machine, max_runs - len(running), list(free_gpus), list(running))
+    room = Room(machine, gpu_count, max_runs - len(running), list(free_gpus), list(running))
     for run in waiting:
         yield _decide(run, room, max_runs)
 
@@ -83,11 +85,11 @@ def _decide(run: RunRecord, room: Room, max_runs: int) -> Start | Wait:
     wanted = run.gpus.requested
     if room.places <= 0:
         return Wait(run.run_id, f"one of the {max_runs} places to run in")
-    if too_large := exceeds(run, room.machine):
+    if too_large := exceeds(run, room.machine, room.gpu_count):
         return Wait(run.run_id, f"{too_large}. Cancel it, or restart the daemon with more")
     if run.gpus.mandatory and wanted > len(room.gpus):
         free, room.gpus = len(room.gpus), []
-        return Wait(run.run_id, f"{wanted} GPU{'s' * (wanted > 1)} ({free} free)")
+        return Wait(run.run_id, f"{_tell_gpus(wanted)} ({free} free)")
     granted, left = room.gpus[:wanted], room.gpus[wanted:]
     lacking = room.lacks(run)
     if not lacking and room.first_in_line and (run.resources.cpus or run.resources.memory_mb):
@@ -102,11 +104,17 @@ def _decide(run: RunRecord, room: Room, max_runs: int) -> Start | Wait:
     return Start(run.run_id, tuple(granted))
 
 
-def exceeds(run: RunRecord, machine: Machine) -> str:
+def exceeds(run: RunRecord, machine: Machine, gpu_count: int) -> str:
     """What the run requests that the whole machine does not have; empty when it fits."""
     asked = run.resources
+    if run.gpus.mandatory and run.gpus.requested > gpu_count:
+        return f"{_tell_gpus(run.gpus.requested)}, and there are {gpu_count}"
     if asked.cpus > machine.cpus + _NEXT_TO_NOTHING:
         return f"{tell_cpus(asked.cpus)}, and there are {machine.cpus:g}"
     if asked.memory_mb > machine.memory_mb:
         return f"{tell_memory(asked.memory_mb)} of memory, and there are {tell_memory(machine.memory_mb)}"
     return ""
+
+
+def _tell_gpus(count: int) -> str:
+    return f"{count} GPU{'' if count == 1 else 's'}"

@@ -184,7 +184,8 @@ class Dispatcher:
         waiting = [run for run in live if run.state is RunState.INIT]
         if not waiting:
             return
-        for decision in decide(waiting, self.holders(live), self.machine, self.max_runs, await self.free_gpus()):
+        holders, free, gpu_count = self.holders(live), await self.free_gpus(), len(self.gpus.all)
+        for decision in decide(waiting, holders, self.machine, self.max_runs, free, gpu_count):
             await self._try_start(decision)
 
     def holders(self, live: Iterable[RunRecord]) -> list[RunRecord]:

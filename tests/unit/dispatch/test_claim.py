@@ -16,8 +16,8 @@ def waiting(name, gpus=0, mandatory=False, cpus=1.0, memory_mb=0):
     return RunRecord(name, name, "runs", "toy", RunState.INIT, gpus=GpuRequest(gpus, mandatory), resources=asked)
 
 
-def decisions(runs, running=(), machine=LARGE, max_runs=8, free_gpus=()):
-    return list(decide(runs, running, machine, max_runs, free_gpus))
+def decisions(runs, running=(), machine=LARGE, max_runs=8, free_gpus=(), gpu_count=8):
+    return list(decide(runs, running, machine, max_runs, free_gpus, gpu_count))
 
 
 def started(found):
@@ -55,6 +55,16 @@ def test_nobody_overtakes_a_run_that_waits_for_gpus_but_runs_without_gpus_go_on(
 
     assert [type(decision) for decision in found] == [Wait, Wait, Start, Start]
     assert found[3] == Start("maybe", ())
+
+
+def test_a_run_that_wants_more_gpus_than_the_machine_has_holds_up_nobody():
+    # It was submitted when there were two; a machine, or a driver, may come back with one.
+    runs = [waiting("big", 2, mandatory=True), waiting("small", 1, mandatory=True)]
+
+    found = decisions(runs, free_gpus=["GPU-1"], gpu_count=1)
+
+    assert found[0] == Wait("big", "2 GPUs, and there are 1. Cancel it, or restart the daemon with more")
+    assert found[1] == Start("small", ("GPU-1",))
 
 
 def test_one_gpu_is_never_granted_twice():
