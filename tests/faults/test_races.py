@@ -11,6 +11,7 @@ from watch import state_of
 
 from mosaic.client.asynchronous import AsyncTrainerClient
 from mosaic.model.states import RunState
+from mosaic.model.ulid import new_ulid
 
 S = RunState
 
@@ -65,6 +66,17 @@ def test_one_key_makes_one_run_however_many_submit_it_at_once(lab):
     assert len({run.run_id for run in runs}) == 1
     assert lab.client.list_runs().total == 1
     assert len(list(lab.root.area("runs").iterdir())) == 1
+
+
+def test_one_key_makes_one_run_when_its_config_names_the_id_as_well(lab):
+    asked = config(steps=10)
+    asked["metadata"]["run_id"] = new_ulid()
+
+    async def many():
+        async with await AsyncTrainerClient.connect(lab.root) as client:
+            return await asyncio.gather(*(client.submit_run(asked, "the same") for _ in range(20)))
+
+    assert {run.run_id for run in asyncio.run(many())} == {asked["metadata"]["run_id"]}
 
 
 def test_a_cancel_that_is_answered_while_a_run_is_being_closed_is_how_it_ends(lab, monkeypatch):

@@ -5,6 +5,7 @@ epoch-00000007/, model_5000_steps.zip. Everything else there stays: settings, re
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli.disk import usage_of_path
 from mosaic.cli.flocks import is_locked
+from mosaic.model.durable import read_json
 from mosaic.model.rundir import RunDir
 
 if TYPE_CHECKING:
@@ -88,12 +90,13 @@ def _is_whole(entry: Path, series: list[Path]) -> bool:
 def best_of(rundir: RunDir) -> list[Path] | None:
     """What best.json names, inside its folder or the run's; empty without one, None when it cannot be read."""
     folder = rundir.checkpoints / "best"
-    try:
-        told = json.loads((folder / "best.json").read_text())
-        named = str(told["path"])
-    except FileNotFoundError:
+    if not os.path.lexists(folder / "best.json"):
         return []
-    except (OSError, ValueError, KeyError, TypeError):
+    try:
+        named = (read_json(folder / "best.json") or {}).get("path")
+    except OSError:
+        return None
+    if not isinstance(named, str) or "\0" in named:
         return None
     return [place / named for place in (folder, rundir.checkpoints, rundir.path)]
 

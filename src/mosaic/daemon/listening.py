@@ -34,7 +34,8 @@ class Listening:
         self._is_closed = True
         now = asyncio.get_running_loop().time()
         for limit in self._waiting:
-            limit.reschedule(now)
+            if not limit.expired():  # else its stream is about to end, and the limit cannot be moved any more
+                limit.reschedule(now)
 
     async def _next(self, messages: AsyncIterator[T]) -> T:
         async with asyncio.timeout(self._quiet_s) as limit:

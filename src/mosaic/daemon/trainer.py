@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from mosaic import __version__
 from mosaic.broadcast.subscribers import Broadcaster
@@ -79,11 +80,19 @@ class Trainer:
     started_at: float
     listening: Listening = field(default_factory=Listening)
     sessions: dict[str, Session] = field(default_factory=dict)
+    # By idempotency key; a lock is gone when nobody holds it or waits for it.
+    turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     # ---- runs
 
     async def submit(self, config_json: str, idempotency_key: str) -> pb.RunInfo:
         key = IdempotencyKey(idempotency_key, await asyncio.to_thread(fingerprint, config_json))
+        # One at a time with the same key: the second one must see the first one's run, not its half-made folder.
+        turn = self.turns.setdefault(key.text, asyncio.Lock()) if key.text else asyncio.Lock()
+        async with turn:
+            return await self._submit(config_json, key)
+
+    async def _submit(self, config_json: str, key: IdempotencyKey) -> pb.RunInfo:
         earlier = await self.registry.do(lambda r: r.with_key(*key))
         if earlier:
             return await self.info(earlier)

@@ -14,6 +14,7 @@ from typing import Any
 
 from mosaic.model.durable import read_json
 from mosaic.model.rundir import RunDir
+from mosaic.submit.config import MAX_STEP
 
 COMMIT = "commit.json"  # of a checkpoint that is a folder: {"parts": {"agent.npz": {"bytes": 1234}}}, written last
 _LARGEST_JSON = 16 << 20
@@ -102,7 +103,7 @@ def _real(rundir: RunDir, path: str) -> str:
 
 def _step(payload: Mapping[str, Any]) -> int | None:
     step = payload.get("step")
-    return step if isinstance(step, int) and not isinstance(step, bool) else None
+    return step if isinstance(step, int) and not isinstance(step, bool) and 0 <= step <= MAX_STEP else None
 
 
 def _file_damage(path: Path) -> str:

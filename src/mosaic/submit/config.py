@@ -35,6 +35,7 @@ FIELDS: dict[
 RELATIONS = ("resume", "eval")
 
 MAX_GPUS = 64
+MAX_STEP = 2**63 - 1  # the wire and the databases have 64 bits for it
 MAX_NAME = 120
 MAX_TAGS = 32
 MAX_TAG = 64
@@ -173,7 +174,18 @@ def _read_lineage(metadata: Section) -> Lineage:
         raise metadata.bad("relation", f"it must be one of {', '.join(RELATIONS)}, not '{relation}'.")
     if bool(parent) != bool(relation):
         raise metadata.bad("relation", "metadata.parent_run_id and metadata.relation are given together or not at all.")
+    _check_parent_checkpoint(metadata, parent)
     return Lineage(parent, relation)
+
+
+def _check_parent_checkpoint(metadata: Section, parent: str) -> None:
+    """The daemon writes it; a config that is submitted again has it too."""
+    checkpoint = metadata.section("parent_checkpoint")
+    checkpoint.refuse_unknown(("path", "step"))
+    checkpoint.text("path")
+    checkpoint.whole("step", 0, MAX_STEP)
+    if checkpoint.values and not parent:
+        raise metadata.bad("parent_checkpoint", "it needs a run to belong to. Name it in metadata.parent_run_id.")
 
 
 def _read_gpus(section: Section) -> GpuRequest:

@@ -46,7 +46,7 @@ def resolve_reads(config: Section) -> None:
 
 
 def resolve(section: Section, name: str, path: str) -> str:
-    """The real path of something that exists and can be read."""
+    """The real path of a file or folder that exists and can be read."""
     _refuse_nul(section, name, path)
     full = os.path.expanduser(path)
     if not os.path.isabs(full):
@@ -54,6 +54,8 @@ def resolve(section: Section, name: str, path: str) -> str:
     real = os.path.realpath(full)
     if not os.path.exists(real):
         raise section.bad(name, f"'{path}' does not exist.")
+    if not (os.path.isfile(real) or os.path.isdir(real)):
+        raise section.bad(name, f"'{path}' is not a file or a folder.")
     if not os.access(real, os.R_OK):
         raise section.bad(name, f"'{path}' cannot be read by you. Look at its permissions.")
     return real

@@ -82,3 +82,20 @@ def test_a_close_leaves_time_for_the_reply_that_is_owed():
         return replies
 
     assert asyncio.run(run()) == [1]
+
+
+def test_a_close_that_meets_a_limit_which_has_just_passed_is_no_error():
+    async def run():
+        listening, client = Listening(NEVER_S), Client(1)
+
+        async def hear():
+            return [message async for message in listening.each(client)]
+
+        hearing = asyncio.create_task(hear())
+        await client.is_asked.wait()
+        (limit,) = listening._waiting
+        limit.reschedule(0)
+        asyncio.get_running_loop().call_soon(listening.close)  # after the limit has passed, before its stream knows
+        return await hearing
+
+    assert asyncio.run(run()) == [1]

@@ -132,3 +132,10 @@ def test_the_step_of_a_path_is_what_the_run_said(rundir):
 
     assert known(rundir, path, [{"path": "checkpoints/one.json", "step": 7}]).step == 7
     assert known(rundir, path, []).step is None
+
+
+@pytest.mark.parametrize("step", [-1, 2**63, 10**30, True, 1.5, "7"])
+def test_a_step_that_no_database_holds_counts_as_not_given(rundir, step):
+    put(rundir, "one.json")
+
+    assert newest(rundir, [{"path": "checkpoints/one.json", "step": step}]).step is None

@@ -43,6 +43,10 @@ def extras(**fields):
     return config(extras=fields)
 
 
+def made_from(checkpoint):
+    return trainer_config(metadata={"parent_run_id": ID, "relation": "resume", "parent_checkpoint": checkpoint})
+
+
 def resources(**fields):
     return trainer_config(resources=fields)
 
@@ -97,6 +101,11 @@ BAD = [
     (trainer_config(metadata={"parent_run_id": "x", "relation": "eval"}), "metadata.parent_run_id", "not a run id"),
     (trainer_config(metadata={"parent_run_id": ID, "relation": "son"}), "metadata.relation", "one of resume, eval"),
     (trainer_config(metadata={"parent_run_id": ID}), "metadata.relation", "given together or not at all"),
+    (made_from("/etc/passwd"), "metadata.parent_checkpoint", "must be an object"),
+    (made_from({"step": 10**30}), "metadata.parent_checkpoint.step", "must lie between"),
+    (made_from({"step": "7"}), "metadata.parent_checkpoint.step", "a whole number"),
+    (made_from({"size": 3}), "metadata.parent_checkpoint.size", "no such field"),
+    (trainer_config(metadata={"parent_checkpoint": {"step": 1}}), "metadata.parent_checkpoint", "needs a run"),
     (trainer_config(metadata={"relation": "eval"}), "metadata.relation", "given together or not at all"),
     # what to start
     (worker(name="acme"), "metadata.worker.name", "no 'acme' has toy_worker. These have it: .venv."),
@@ -201,6 +210,7 @@ BAD = [
     ),
     (extras(policy_path="/no/such/file"), "metadata.worker.config.extras.policy_path", "does not exist"),
     (extras(policy_path="model.pt"), "metadata.worker.config.extras.policy_path", "is relative"),
+    (extras(policy_path="/dev/zero"), "metadata.worker.config.extras.policy_path", "not a file or a folder"),
     (config(config_path="/no/such"), "metadata.worker.config.config_path", "does not exist"),
 ]
 
