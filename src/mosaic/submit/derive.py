@@ -16,7 +16,7 @@ from mosaic.catalog.placement import put_in_place
 from mosaic.catalog.schema import Schema, parameters
 from mosaic.model.errors import BadConfig
 from mosaic.submit.checkpoints import Checkpoint
-from mosaic.submit.config import MAX_NAME, RELATIONS, TOTAL_NAMES
+from mosaic.submit.config import FIELDS, MAX_NAME, RELATIONS, TOTAL_NAMES
 from mosaic.submit.section import Section
 
 RESUME, EVAL = RELATIONS
@@ -26,6 +26,7 @@ TELLABLE = {"episodes": "the number of episodes", "seed": "the first seed", "vid
 PARENT = "{parent}"  # the parent's own value of that setting
 _SUFFIX = re.compile(r" \(resumed(?: (\d+))?\)$")
 _OF_PARENT = ("run_id", "worker_id")
+_NOT_CARRIED = ("config", "worker_id")
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,9 @@ def derive(document: Mapping[str, Any], parent: Parent, relation: str, values: M
     way = way_of(parent, relation)
     _refuse_second_checkpoint(way, asked)
     config = merged(_base(parent, relation, asked), _filled(way, parent, values))
-    worker = {name: value for name, value in parent.worker.items() if name not in ("config", "worker_id")}
+    worker = {
+        name: value for name, value in _known(parent.worker, "metadata.worker").items() if name not in _NOT_CARRIED
+    }
     metadata["worker"] = {**copy.deepcopy(worker), "config": merged(config, asked)}
     metadata.setdefault("run_name", name_of(parent.name or parent.worker_name, relation))
     if relation == RESUME and parent.document["metadata"].get("tags"):
@@ -171,7 +174,16 @@ def _base(parent: Parent, relation: str, asked: Mapping[str, Any]) -> dict[str, 
 def _payload(parent: Parent, relation: str) -> dict[str, Any]:
     payload: Mapping[str, Any] = parent.document.get("payload") or {}
     parts = ("resources", "limits") if relation == RESUME else ("resources",)
-    return {name: payload[name] for name in parts if payload.get(name)}
+    return {name: _known(payload[name], f"payload.{name}") for name in parts if payload.get(name)}
+
+
+def _known(values: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Without fields that nobody reads: an older MOSAIC let them through, and a submit today does not."""
+    return {
+        name: _known(value, f"{path}.{name}") if f"{path}.{name}" in FIELDS else value
+        for name, value in values.items()
+        if name in FIELDS[path]
+    }
 
 
 def _filled(way: Mapping[str, Any], parent: Parent, values: Mapping[str, Any]) -> dict[str, Any]:

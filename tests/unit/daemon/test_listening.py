@@ -95,7 +95,8 @@ def test_a_close_that_meets_a_limit_which_has_just_passed_is_no_error():
         await client.is_asked.wait()
         (limit,) = listening._waiting
         limit.reschedule(0)
-        asyncio.get_running_loop().call_soon(listening.close)  # after the limit has passed, before its stream knows
+        await asyncio.sleep(0)  # the limit has passed, and its stream does not know it yet
+        listening.close()
         return await hearing
 
     assert asyncio.run(run()) == [1]

@@ -58,6 +58,17 @@ def test_a_resumed_run_has_its_parents_settings_the_schemas_and_the_users():
     assert whole["payload"] == {"limits": {"time_s": 60}}
 
 
+def test_fields_that_an_older_mosaic_let_through_are_not_carried_over():
+    before = parent({"seed": 1})
+    before.document["metadata"]["worker"]["color"] = "red"
+    before.document["payload"]["resources"] = {"disk_gb": 3, "gpus": {"requested": 1, "kind": "A100"}}
+
+    whole = derive(asked(total_timesteps=600), before, "resume", VALUES)
+
+    assert "color" not in whole["metadata"]["worker"]
+    assert whole["payload"] == {"resources": {"gpus": {"requested": 1}}, "limits": {"time_s": 60}}
+
+
 def test_an_evaluation_has_only_what_the_schema_names():
     before = {"total_timesteps": 100, "seed": 1, "extras": {"cuda": True, "track_wandb": True}}
 
