@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import Any
 
+from mosaic.catalog.schema import oddity
 from mosaic.catalog.workers import Worker
 
 TIME_LIMIT_S = 10.0
@@ -94,10 +95,12 @@ def _kill_group(pid: int) -> None:
 
 def _parse(text: str) -> Descriptor:
     try:
-        metadata, capabilities, schema = json.loads(text)
-        return Descriptor(dict(metadata), dict(capabilities), dict(schema))
-    except (ValueError, TypeError) as error:
+        metadata, capabilities, schema = (dict(part) for part in json.loads(text))
+    except (ValueError, TypeError, RecursionError) as error:
         return Descriptor(problem=f"the descriptor cannot be read ({error})")
+    if odd := oddity(schema):
+        return Descriptor(metadata, capabilities, problem=f"its schema cannot be used: {odd}")
+    return Descriptor(metadata, capabilities, schema)
 
 
 def _last_line(text: str) -> str:

@@ -21,6 +21,7 @@ OPEN_KEY = "x-mosaic-open-with"  # "extras.upstream_path": with that key set, th
 ALGORITHMS_KEY = "x-mosaic-algorithms"  # {"dqn": {"buffer_size": {…}}}: what extras.algo_params holds for each
 SAME_KEY = "x-mosaic-same-as"  # "steps": another name of that setting, in the same place
 INHERITS_KEY = "x-mosaic-inherits-with"  # ["extras.policy_path"]: with one set, what is left out comes from there
+WAY_KEYS = ("x-mosaic-resume", "x-mosaic-eval")  # how a run of this worker is made from another
 CHECKPOINT_KEY = "x-mosaic-checkpoint"  # true: this setting is a checkpoint, a path or a run's name
 # {"quick": {"path": "/…/quick.sh", "description": "…", "phases": 2, "total_timesteps": 50000}}: they come with a worker
 SCRIPTS_KEY = "x-mosaic-scripts"
@@ -158,3 +159,21 @@ def inside(schema: Schema, place: tuple[str, ...]) -> Schema:
     for name in place:
         schema = properties_of(schema).get(name, {})
     return schema
+
+
+def oddity(schema: Schema) -> str:
+    """What makes this no schema that others can read without care; empty when nothing does."""
+    for place in PLACES:
+        part = inside(schema, place)
+        if not isinstance(part.get("properties", {}), Mapping):
+            return f"{'.'.join((*place, 'properties'))} is not an object"
+        for name, value in properties_of(part).items():
+            if not isinstance(value, Mapping):
+                return f"{'.'.join((*place, name))} is not described by an object"
+    for keyword in WAY_KEYS:
+        way = schema.get(keyword)
+        keys = sorted(way) if isinstance(way, Mapping) else []
+        for key in keys:
+            if any(other.startswith(f"{key}.") for other in keys):
+                return f"{keyword} sets {key} and something inside it"
+    return ""

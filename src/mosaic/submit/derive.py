@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mosaic.catalog.placement import put_in_place
-from mosaic.catalog.schema import Schema, parameters
+from mosaic.catalog.schema import WAY_KEYS, Schema, parameters
 from mosaic.model.errors import BadConfig
 from mosaic.submit.checkpoints import Checkpoint
 from mosaic.submit.config import FIELDS, MAX_NAME, RELATIONS, TOTAL_NAMES
 from mosaic.submit.section import Section
 
 RESUME, EVAL = RELATIONS
-WAYS = {RESUME: "x-mosaic-resume", EVAL: "x-mosaic-eval"}  # of the schema
+WAYS = dict(zip(RELATIONS, WAY_KEYS, strict=True))
 FIRST_EVAL_SEED = 1_000_000  # no training uses these
 TELLABLE = {"episodes": "the number of episodes", "seed": "the first seed", "video": "to record videos"}
 PARENT = "{parent}"  # the parent's own value of that setting
@@ -127,7 +127,7 @@ def total_of(config: Mapping[str, Any], schema: Schema) -> tuple[str, int | None
     if not names:
         return "", None
     total = config.get(names[0], known.get(names[0]))
-    is_number = isinstance(total, int | float) and not isinstance(total, bool) and total > 0
+    is_number = isinstance(total, int | float) and not isinstance(total, bool) and 0 < total < 2**63
     return names[0], int(total) if is_number else None
 
 

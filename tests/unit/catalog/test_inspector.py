@@ -122,6 +122,29 @@ def test_a_schema_that_makes_no_sense_refuses_nobody(part):
     assert verdict.config == {"steps": 3, "name": "x"}
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"name": 3}},
+        {"properties": {"name": None}},
+        {"properties": []},
+        {"properties": {"extras": []}},
+        {"properties": {"extras": {"properties": {"algo_params": 7}}}},
+        {"properties": {}, "x-mosaic-resume": {"extras": "{checkpoint}", "extras.mode": "resume"}},
+    ],
+)
+def test_a_schema_without_a_schemas_shape_reaches_nobody(catalog, answers, make_environment, install, schema):
+    # A submit looks for checkpoints among the settings before anybody has judged the schema.
+    source = f"{GOOD}def get_worker_schema():\n    return {schema!r}\n"
+    install(make_environment("mine"), "mine", "my_worker", source)
+
+    told = asyncio.run(Inspector(catalog, answers).told(WorkerSpec(module="my_worker.cli", config={"name": "x"})))
+
+    assert told.schema == {}
+    assert told.capabilities == {"worker_type": "mine"}
+    assert "its schema cannot be used: " in told.problem
+
+
 def test_scripts_and_packages_that_are_no_workers_are_not_asked(catalog, answers, make_environment, install):
     install(make_environment("mine"), "", "my_worker", "raise SystemExit")
     specs = [WorkerSpec(script="/x.py"), WorkerSpec(module="my_worker.cli")]

@@ -142,6 +142,12 @@ def test_a_training_with_steps_left_is_not(config, before, step, is_finished):
     refuse_finished(parent(config, is_finished=is_finished), before, Checkpoint("/c", step), config)
 
 
+def test_a_total_that_no_counter_reaches_is_no_total():
+    before = parent({"total_timesteps": float("inf")})
+
+    refuse_finished(before, None, Checkpoint("/c", 7), before.config)
+
+
 def test_names_say_where_a_run_came_from():
     assert name_of("crawler", "resume") == "crawler (resumed)"
     assert name_of("crawler (resumed)", "resume") == "crawler (resumed 2)"
