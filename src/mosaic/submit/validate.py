@@ -138,7 +138,9 @@ def _check_gpus(read: RunConfig, gpu_count: int) -> None:
 
 def _check_resources(read: RunConfig, machine: Machine) -> None:
     asked = read.resources
-    if asked.cpus > machine.cpus:
+    said = Section(dict(read.raw), "").section("payload").section("resources").values
+    # What nobody asked for is a default, and shrinks with the machine: submit/needs.py.
+    if said.get("cpus") is not None and asked.cpus > machine.cpus:
         raise BadConfig(
             "payload.resources.cpus",
             f"{asked.cpus:g} are requested and runs on this machine may use {machine.cpus:g}; the run would wait for "

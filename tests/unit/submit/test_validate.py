@@ -7,9 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mosaic.model.errors import BadConfig, UnknownWorker
-from mosaic.model.run import GpuRequest, Limits, Lineage
+from mosaic.model.machine import Machine
+from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest
 from mosaic.model.ulid import is_ulid, new_ulid
 from mosaic.submit.document import fingerprint
+from mosaic.submit.needs import with_worker_needs
 from mosaic.submit.validate import validate
 
 ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -385,6 +387,16 @@ def test_one_config_has_one_hash_however_it_is_written(make_context):
     assert fingerprint(text) != fingerprint(config(steps=1))
     with pytest.raises(BadConfig, match="not JSON"):
         fingerprint("{")
+
+
+def test_a_run_that_asks_for_nothing_is_not_refused_by_a_small_machine(make_context):
+    context = make_context(machine=Machine(0.5, 100))
+
+    config = validate(trainer_config(), context)
+
+    assert with_worker_needs(config, {}, context.machine).resources == ResourceRequest(0.5, 100)
+    with pytest.raises(BadConfig, match=r"1 are requested and runs on this machine may use 0\.5"):
+        validate(resources(cpus=1), context)
 
 
 @pytest.mark.parametrize(
