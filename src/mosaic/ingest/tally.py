@@ -116,6 +116,9 @@ class Tally:
         samples = self._samples
         if samples and not 0 <= at - samples[-1][0] < 10 * RATE_WINDOW_S:
             samples.clear()  # the clock jumped, or the run was silent: begin anew
+        if samples and not samples[-1][1]:
+            # Start-up is not slow training, and a resumed run does not begin at 0.
+            samples.clear()
         if not samples or at - samples[-1][0] >= RATE_SPACING_S:
             samples.append((at, done))
         while len(samples) > 2 and at - samples[1][0] > RATE_WINDOW_S:

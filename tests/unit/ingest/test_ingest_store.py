@@ -299,6 +299,18 @@ def test_steps_per_second_are_those_of_the_last_seconds(store, spool):
     assert rates[299] == pytest.approx(100, rel=0.05)
 
 
+@pytest.mark.parametrize("begin", [0, 7_000])
+def test_neither_the_start_up_nor_the_steps_of_a_parent_count_for_the_rate(store, spool, begin):
+    """A library imports for half a minute, and a resumed run begins at its checkpoint's step."""
+    second = 1_000_000_000
+    store.commit(spool.batch(lifecycle("run_started", b"{}", ts_ns=0)))
+    for number in range(1, 4):
+        done = begin + 50 * number
+        store.commit(spool.batch(step(done, ts_ns=(30 + number) * second)))
+
+    assert store.summary().steps_per_s == pytest.approx(50, rel=0.1)
+
+
 def test_a_library_that_counts_steps_per_episode_has_a_rate_too(store, spool):
     for tenth in range(100):
         store.commit(spool.batch(*(step(i, ts_ns=tenth * 100_000_000) for i in range(5))))
