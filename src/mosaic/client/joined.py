@@ -48,7 +48,8 @@ def join(name: str, curves: Sequence[Curve]) -> Curve:
         field: [value for curve in curves for value in getattr(curve, field)]
         for field in ("step", "mean", "min", "max", "count")
     }
-    return Curve(name, **fields)
+    axes = {curve.axis for curve in curves if curve.step}
+    return Curve(name, **fields, axis=axes.pop() if len(axes) == 1 else "steps")
 
 
 def _parent(client: TrainerClient, run: Run) -> Run | None:

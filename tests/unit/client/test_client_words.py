@@ -10,7 +10,8 @@ import pytest
 from mosaic.client import starting
 from mosaic.client.asynchronous import config_text
 from mosaic.client.endpoint import endpoint_elsewhere, find_endpoint
-from mosaic.client.events import event_from_wire, log_from_wire
+from mosaic.client.events import Curve, event_from_wire, log_from_wire
+from mosaic.client.joined import join
 from mosaic.client.remote import forward_command, parse_remote, read_command
 from mosaic.client.run import Run
 from mosaic.client.status import error_from
@@ -267,3 +268,12 @@ def test_a_failure_inside_the_loop_thread_reaches_the_caller():
     with pytest.raises(errors.NoDaemon, match="gone"):
         loop.run(fail())
     loop.stop()
+
+
+@pytest.mark.parametrize(
+    ("axes", "joined"), [(("env steps", "env steps"), "env steps"), (("env steps", "steps"), "steps")]
+)
+def test_joined_curves_keep_the_axis_they_share(axes, joined):
+    curves = [Curve("episode/return", [1], [1.0], [1.0], [1.0], [1], axis) for axis in axes]
+
+    assert join("episode/return", curves).axis == joined
