@@ -270,7 +270,7 @@ def test_resume_says_what_it_continues_and_follows(mosaic, trained):
 
     assert "Continues checkpoints/checkpoint-000000000400.json (step 400) of run" in told
     assert "second" in told
-    assert "TERMINATED" in told
+    assert told.count("TERMINATED") == 1
 
 
 def test_eval_ends_with_mean_interval_seeds_and_files(mosaic, trained):
@@ -279,7 +279,10 @@ def test_eval_ends_with_mean_interval_seeds_and_files(mosaic, trained):
     assert "Evaluates checkpoints/best/state.json (step 400)" in told
     assert "± " in told
     assert "(95 %) over 5 episodes, seeds 70…74" in told
-    assert "eval_summary.json" in told
+    ending = told[told.index("TERMINATED") :]
+    assert ending.count("mean return") == 1
+    assert ending.count(str(trained.run_dir.rsplit("/", 2)[0])) == 1, "one path: the summary in the run's folder"
+    assert "eval_summary.json" in ending
 
 
 def test_eval_as_json(mosaic, trained):

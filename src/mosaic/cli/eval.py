@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import connected
-from mosaic.cli.follow import exit_code, follow, turns
+from mosaic.cli.follow import exit_code, follow, how_it_ended, last_words, turns
 from mosaic.cli.paint import number
 from mosaic.cli.resume import add_derived_options, derived_config, print_origin
+from mosaic.cli.returns import count as count_of
 from mosaic.cli.run import print_submitted
 from mosaic.cli.verb import BadUsage, add_verb, count
 from mosaic.model.interval import mean_and_interval
@@ -59,11 +60,11 @@ def evaluation_config(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _follow(client: "TrainerClient", run: "Run") -> int:
-    code = follow(client, run)
-    result = Result.of(client, client.get_run(run.run_id))
-    if result.returns:
-        print(result.told())
-    return code
+    def ending(run: "Run") -> str:
+        result = Result.of(client, run)
+        return f"{how_it_ended(run)}\n{result.told()}" if result.returns else last_words(run)
+
+    return follow(client, run, ending)
 
 
 def _wait(client: "TrainerClient", run: "Run") -> int:
@@ -78,6 +79,7 @@ def _wait(client: "TrainerClient", run: "Run") -> int:
 class Result:
     """What an evaluation found, from its stored episodes."""
 
+    folder: str
     returns: list[float]
     seeds: list[int]  # empty when the worker does not tell them
     summary: str  # eval_summary.json; empty when there is none on this machine
@@ -92,6 +94,7 @@ class Result:
         seeds = [episode.extra.get("episode_seed") for episode in episodes]
         summary = os.path.join(run.run_dir, "eval_summary.json")
         return cls(
+            folder=run.run_dir,
             returns=[episode.total_reward for episode in episodes if not math.isnan(episode.total_reward)],
             seeds=[seed for seed in seeds if isinstance(seed, int)],
             summary=summary if os.path.exists(summary) else "",
@@ -100,10 +103,11 @@ class Result:
 
     def told(self) -> str:
         mean, half = mean_and_interval(self.returns)
-        spread = f" ± {number(half)} (95 %)" if half is not None else ""
-        lines = [f"mean return {number(mean)}{spread} over {len(self.returns)} episodes{_spelled(self.seeds)}"]
-        lines += [self.summary] if self.summary else []
-        return "\n".join([*lines, *self.videos])
+        spread = f" ± {half:.2g} (95 %)" if half is not None else ""
+        score = (
+            f"mean return {number(mean)}{spread} over {count_of(len(self.returns), 'episode')}{_spelled(self.seeds)}"
+        )
+        return "\n".join([score, self.summary or self.folder, *self.videos])
 
     def to_dict(self) -> dict[str, Any]:
         mean, half = mean_and_interval(self.returns) if self.returns else (None, None)

@@ -4,7 +4,7 @@ import json
 import select
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from mosaic.cli.durations import format_duration
 from mosaic.cli.feed import Feed, Runs
 from mosaic.cli.paint import STATE_STYLE, bar, is_screen, number, paint, printable
-from mosaic.cli.returns import count, env_steps, score_words, stored_words, trace
-from mosaic.cli.states import explain
+from mosaic.cli.returns import count, env_steps, is_evaluation, is_rate_known, score_words, stored_words, trace
+from mosaic.cli.states import MEANING, explain
 from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.states import RunState
 
@@ -23,16 +23,19 @@ if TYPE_CHECKING:
 
     from mosaic.client import Run, TrainerClient
 
+Ending = Callable[["Run"], str]
+
 EVERY_MS = 200
 TICK_S = 1.0  # the time that has passed is part of the picture
 LINE_EVERY_S = 5.0
 PATIENCE_S = 120.0  # a daemon's restart, or the tailer's 30 s before it starts one
 
 
-def follow(client: "TrainerClient", run: "Run") -> int:
-    """Show the run until it is over; Ctrl-C asks whether to detach or cancel."""
+def follow(client: "TrainerClient", run: "Run", ending: "Ending | None" = None) -> int:
+    """Show the run until it is over, then how it ended; Ctrl-C asks whether to detach or cancel."""
     try:
         run = _show(client, run)
+        print((ending or last_words)(run))
     except KeyboardInterrupt:
         return _interrupted(client, run)
     _tell_next_steps(client, run)
@@ -91,9 +94,7 @@ def _latest(runs: Runs, run_id: str) -> "Run | None":
 def _show(client: "TrainerClient", run: "Run") -> "Run":
     if not is_screen(sys.stdout):
         return show_lines(client, run)
-    run = _show_live(client, run)
-    print(ending(run))
-    return run
+    return _show_live(client, run)
 
 
 def _show_live(client: "TrainerClient", run: "Run") -> "Run":
@@ -120,14 +121,14 @@ def opened(live: "Live") -> "Iterator[Live]":
 
 
 def show_lines(client: "TrainerClient", run: "Run") -> "Run":
-    """A line per change, and the last words."""
+    """A line per change, until the run is over."""
     print(f"Run {run.run_id} ({printable(run.name)})", flush=True)
     pace = Pace()
     for latest in turns(client, run.run_id):
         run = latest
-        if words := pace.words(run):
+        # Its end is told by the last words.
+        if not run.state.is_over and (words := pace.words(run)):
             print(words, flush=True)
-    print(ending(run))
     return run
 
 
@@ -156,7 +157,7 @@ def line(run: "Run", state: str) -> str:
         parts.append(f"{run.progress:.0%}")
     if env_steps(run):
         parts.append(count(env_steps(run), "env step"))
-    if run.state is RunState.EXECUTING:
+    if is_rate_known(run):
         parts.append(f"{number(run.summary.steps_per_s)} steps/s")
     if run.eta_s is not None:
         parts.append(f"{format_duration(run.eta_s)} left")
@@ -180,7 +181,7 @@ def picture(run: "Run", width: int = 80) -> "Text":
 
 
 def progress_words(run: "Run", bar_width: int = 30) -> str:
-    rate = [f"{number(run.summary.steps_per_s)} steps/s"] if run.state is RunState.EXECUTING else []
+    rate = [f"{number(run.summary.steps_per_s)} steps/s"] if is_rate_known(run) else []
     words = [*rate, format_duration(run.duration_s)]
     if run.progress is None:
         return "  ".join([count(env_steps(run), "env step"), *words])
@@ -190,21 +191,34 @@ def progress_words(run: "Run", bar_width: int = 30) -> str:
     return "  ".join([bar(run.progress, bar_width), f"{run.progress:>4.0%}", done, *words])
 
 
-def ending(run: "Run") -> str:
-    """The last words: how it ended, what there is, how well it did, where to look."""
+def last_words(run: "Run") -> str:
+    """How it ended, what there is, how well it did, where to look."""
+    return "\n".join(filter(None, [how_it_ended(run), score_words(run), run.run_dir, _where_to_look(run)]))
+
+
+def how_it_ended(run: "Run") -> str:
     state = paint(str(run.state), STATE_STYLE[run.state])
-    why = run.reason.strip() if run.state is not RunState.TERMINATED else ""
+    why = run.reason.strip() if run.state is not RunState.TERMINATED else MEANING[run.state]
     reason = f": {chr(10).join(map(printable, why.splitlines()))}" if why else ""
-    words = [f"{state}{reason}", _measured(run), score_words(run), run.run_dir]
+    return f"{state}{reason}\n{_measured(run)}"
+
+
+def _where_to_look(run: "Run") -> str:
     if run.state is RunState.FAULTED:
-        words.append(f"Its log: mosaic logs {run.run_id}")
-    return "\n".join(filter(None, words))
+        return f"Its log: mosaic logs {run.run_id}"
+    return "" if run.summary.events else f"Its output: mosaic logs {run.run_id}"
 
 
 def _measured(run: "Run") -> str:
     """What the env did and what was stored are two things: a worker may tell every tenth step, or none."""
-    steps = count(env_steps(run), "env step") if env_steps(run) else "no env steps reported"
-    parts = [f"{steps} in {format_duration(run.duration_s)}", stored_words(run)]
+    took = format_duration(run.duration_s)
+    if env_steps(run):
+        # A resumed run counts on from its checkpoint.
+        steps = f"{count(env_steps(run), 'env step')} in {took}"
+        steps = f"reached env step {env_steps(run):,} in {took}" if run.relation == "resume" else steps
+    else:
+        steps = f"took {took}" if is_evaluation(run) else f"took {took}, no env steps reported"
+    parts = [steps, stored_words(run)]
     if rejects := run.summary.rejects:
         parts.append(f"{count(rejects, 'line')} rejected (see: mosaic logs {run.run_id} --rejects)")
     if run.telemetry:
@@ -216,7 +230,7 @@ def _interrupted(client: "TrainerClient", run: "Run") -> int:
     if _wants_cancel():
         client.cancel_run(run.run_id)
         try:
-            _show(client, run)
+            print(last_words(_show(client, run)))
         except KeyboardInterrupt:
             print(f"\nRun {run.run_id} is being ended.", file=sys.stderr)
         return 130

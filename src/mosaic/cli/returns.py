@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from mosaic.cli.paint import number, sparkline
+from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
     from mosaic.client import Run
@@ -58,6 +59,11 @@ def trace(run: "Run", width: int) -> str:
 def env_steps(run: "Run") -> int:
     """How far the env has gone. Many workers tell that without telling every step; some number steps per episode."""
     return run.summary.env_steps
+
+
+def is_rate_known(run: "Run") -> bool:
+    """A first report has no rate yet, and an evaluation has none; a stalled run is told in words."""
+    return run.state is RunState.EXECUTING and run.summary.steps_per_s > 0
 
 
 def stored_words(run: "Run") -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli.connection import connected
 from mosaic.cli.durations import format_duration
 from mosaic.cli.paint import STATE_STYLE, number, paint, printable
-from mosaic.cli.returns import is_evaluation, score_cell
+from mosaic.cli.returns import is_evaluation, is_rate_known, score_cell
 from mosaic.cli.show import show_run
 from mosaic.cli.table import clip, render_table
 from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
@@ -79,7 +79,7 @@ def _row(run: "Run") -> tuple[str, ...]:
         clip(run.worker_name, 16),
         paint(str(run.state), STATE_STYLE[run.state]),
         "-" if run.progress is None else f"{run.progress:.0%}",
-        number(run.summary.steps_per_s) if run.state is RunState.EXECUTING else "-",
+        number(run.summary.steps_per_s) if is_rate_known(run) else "-",
         return_cell(run),
         format_duration(run.duration_s),
         format_duration(time.time() - run.created_at),

@@ -1,5 +1,6 @@
 """How `mosaic watch` draws the list of runs, its help and its frame. Only rows that are seen are formatted."""
 
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,10 +12,9 @@ from rich.text import Text
 
 from mosaic.cli.durations import format_duration
 from mosaic.cli.paint import STATE_STYLE, bar, number, printable
-from mosaic.cli.returns import score, score_cell, trace
+from mosaic.cli.returns import is_rate_known, score, score_cell, trace
 from mosaic.cli.runs import SHORT_ID, note
 from mosaic.cli.states import MEANING
-from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
     from mosaic.cli.scene import Scene
@@ -26,15 +26,15 @@ RUN_KEYS = ("esc back", "↑↓ scroll", "/ filter", "c cancel", "? help", "q le
 
 HELP = (
     ("↑ ↓ k j, wheel", "move"),
-    ("PgUp PgDn, space", "a page"),
+    ("PgUp PgDn, space", "scroll one page"),
     ("Home End, g G", "first, last"),
     ("Enter", "open the run"),
     ("Esc, Backspace", "back; clear the filter"),
     ("/", "filter by name, worker, state, tag, id; in a run: by metric"),
-    ("s S", "next, previous order"),
-    ("c", "cancel the run, after a question"),
-    ("q", "leave; runs go on"),
-    ("", "Shift and the mouse select text"),
+    ("s S", "next, previous sort order"),
+    ("c", "cancel the run (asks first)"),
+    ("q", "quit; the runs continue"),
+    ("Shift and mouse", "select text"),
 )
 
 
@@ -117,11 +117,12 @@ def _meaning_of_return(scene: "Scene", width: int) -> str:
 
 def _help(size: ConsoleDimensions) -> list[Text]:
     lines = [Text("Keys", "bold")]
-    lines += [Text(f"{keys:<17}", "cyan").append(does) for keys, does in HELP]
+    lines += [Text(f"{keys:<18}", "cyan").append(does) for keys, does in HELP]
     lines += [Text(), Text("States", "bold")]
-    lines += [Text(f"{state!s:<11}", STATE_STYLE[state]).append(meaning) for state, meaning in MEANING.items()]
-    about = "return: mean of the newest episodes; of an evaluation run mean ±95 % interval; the curve is the whole run"
-    return [*lines, Text(), Text(about, "dim")][: size.height - 1]
+    lines += [Text(f"{state!s:<18}", STATE_STYLE[state]).append(meaning) for state, meaning in MEANING.items()]
+    about = "return: mean of the newest episodes (of an evaluation: ± 95 % interval); returns: the whole run"
+    lines += [Text(), *(Text(line, "dim") for line in textwrap.wrap(about, max(20, size.width)))]
+    return lines[: size.height - 1]
 
 
 # ---- the table
@@ -203,7 +204,7 @@ def _time_left(run: "Run", width: int) -> tuple[str, str]:
 
 
 def _rate(run: "Run", width: int) -> tuple[str, str]:
-    return number(run.summary.steps_per_s) if run.state is RunState.EXECUTING else "", ""
+    return number(run.summary.steps_per_s) if is_rate_known(run) else "", ""
 
 
 COLUMNS = (

@@ -11,11 +11,10 @@ from mosaic.cli.connection import connected, host_of
 from mosaic.cli.durations import format_duration
 from mosaic.cli.in_force import settings_section, unchecked
 from mosaic.cli.paint import STATE_STYLE, bar, number, paint, printable
-from mosaic.cli.returns import count, is_evaluation, score_words, trace
+from mosaic.cli.returns import count, is_evaluation, is_rate_known, score_words, trace
 from mosaic.cli.states import explain
 from mosaic.model.errors import UnknownRun
 from mosaic.model.machine import tell_cpus, tell_memory
-from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
     from mosaic.client import Run, TrainerClient
@@ -99,7 +98,7 @@ def _progress(run: "Run") -> str:
 def _env_steps(run: "Run") -> str:
     steps = f"{run.summary.env_steps:,}" if run.summary.env_steps else ""
     total = f" of {run.total_steps:,}" if run.total_steps else ""
-    rate = f", {number(run.summary.steps_per_s)} per second" if run.state is RunState.EXECUTING else ""
+    rate = f", {number(run.summary.steps_per_s)} per second" if is_rate_known(run) else ""
     return f"{steps or '0'}{total}{rate}" if steps or total else ""
 
 

@@ -40,9 +40,9 @@ def watch(args: argparse.Namespace) -> int:
         if is_screen(sys.stdout) and sys.stdin.isatty():
             _keep_open(client, run)
         elif run:
-            from mosaic.cli.follow import show_lines
+            from mosaic.cli.follow import last_words, show_lines
 
-            show_lines(client, run)
+            print(last_words(show_lines(client, run)))
         else:
             print_lines(client)
     return 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mosaic.cli.follow import Pace, ending, exit_code, line, picture
+from mosaic.cli.follow import Pace, exit_code, last_words, line, picture
 from mosaic.cli.returns import score, score_cell, score_words, trace
 
 EVIL = "\x1b[2J\x1b]0;owned\x07evil\r"
@@ -10,18 +10,18 @@ EVIL = "\x1b[2J\x1b]0;owned\x07evil\r"
 
 def test_the_last_words_point_to_the_log_of_a_failed_run(make_run):
     failed = make_run(state="FAULTED", reason="exit code 3")
-    fine = make_run(state="TERMINATED", reason="exit code 0")
+    fine = make_run(state="TERMINATED", reason="exit code 0", summary={"events": 4})
 
-    assert "exit code 3" in ending(failed)
-    assert f"mosaic logs {failed.run_id}" in ending(failed)
-    assert "mosaic logs" not in ending(fine)
+    assert "exit code 3" in last_words(failed)
+    assert f"mosaic logs {failed.run_id}" in last_words(failed)
+    assert "mosaic logs" not in last_words(fine)
     assert (exit_code(failed), exit_code(fine), exit_code(make_run(state="CANCELLED"))) == (1, 0, 1)
 
 
 def test_the_last_words_tell_env_steps_and_stored_rows_apart(make_run):
     summary = {"env_steps": 20_480, "steps": 4_096, "episodes": 87, "metrics": 40, "rejects": 2}
 
-    told = ending(make_run("TERMINATED", summary=summary)).splitlines()[1]
+    told = last_words(make_run("TERMINATED", summary=summary)).splitlines()[1]
 
     assert told.startswith("20,480 env steps in 1m00s · 4,096 step rows, 87 episodes, 40 metric rows stored")
     assert told.endswith("2 lines rejected (see: mosaic logs 01JCQ5W2ZK8M3N4P5Q6R7S8T9V --rejects)")
@@ -33,15 +33,31 @@ def test_the_last_words_tell_env_steps_and_stored_rows_apart(make_run):
         ({"env_steps": 13, "steps": 3}, "13 env steps in 1m00s · 3 step rows stored"),
         ({"env_steps": 100, "steps": 100}, "100 env steps in 1m00s · 100 step rows stored"),
         ({"env_steps": 3000, "episodes": 1}, "3,000 env steps in 1m00s · 1 episode stored"),
-        ({"last_step": -1}, "no env steps reported in 1m00s · nothing stored"),
+        ({"last_step": -1}, "took 1m00s, no env steps reported · nothing stored"),
     ],
 )
 def test_what_was_not_stored_is_not_said_to_be(make_run, summary, told):
-    assert ending(make_run("TERMINATED", summary=summary)).splitlines()[1] == told
+    assert last_words(make_run("TERMINATED", summary=summary)).splitlines()[1] == told
+
+
+def test_a_run_that_stored_nothing_points_to_what_it_printed(make_run):
+    assert "Its output: mosaic logs" in last_words(make_run("TERMINATED"))
+
+
+def test_a_resumed_run_is_not_said_to_have_made_the_steps_of_its_parent(make_run):
+    resumed = make_run("TERMINATED", relation="resume", summary={"env_steps": 18_000, "events": 9})
+
+    assert "reached env step 18,000 in 1m00s" in last_words(resumed)
+
+
+def test_a_rate_that_is_not_known_yet_is_left_out(make_run):
+    first = make_run("EXECUTING", total_steps=100, summary={"env_steps": 60})
+
+    assert "steps/s" not in line(first, "EXECUTING") + picture(first).plain
 
 
 def test_telemetry_that_is_still_missing_is_said_at_the_end(make_run):
-    assert "telemetry: incomplete" in ending(make_run("FAULTED", telemetry="incomplete"))
+    assert "telemetry: incomplete" in last_words(make_run("FAULTED", telemetry="incomplete"))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +85,7 @@ def test_a_return_is_a_mean_and_says_over_how_many_episodes(make_run, fields, su
     run = make_run(summary={"last_step": 1, **summary}, **fields)
 
     assert (score_words(run), score_cell(run)) == (told, cell)
-    assert told in ending(run)
+    assert told in last_words(run)
     assert (score(run) is None) == (not told)
 
 
@@ -112,7 +128,7 @@ def test_what_a_worker_says_cannot_move_the_cursor(make_run):
     run = make_run("FAULTED", name=EVIL, reason=f"first\n{EVIL}", telemetry=EVIL, run_dir="/x")
     waiting = make_run("INIT", waiting_for=EVIL)
 
-    for told in (ending(run), Pace().words(run), Pace().words(waiting), picture(run).plain, picture(waiting).plain):
+    for told in (last_words(run), Pace().words(run), Pace().words(waiting), picture(run).plain, picture(waiting).plain):
         assert "\x1b" not in told
         assert "\r" not in told
         assert "owned" not in told
