@@ -38,8 +38,12 @@ EVALUATION_SCHEMA: Mapping[str, Mapping[str, Any]] = {
     "eval_repeat": {"type": "integer", "minimum": 0, "default": 1, "description": "repetitions; 0: until stopped"},
     "eval_gamma": {"type": "number", "minimum": 0, "maximum": 1, "description": "discount of the discounted return"},
     "eval_max_episode_steps": {"type": "integer", "minimum": 0, "default": 0, "description": "0: the env's own limit"},
-    "eval_capture_video": {"type": "boolean", "default": False, "description": "film the first of the environments"},
-    "eval_deterministic": {"type": "boolean", "default": False, "description": "always the most likely action"},
+    "eval_capture_video": {
+        "type": "boolean",
+        "default": False,
+        "description": "record a video of the first environment",
+    },
+    "eval_deterministic": {"type": "boolean", "default": False, "description": "always take the most likely action"},
     "eval_on_other_env": {"type": "boolean", "default": False, "description": "env_id need not be the checkpoint's"},
 }
 

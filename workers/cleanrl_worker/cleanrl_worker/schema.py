@@ -60,7 +60,7 @@ class _Keys:
     keep_checkpoints: int = _extra(5, "how many of them stay", minimum=1)
     checkpoint_buffer_mb: int = _extra(256, "a larger replay buffer is not kept in a checkpoint", minimum=0)
     eval_every: int = _extra(0, "steps between two evaluations, of which the best is kept; 0: none", minimum=0)
-    stop_on_nan: bool = _extra(True, "end a training whose loss is no number any more")
+    stop_on_nan: bool = _extra(True, "end the training when the loss is NaN")
     num_threads: int = _extra(1, "threads of torch's CPU kernels", minimum=1)
     upstream_path: str = _extra("", "a checkout of CleanRL whose scripts are run instead")
     fastlane_video_mode: str = _extra("single", "which environments are shown live", choices=list(VIDEO_MODES))
@@ -174,7 +174,9 @@ def _one(found: list[Any]) -> dict[str, Any]:
     defaults = {repr(part["default"]) for part in parts}
     if len(defaults) > 1:
         one.pop("default")
-        one["description"] += f"; default {_shortened(found)}"
+        # exp_name's is each script's own name: as long a list as there are scripts tells nobody anything.
+        is_own_name = all(str(part["default"]).startswith(algo.split("_")[0]) for algo, part in found)
+        one["description"] += "; default the script's name" if is_own_name else f"; default {_shortened(found)}"
     return one
 
 

@@ -31,6 +31,11 @@ def test_a_key_in_the_wrong_place_is_refused_with_its_place():
     assert CleanRLWorkerConfig.from_dict({**FLAT, "version": 1, "env": "X-v0", "worker_id": "w"}).worker_id == "w"
 
 
+def test_a_training_refuses_a_checkpoint_it_would_not_load():
+    with pytest.raises(ConfigError, match=r"policy_path: mode train starts from scratch .* Set mode=resume_training"):
+        CleanRLWorkerConfig.from_dict({**FLAT, "extras": {"policy_path": "/some/checkpoint.pt"}})
+
+
 def test_flat_and_nested_files_say_the_same(tmp_path):
     nested = {"run_name": "x", "metadata": {"run_id": "01A", "worker": {"worker_id": "w", "config": {**FLAT}}}}
     (tmp_path / "nested.json").write_text(json.dumps(nested))
