@@ -52,9 +52,9 @@ def events(lab, run):
     [
         (
             {"algo": "pqn"},
-            r"config\.algo: pqn cannot be had here: CleanRL 1\.2\.0.* does not have it; point upstream_p",
+            r"config\.algo: pqn is not available here: CleanRL 1\.2\.0.* does not have it; point upstream_p",
         ),
-        ({"algo": "rainbow_atari"}, "rainbow_atari cannot be had here"),
+        ({"algo": "rainbow_atari"}, "rainbow_atari is not available here"),
         ({"algo": "ppo_atari_envpool_xla_jax"}, "its envpool-XLA interface needs a jax that no longer installs"),
         ({"algo": "dqn_atary"}, r'"dqn_atary" is none of its \d+ values\. Did you mean dqn_atari'),
         ({"algo": "dqn", "extras": {"algo_params": {"clip_coef": 0.1}}}, r"clip_coef: dqn has no such key"),

@@ -56,7 +56,7 @@ def test_memory_is_the_workers_estimate_unless_the_run_says_otherwise(make_lab, 
     counted = ("cpus", "cpus_requested", "memory_mb", "memory_mb_requested", "waiting_runs")
     assert [status[name] for name in counted] == [8.0, 1.0, 1024, 32, 1]
     words = mosaic("daemon", "status")
-    assert "1 running, 1 waiting; at most 32 run at once" in words
+    assert "1 running, 1 waiting; never more than 32 at once" in words
     assert "CPUs       1 of 8 requested by runs" in words
     assert "memory     32 MB of 1 GB requested by runs" in words
 

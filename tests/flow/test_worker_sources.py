@@ -62,7 +62,7 @@ def test_a_worker_is_installed_by_its_name_from_where_the_user_looks_for_package
 def test_a_package_of_the_index_that_is_no_worker_is_not_installed(mosaic, home):
     told = mosaic("worker", "install", "six", code=1)
 
-    assert "six was not installed: six names no worker" in told
+    assert "six was not installed: six does not provide a worker" in told
     assert envs_of(home) == []
     assert not list(StateRoot(home).envs.glob(".new-*"))
 

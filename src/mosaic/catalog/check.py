@@ -76,7 +76,7 @@ def _check_value(value: Any, schema: Schema, field: str, names: Collection[str] 
             field, f"it must be {' or '.join(_NAMES.get(kind, kind) for kind in kinds)}, not {_told(value)}."
         )
     if isinstance(value, str) and value in schema.get(UNAVAILABLE_KEY, {}):
-        raise BadConfig(field, f"{value} cannot be had here: {schema[UNAVAILABLE_KEY][value]}.")
+        raise BadConfig(field, f"{value} is not available here: {schema[UNAVAILABLE_KEY][value]}.")
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if choices is not None and value not in choices:
         raise BadConfig(field, _not_chosen(value, [str(choice) for choice in choices]))
@@ -139,7 +139,9 @@ def _nearest(name: str, known: Collection[str]) -> str:
         return f"Did you mean '{near[0]}'?"
     listed = f"It has: {', '.join(sorted(known))}."
     return (
-        listed if len(known) <= _MANY_KEYS else f"None of its {len(known)} keys is spelled like it; --help lists them."
+        listed
+        if len(known) <= _MANY_KEYS
+        else f"It has {len(known)} keys, none spelled like it: mosaic run WORKER --help lists them."
     )
 
 

@@ -36,7 +36,7 @@ class Narrator:
                 return
 
     def _resolved(self, count: str) -> None:
-        self._progress.phase(f"Collecting {count} packages {self._subject}")
+        self._progress.phase(f"Collecting {_packages(count)} {self._subject}")
 
     def _downloading(self, name: str, size: str, unit: str) -> None:
         self._sizes[name] = float(size) * _MEGABYTES.get(unit, 0.0)
@@ -55,10 +55,10 @@ class Narrator:
         self._progress.detail(f"building {name}")
 
     def _prepared(self, count: str) -> None:
-        self._progress.phase(f"Installing {count} packages")
+        self._progress.phase(f"Installing {_packages(count)}")
 
     def _installed(self, count: str) -> None:
-        self._progress.phase(f"Compiling {count} packages to bytecode")
+        self._progress.phase(f"Compiling {_packages(count)} to bytecode")
 
     _TELLS: ClassVar[dict[str, Callable[..., None]]] = {
         r"Resolved (\d+) packages? in": _resolved,
@@ -68,3 +68,7 @@ class Narrator:
         r"Prepared (\d+) packages? in": _prepared,
         r"Installed (\d+) packages? in": _installed,
     }
+
+
+def _packages(count: str) -> str:
+    return f"{count} package{'' if count == '1' else 's'}"

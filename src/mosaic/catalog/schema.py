@@ -113,13 +113,11 @@ def parameters(schema: Schema) -> Iterator[tuple[tuple[str, ...], str, Schema]]:
 
 
 def help_rows(schema: Schema) -> list[tuple[str, str, str, str]]:
-    """key, kind, default, help of every parameter; a place below the top level is told with the help."""
-    rows = []
-    for place, name, part in parameters(schema):
-        default = _as_typed(part.get("default"))
-        where = f"({'.'.join(place)}) " if place else ""
-        rows.append((name, kind_of(part), default, where + str(part.get("description", ""))))
-    return rows
+    """key, kind, default, help of every parameter. Its place is not told: every key finds its own."""
+    return [
+        (name, kind_of(part), _as_typed(part.get("default")), str(part.get("description", "")))
+        for _, name, part in parameters(schema)
+    ]
 
 
 def kind_of(part: Schema) -> str:

@@ -135,7 +135,7 @@ def _package_folder(asked: str) -> Path:
         raise InstallFailed(f"There is no folder {folder}. Name the folder that has the worker's pyproject.toml.")
     if not (folder / "pyproject.toml").is_file():
         raise InstallFailed(
-            f"{folder} has no pyproject.toml, so it is no package. Make one with: mosaic worker new NAME"
+            f"{folder} has no pyproject.toml, so it is not a package. Make one with: mosaic worker new NAME"
         )
     if not entry_points(folder):
         raise InstallFailed(no_entry_point(str(folder)))
@@ -144,15 +144,15 @@ def _package_folder(asked: str) -> Path:
 
 def no_entry_point(package: str) -> str:
     return (
-        f"{package} names no worker. Add to its pyproject.toml: "
+        f"{package} does not provide a worker. Add to its pyproject.toml: "
         f'[project.entry-points."{GROUP}"] and below it: name = "package:get_worker_metadata"'
     )
 
 
 def no_worker_package(package: str) -> str:
     return (
-        f"{package} names no worker: it has no entry point in the group {GROUP}. "
-        "A library gets a worker of its own; write one with: mosaic worker new NAME"
+        f"{package} does not provide a worker: it has no entry point in the group {GROUP}. "
+        "To run a library, write a worker for it, starting with: mosaic worker new NAME"
     )
 
 

@@ -142,7 +142,7 @@ def describe(health: "pb.Health", client: "TrainerClient") -> str:
         f"root       {health.root}",
         f"addresses  {', '.join(health.addresses) or client.target}",
         f"runs       {health.live_runs - health.waiting_runs} running, {health.waiting_runs} waiting; "
-        f"at most {health.max_runs} run at once",
+        f"never more than {health.max_runs} at once",
         f"CPUs       {health.cpus_requested:g} of {health.cpus:g} requested by runs",
         f"memory     {tell_memory(health.memory_mb_requested)} of {tell_memory(health.memory_mb)} requested by runs",
     ]

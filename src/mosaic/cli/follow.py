@@ -28,6 +28,7 @@ Ending = Callable[["Run"], str]
 EVERY_MS = 200
 TICK_S = 1.0  # the time that has passed is part of the picture
 LINE_EVERY_S = 5.0
+QUIET_LINE_EVERY_S = 30.0
 PATIENCE_S = 120.0  # a daemon's restart, or the tailer's 30 s before it starts one
 
 
@@ -143,7 +144,9 @@ class Pace:
         """The line, or nothing. A new state is explained, an old one only named."""
         # The numbers in "quiet 6 min" and "draining 3 MB" change all the time.
         now = (str(run.state), run.reason, run.waiting_for, *(word.split(" ")[0] for word in (run.life, run.telemetry)))
-        is_new, is_due = now != self._said, time.monotonic() - self._at > LINE_EVERY_S and not run.state.is_over
+        # A run that waits or starts has nothing new to say for a while.
+        every_s = LINE_EVERY_S if run.summary.events or run.life else QUIET_LINE_EVERY_S
+        is_new, is_due = now != self._said, time.monotonic() - self._at > every_s and not run.state.is_over
         if not (is_new or is_due):
             return ""
         self._said, self._at = now, time.monotonic()

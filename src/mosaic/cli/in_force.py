@@ -3,7 +3,8 @@
 import json
 import shutil
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.paint import paint, printable
@@ -19,9 +20,11 @@ def settings_section(run: "Run") -> str:
     """Empty for a run of an older MOSAIC, which recorded none."""
     values = run.settings or {}
     given = [key for key in values if key in _given(run.config or {})]
-    width = max((len(key) for key in given), default=0)
-    lines = [f"{printable(key):<{width}}  {_shown(values[key])}" for key in given]
-    defaults = [f"{printable(key)}={_shown(values[key])}" for key in sorted(values) if key not in given]
+    short = _short_keys(values)
+    width = max((len(short[key]) for key in given), default=0)
+    lines = [f"{printable(short[key]):<{width}}  {_shown(values[key])}" for key in given]
+    defaults = [f"{printable(short[key])}={_shown(values[key])}" for key in values if key not in given]
+    defaults.sort()
     if defaults:
         columns = min(shutil.get_terminal_size().columns, WIDEST)
         lines += [paint(line, "dim") for line in _wrapped(f"defaults: {'  '.join(defaults)}", columns)]
@@ -31,6 +34,13 @@ def settings_section(run: "Run") -> str:
 def unchecked(run: "Run") -> str:
     """`unchecked: the worker publishes no schema`; empty when the settings were checked."""
     return f"unchecked: {printable(run.settings_note)}" if run.settings_note else ""
+
+
+def _short_keys(keys: Iterable[str]) -> dict[str, str]:
+    """`learning_rate` for `extras.algo_params.learning_rate`, as one types it; the whole key where two are alike."""
+    short = {key: key.removeprefix("extras.").removeprefix("algo_params.") for key in keys}
+    counts = Counter(short.values())
+    return {key: name if counts[name] == 1 else key for key, name in short.items()}
 
 
 def _given(config: Mapping[str, Any]) -> set[str]:

@@ -28,6 +28,7 @@ from mosaic.cli import (
 )
 from mosaic.cli.connection import host_of, seen_from_here
 from mosaic.cli.parser import Parser
+from mosaic.cli.settings import as_typed
 from mosaic.cli.verb import BadUsage, common_options
 from mosaic.model.errors import MosaicError
 from mosaic.model.owner import refuse_foreign
@@ -61,7 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from mosaic.cli.complete import main as complete
 
         return complete(words[1:])
-    args = build_parser().parse(words)
+    try:
+        args = build_parser().parse(words)
+    except BrokenPipeError:  # `mosaic run cleanrl --help | head`
+        return _reader_left()
     try:
         _refuse_foreign_home(args)
         code: int = args.action(args)
@@ -72,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        return _tell(error, getattr(args, "verbose", False), host_of(args))
+        words = str(error) if args.action is run.submit_config else as_typed(str(error))
+        return _tell(error, words, getattr(args, "verbose", False), host_of(args))
 
 
 def build_parser() -> Parser:
@@ -104,11 +109,11 @@ def _refuse_foreign_home(args: argparse.Namespace) -> None:
         refuse_foreign(StateRoot.from_environment().path)
 
 
-def _tell(error: Exception, verbose: bool, host: str = "") -> int:
+def _tell(error: Exception, words: str, verbose: bool, host: str) -> int:
     if verbose:
         traceback.print_exception(error)
     elif isinstance(error, MosaicError):
-        print(f"mosaic: {seen_from_here(str(error), host)}", file=sys.stderr)
+        print(f"mosaic: {seen_from_here(words, host)}", file=sys.stderr)
     else:
         print(f"mosaic: {type(error).__name__}: {error} (run it again with -v for the traceback)", file=sys.stderr)
     return 2 if isinstance(error, BadUsage) else 1

@@ -1,21 +1,35 @@
 """A worker's parameters on the command line: where each goes, and its help. Read from the worker's schema."""
 
 import os
+import shutil
+import textwrap
 from typing import Any
 
 from mosaic.catalog.answers import Answers
 from mosaic.catalog.common import with_common
 from mosaic.catalog.descriptor import Descriptor
 from mosaic.catalog.placement import put_in_place
-from mosaic.catalog.schema import CHECKPOINT_KEY, SCRIPTS_KEY, Schema, help_rows, parameters, unavailable
+from mosaic.catalog.schema import (
+    ALGORITHMS_KEY,
+    CHECKPOINT_KEY,
+    SCRIPTS_KEY,
+    Schema,
+    for_config,
+    help_rows,
+    inside,
+    parameters,
+    unavailable,
+)
 from mosaic.catalog.workers import Catalog, Worker
-from mosaic.cli.table import render_table
+from mosaic.cli.table import clip, render_table
 from mosaic.model.errors import MosaicError
 from mosaic.model.run import WorkerSpec
 from mosaic.model.rundir import StateRoot
 
 EXAMPLES_KEY = "x-mosaic-examples"  # ["env=CartPole-v1 steps=1000", …]: settings as one types them
 PATIENT_S = 60.0  # for a worker that gave no answer in the usual time
+LONGEST_KIND = 26
+NARROWEST = 34  # of the last column, on whatever terminal
 SCRIPT_FACTS = ("phases", "total_timesteps", "description")
 
 
@@ -82,13 +96,14 @@ def _find_script(script: str, env_of: str, schema: dict[str, Any]) -> str:
     raise MosaicError(f"There is no file {script}, and {ships}.")
 
 
-def describe_settings(name: str) -> str:
-    """What `mosaic run NAME --help` prints."""
+def describe_settings(name: str, settings: dict[str, Any] | None = None) -> str:
+    """What `mosaic run NAME [key=value …] --help` prints: with algo=dqn, what that algorithm takes."""
     root = StateRoot.from_environment()
     worker_name, _, variant = name.partition("@")
     worker = Catalog(root).find(worker_name, variant)
     told = Answers(root.answers).of(worker)
-    return f"usage: mosaic run {name} [key=value …] [options; see: mosaic run --help]\n\n{_body(worker, told)}"
+    usage = f"usage: mosaic run {name} [key=value …] [options; see: mosaic run --help]"
+    return f"{usage}\n\n{_body(worker, told, settings or {})}"
 
 
 def tell_unavailable(schema: dict[str, Any]) -> list[str]:
@@ -100,7 +115,7 @@ def tell_unavailable(schema: dict[str, Any]) -> list[str]:
     return [f"{', '.join(settings)}: {reason}" for reason, settings in by_reason.items()]
 
 
-def _body(worker: Worker, told: Descriptor) -> str:
+def _body(worker: Worker, told: Descriptor, given: dict[str, Any]) -> str:
     about = str(told.metadata.get("description") or "")
     if told.problem:
         return f"The worker does not describe itself: {told.problem}"
@@ -108,11 +123,33 @@ def _body(worker: Worker, told: Descriptor) -> str:
         return (
             f"{about}\n\nIt publishes no schema of its settings; they go to {worker.module} as you write them.".strip()
         )
-    rows = [_quiet(row) for row in help_rows(with_common(told.schema))]
-    settings = render_table(("KEY", "VALUE", "DEFAULT", "WHAT IT DOES"), rows)
-    return "\n\n".join(
-        part for part in (about, _examples(worker, told.schema), settings, _scripts(worker, told.schema)) if part
+    schema = with_common(told.schema)
+    parts = (
+        about,
+        _examples(worker, told.schema),
+        _settings_table(for_config(schema, put_in_place(given, schema)) if given else schema),
+        "" if given else _of_one_algorithm(worker, schema),
+        _scripts(worker, told.schema),
     )
+    return "\n\n".join(filter(None, parts))
+
+
+def _settings_table(schema: Schema) -> str:
+    """Its last column is wrapped: a screen has 80 to 120 columns, and some keys have a lot to say."""
+    rows = [_quiet(row) for row in help_rows(schema)]
+    used = sum(max(len(row[column]) for row in rows) + 2 for column in range(3)) if rows else 0
+    width = max(NARROWEST, shutil.get_terminal_size().columns - used)
+    wrapped: list[tuple[str, str, str, str]] = []
+    for key, kind, default, words in rows:
+        first, *more = textwrap.wrap(words, width) or [""]
+        wrapped += [(key, kind, default, first), *(("", "", "", line) for line in more)]
+    return render_table(("KEY", "VALUE", "DEFAULT", "WHAT IT DOES"), wrapped)
+
+
+def _of_one_algorithm(worker: Worker, schema: Schema) -> str:
+    own = inside(schema, ("extras", "algo_params")).get(ALGORITHMS_KEY)
+    command = f"mosaic run {worker.spelled} algo=NAME --help"
+    return f"The settings of one algorithm, with its own defaults: {command}" if own else ""
 
 
 def _examples(worker: Worker, schema: dict[str, Any]) -> str:
@@ -133,4 +170,4 @@ def _scripts(worker: Worker, schema: dict[str, Any]) -> str:
 def _quiet(row: tuple[str, str, str, str]) -> tuple[str, str, str, str]:
     """Long choices are cut: `mosaic worker describe --json` has all of them."""
     key, kind, default, words = row
-    return key, kind if len(kind) <= 40 else f"{kind[:39]}…", default, words
+    return key, clip(kind, LONGEST_KIND), clip(default, LONGEST_KIND), words

@@ -160,8 +160,8 @@ class WorkerHelp(argparse.Action):
             from mosaic.cli.parameters import describe_settings
 
             try:
-                print(describe_settings(name))
-            except MosaicError as error:
+                print(describe_settings(name, parse_settings(getattr(namespace, "settings", None) or ())))
+            except (MosaicError, BadUsage) as error:
                 parser.exit(1, f"mosaic: {error}\n")
         else:
             parser.print_help()

@@ -11,6 +11,7 @@ from mosaic.cli.durations import format_duration
 from mosaic.cli.paint import STATE_STYLE, number, paint, printable
 from mosaic.cli.returns import is_evaluation, is_rate_known, score_cell
 from mosaic.cli.show import show_run
+from mosaic.cli.states import MEANING
 from mosaic.cli.table import clip, render_table
 from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
 from mosaic.model.states import LIVE_STATES, RunState
@@ -101,6 +102,7 @@ def short_id(run_id: str) -> str:
 def note(run: "Run") -> str:
     """The one thing worth saying about a run in a listing."""
     ending = "ending" if run.cancel_wished and not run.state.is_over else ""
-    told = run.reason if run.state is not RunState.TERMINATED else ""
+    # What the state says already is no news.
+    told = "" if run.state is RunState.TERMINATED or run.reason == MEANING[run.state] else run.reason
     words = (ending, run.waiting, run.life, run.telemetry, told)
     return printable(next((word for word in words if word), "").split("\n")[0])

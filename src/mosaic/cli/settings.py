@@ -7,6 +7,14 @@ from typing import Any
 from mosaic.cli.verb import BadUsage
 
 SHORT = {"env": "env_id"}
+TYPED = {  # a field of the trainer config, as it is written on the command line
+    "metadata.worker.config.": "",
+    "payload.resources.gpus.requested": "--gpus",
+    "payload.resources.cpus": "--cpus",
+    "payload.resources.memory_mb": "--memory",
+    "payload.limits.time_s": "--time-limit",
+    "payload.limits.spin_s": "--spin-limit",
+}
 
 
 def parse_settings(words: Sequence[str]) -> dict[str, Any]:
@@ -37,3 +45,11 @@ def _put(settings: dict[str, Any], key: str, value: Any) -> None:
     if last in place:
         raise BadUsage(f"{key} is given twice")
     place[last] = value
+
+
+def as_typed(message: str) -> str:
+    """What is wrong with a config, in the words of who typed a command and never saw the config."""
+    for field, typed in TYPED.items():
+        if message.startswith(field):
+            return typed + message[len(field) :]
+    return message

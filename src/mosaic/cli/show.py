@@ -15,12 +15,14 @@ from mosaic.cli.returns import count, is_evaluation, is_rate_known, score_words,
 from mosaic.cli.states import explain
 from mosaic.model.errors import UnknownRun
 from mosaic.model.machine import tell_cpus, tell_memory
+from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
     from mosaic.client import Run, TrainerClient
 
 MOST_VALUES = 40
 MOST_CHILDREN = 12
+SHORTEST_WAIT_S = 1.0  # that is worth telling
 NOBODY: "Mapping[str, Run]" = {}
 
 
@@ -80,12 +82,23 @@ def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str
         "settings": unchecked(run),
         "held by": run.held_by,
         "time limit": format_duration(run.time_limit_s) if run.time_limit_s else "",
-        "took" if run.state.is_over else "running for": format_duration(run.duration_s),
+        **_times(run),
         "tags": printable(" ".join(run.tags)),
         "attempt": str(run.attempt) if run.attempt > 1 else "",
         "folder": run.run_dir,
     }
     return "\n".join(f"{paint(f'{name:<12}', 'dim')} {value}" for name, value in facts.items() if value)
+
+
+def _times(run: "Run") -> dict[str, str]:
+    """The wait for CPUs, memory or GPUs is not a part of what a run took."""
+    started = next((move.at for move in run.history if move.new is not RunState.INIT), None)
+    if started is None and not run.state.is_over:
+        return {"waiting for": format_duration(run.duration_s)}
+    waited = max(0.0, started - run.created_at) if started else 0.0
+    words = format_duration(max(0.0, run.duration_s - waited))
+    after = f", after waiting {format_duration(waited)}" if waited >= SHORTEST_WAIT_S else ""
+    return {"took" if run.state.is_over else "running for": words + after}
 
 
 def _progress(run: "Run") -> str:

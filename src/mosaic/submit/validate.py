@@ -131,7 +131,7 @@ def _check_gpus(read: RunConfig, gpu_count: int) -> None:
     if read.gpus.mandatory and read.gpus.requested > gpu_count:
         raise BadConfig(
             "payload.resources.gpus.requested",
-            f"{read.gpus.requested} are mandatory and this machine has {gpu_count}; the run would wait for ever. "
+            f"{read.gpus.requested} are mandatory and this machine has {gpu_count}; the run would never start. "
             "Ask for fewer, or set mandatory to false.",
         )
 
@@ -143,14 +143,14 @@ def _check_resources(read: RunConfig, machine: Machine) -> None:
     if said.get("cpus") is not None and asked.cpus > machine.cpus:
         raise BadConfig(
             "payload.resources.cpus",
-            f"{asked.cpus:g} are requested and runs on this machine may use {machine.cpus:g}; the run would wait for "
-            f"ever. Request fewer, or stop the daemon and: mosaic daemon start --cpus {asked.cpus:g}",
+            f"{asked.cpus:g} are requested and runs on this machine may use {machine.cpus:g}; the run would never "
+            f"start. Request fewer, or stop the daemon and: mosaic daemon start --cpus {asked.cpus:g}",
         )
     if asked.memory_mb > machine.memory_mb:
         raise BadConfig(
             "payload.resources.memory_mb",
             f"{tell_memory(asked.memory_mb)} are requested and runs on this machine may use "
-            f"{tell_memory(machine.memory_mb)}; the run would wait for ever. Request less, or stop the daemon and: "
+            f"{tell_memory(machine.memory_mb)}; the run would never start. Request less, or stop the daemon and: "
             f"mosaic daemon start --memory {asked.memory_mb}M",
         )
 

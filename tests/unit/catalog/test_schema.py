@@ -100,12 +100,12 @@ def test_the_other_keywords_are_understood(part, bad):
         check({"key": bad}, {"properties": {"key": part}}, "c")
 
 
-def test_help_tells_kind_default_and_place():
+def test_help_tells_kind_and_default():
     rows = {row[0]: row[1:] for row in help_rows(SCHEMA)}
 
     assert rows["algo"] == ("ppo|dqn", "ppo", "the algorithm")
     assert rows["total_timesteps"] == ("integer ≥ 1", "1000", "")
-    assert rows["learning_rate"] == ("number > 0", "0.0003", "(extras.algo_params) ")
+    assert rows["learning_rate"] == ("number > 0", "0.0003", "")
     assert "run_id" not in rows
 
 
@@ -167,7 +167,7 @@ def test_a_value_that_is_known_and_cannot_be_had_is_refused_with_its_reason():
     with pytest.raises(BadConfig) as error:
         check({"algo": "pqn"}, NAMES, "c")
 
-    assert str(error.value) == "c.algo: pqn cannot be had here: release 2 has it, and 1 is installed."
+    assert str(error.value) == "c.algo: pqn is not available here: release 2 has it, and 1 is installed."
     assert unavailable(NAMES) == {"algo": {"pqn": "release 2 has it, and 1 is installed"}}
     assert unavailable(SCHEMA) == {}
 
@@ -218,7 +218,7 @@ def test_a_short_key_that_nobody_knows_goes_where_another_opens_a_place_for_it()
 def test_a_worker_with_very_many_keys_does_not_list_them_all():
     schema = {"properties": {f"key_{number}": {} for number in range(99)}, "additionalProperties": False}
 
-    with pytest.raises(BadConfig, match=r"None of its 99 keys is spelled like it; --help lists them\."):
+    with pytest.raises(BadConfig, match=r"It has 99 keys, none spelled like it: mosaic run WORKER --help lists them\."):
         check({"warmth": 1}, schema, "c")
 
 

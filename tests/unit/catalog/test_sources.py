@@ -25,13 +25,13 @@ def test_a_name_is_looked_for_among_the_workers_that_come_with_mosaic(folder):
 
 def test_a_path_must_be_a_package_that_names_a_worker(folder, tmp_path):
     (tmp_path / "bare").mkdir()
-    with pytest.raises(InstallFailed, match=r"no pyproject\.toml, so it is no package"):
+    with pytest.raises(InstallFailed, match=r"no pyproject\.toml, so it is not a package"):
         find_source(str(tmp_path / "bare"))
     (folder / "pyproject.toml").write_text("[project\n")
     with pytest.raises(InstallFailed, match=r"pyproject\.toml cannot be read"):
         find_source(str(folder))
     (folder / "pyproject.toml").write_text('[project]\nname = "x"\n')
-    with pytest.raises(InstallFailed, match="names no worker"):
+    with pytest.raises(InstallFailed, match="does not provide a worker"):
         find_source(str(folder))
 
 

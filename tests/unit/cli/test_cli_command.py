@@ -87,8 +87,16 @@ raise SystemExit(main.main([]))
 """
 
 
-def test_a_reader_that_leaves_early_is_not_an_error():
-    writer = subprocess.Popen([sys.executable, "-c", CHATTERBOX], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+LONG_HELP = """
+from mosaic.cli import main, parameters
+parameters.describe_settings = lambda *_: "x" * 9_999_999
+raise SystemExit(main.main(["run", "toy", "--help"]))
+"""
+
+
+@pytest.mark.parametrize("script", [CHATTERBOX, LONG_HELP])
+def test_a_reader_that_leaves_early_is_not_an_error(script):
+    writer = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     writer.stdout.close()
     told = writer.stderr.read()

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from mosaic.cli.best import Best, read_best
-from mosaic.cli.runs import return_cell
+from mosaic.cli.runs import note, return_cell
 from mosaic.cli.show import describe
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -163,3 +163,30 @@ def test_neither_a_link_nor_a_fifo_is_read(tmp_path, best_file):
     os.mkfifo(best_file)
 
     assert (linked, read_best(str(tmp_path)), read_best("")) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("state", "moves", "name", "told"),
+    [
+        ("INIT", [(pb.INIT, 0)], "waiting for", "1m00s"),
+        ("TERMINATED", [(pb.INIT, 0), (pb.HANDSHAKE, 40.5)], "took", "19s, after waiting 40s"),
+        ("TERMINATED", [(pb.INIT, 0), (pb.HANDSHAKE, 0.1)], "took", "59s"),
+    ],
+)
+def test_the_wait_for_a_free_machine_is_not_running_time(make_run, state, moves, name, told):
+    begin = make_run(state).created_at
+    history = [pb.Move(new=new, at=begin + after_s) for new, after_s in moves]
+
+    assert fact(describe(make_run(state, history=history)), name) == told
+
+
+def test_settings_are_shown_by_the_names_one_types(make_run):
+    settings = {"algo": "dqn", "extras.mode": "train", "extras.algo_params.tau": 1, "tag": 1, "extras.tag": 2}
+    told = describe(make_run(settings_json=json.dumps(settings)))
+
+    assert "defaults: algo=dqn  extras.tag=2  mode=train  tag=1  tau=1" in told.replace("\n  ", "  ")
+
+
+def test_a_note_does_not_repeat_the_state(make_run):
+    assert note(make_run("CANCELLED", reason="cancelled by request")) == ""
+    assert note(make_run("CANCELLED", reason="cancelled by request; it did not stop")) != ""

@@ -8,7 +8,7 @@ from mosaic.cli import main as command
 from mosaic.cli.durations import format_duration, parse_duration
 from mosaic.cli.run import build_config, worker_part
 from mosaic.cli.runs import parse_states
-from mosaic.cli.settings import parse_settings
+from mosaic.cli.settings import as_typed, parse_settings
 from mosaic.cli.verb import BadUsage
 from mosaic.model.states import LIVE_STATES, RunState
 
@@ -171,3 +171,15 @@ def test_a_wrong_word_is_a_usage_error(words):
         command.main(words.split())
 
     assert left.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("metadata.worker.config.learning_rat: no such key", "learning_rat: no such key"),
+        ("payload.resources.cpus: 99 are requested", "--cpus: 99 are requested"),
+        ("metadata.run_name: it is too long", "metadata.run_name: it is too long"),
+    ],
+)
+def test_errors_name_what_was_typed(message, told):
+    assert as_typed(message) == told
