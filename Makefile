@@ -1,4 +1,4 @@
-# make run · make test · make check: what each does is in README.md.
+# make run · make test · make check: what each does is in CONTRIBUTING.md.
 PYTHON ?= python3
 UV = .tools/bin/uv
 # A folder of local wheels, and a certificate, that pip was told of serve uv too.
