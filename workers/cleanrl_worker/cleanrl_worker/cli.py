@@ -10,7 +10,7 @@ from mosaic_sdk import emit
 from mosaic_sdk.cli import DONE, conduct, refuse, standard_parser
 from mosaic_sdk.config import ConfigError
 
-from cleanrl_worker.config import INTERACTIVE, POLICY_EVAL, TRAIN, CleanRLWorkerConfig
+from cleanrl_worker.config import INTERACTIVE, POLICY_EVAL, RESUME, TRAIN, CleanRLWorkerConfig
 from cleanrl_worker.phase import emitter
 
 
@@ -20,6 +20,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         config = CleanRLWorkerConfig.load(args.config)
         plan = make_plan(config)
+        if not args.interactive:
+            refuse_unread_checkpoint(config)
     except ConfigError as error:
         return refuse(error, emitter())
     emit.stdout().run_id = config.run_id
@@ -28,6 +30,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.interactive or config.mode == INTERACTIVE:
         return _serve(config)
     return conduct(lambda: work(config, args.config), emitter())
+
+
+def refuse_unread_checkpoint(config: CleanRLWorkerConfig) -> None:
+    """Ignored, it would look like a training that continues from there."""
+    if config.mode == TRAIN and config.policy_path:
+        raise ConfigError(
+            f"extras.policy_path: mode {TRAIN} starts from scratch and loads no checkpoint. "
+            f"Set mode={RESUME} to continue it or mode={POLICY_EVAL} to evaluate it, or leave policy_path out."
+        )
 
 
 def make_plan(config: CleanRLWorkerConfig) -> dict[str, Any]:

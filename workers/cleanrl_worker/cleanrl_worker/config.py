@@ -87,12 +87,6 @@ class CleanRLWorkerConfig:
                 raise ConfigError(f"extras.{name}: it must be a path, not {self.extras[name]!r}.")
         if self.mode in (POLICY_EVAL, RESUME) and not self.policy_path:
             raise ConfigError(f"extras.policy_path is missing: mode {self.mode} needs the checkpoint to load.")
-        if self.mode == TRAIN and self.policy_path:
-            # Ignored, it would look like a training that goes on from there.
-            raise ConfigError(
-                f"extras.policy_path: mode {TRAIN} starts from scratch and loads no checkpoint. "
-                f"Set mode={RESUME} to continue it or mode={POLICY_EVAL} to evaluate it, or leave policy_path out."
-            )
         for name in _object(self.extras, "algo_params", "extras."):
             if _plain_name(name) in self.direct_params:
                 raise ConfigError(f"extras.{name}: it stands in extras.algo_params as well. Leave one of the two out.")

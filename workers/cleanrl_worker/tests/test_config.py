@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cleanrl_worker import get_worker_schema
+from cleanrl_worker import cli, get_worker_schema
 from cleanrl_worker.arguments import resolve
 from cleanrl_worker.cli import make_plan
 from cleanrl_worker.config import EXTRAS, CleanRLWorkerConfig
@@ -29,11 +29,6 @@ def test_a_key_in_the_wrong_place_is_refused_with_its_place():
         CleanRLWorkerConfig.from_dict({**FLAT, "mode": "policy_eval"})
 
     assert CleanRLWorkerConfig.from_dict({**FLAT, "version": 1, "env": "X-v0", "worker_id": "w"}).worker_id == "w"
-
-
-def test_a_training_refuses_a_checkpoint_it_would_not_load():
-    with pytest.raises(ConfigError, match=r"policy_path: mode train starts from scratch .* Set mode=resume_training"):
-        CleanRLWorkerConfig.from_dict({**FLAT, "extras": {"policy_path": "/some/checkpoint.pt"}})
 
 
 def test_flat_and_nested_files_say_the_same(tmp_path):
@@ -185,3 +180,14 @@ def test_a_resumed_training_keeps_what_its_config_leaves_open():
 
     assert (filled.algo, filled.env_id, filled.seed, filled.total_timesteps) == ("dqn", "Acrobot-v1", 7, 99)
     assert filled.algo_params == {"gamma": 0.9, "num_envs": 8}
+
+
+def test_a_training_refuses_a_checkpoint_it_would_not_load(tmp_path, capsys):
+    checkpoint, file = tmp_path / "checkpoint.pt", tmp_path / "config.json"
+    checkpoint.touch()
+    file.write_text(json.dumps({**FLAT, "extras": {"policy_path": str(checkpoint)}}))
+
+    code = cli.main(["--config", str(file), "--dry-run"])
+
+    assert code != 0
+    assert "policy_path: mode train starts from scratch" in "".join(capsys.readouterr())
