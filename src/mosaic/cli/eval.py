@@ -12,6 +12,7 @@ from mosaic.cli.follow import exit_code, follow, how_it_ended, last_words, turns
 from mosaic.cli.paint import number
 from mosaic.cli.resume import add_derived_options, derived_config, print_origin
 from mosaic.cli.returns import count as count_of
+from mosaic.cli.returns import margin
 from mosaic.cli.run import print_submitted
 from mosaic.cli.verb import BadUsage, add_verb, count
 from mosaic.model.interval import mean_and_interval
@@ -103,7 +104,7 @@ class Result:
 
     def told(self) -> str:
         mean, half = mean_and_interval(self.returns)
-        spread = f" ± {half:.2g} (95 %)" if half is not None else ""
+        spread = f" ± {margin(half)} (95 %)" if half is not None else ""
         score = (
             f"mean return {number(mean)}{spread} over {count_of(len(self.returns), 'episode')}{_spelled(self.seeds)}"
         )

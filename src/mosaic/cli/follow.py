@@ -145,7 +145,7 @@ class Pace:
         # The numbers in "quiet 6 min" and "draining 3 MB" change all the time.
         now = (str(run.state), run.reason, run.waiting_for, *(word.split(" ")[0] for word in (run.life, run.telemetry)))
         # A run that waits or starts has nothing new to say for a while.
-        every_s = LINE_EVERY_S if run.summary.events or run.life else QUIET_LINE_EVERY_S
+        every_s = LINE_EVERY_S if run.state is RunState.EXECUTING or run.life else QUIET_LINE_EVERY_S
         is_new, is_due = now != self._said, time.monotonic() - self._at > every_s and not run.state.is_over
         if not (is_new or is_due):
             return ""

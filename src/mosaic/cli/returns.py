@@ -28,7 +28,7 @@ def score_cell(run: "Run") -> str:
         return ""
     s = run.summary
     interval = s.eval_interval if is_evaluation(run) and s.eval_mean is not None else None
-    return f"{number(value)} ±{interval:.2g}" if interval is not None else number(value)
+    return f"{number(value)} ±{margin(interval)}" if interval is not None else number(value)
 
 
 def score_words(run: "Run") -> str:
@@ -48,7 +48,12 @@ def score_words(run: "Run") -> str:
 
 def _with_interval(run: "Run") -> str:
     s = run.summary
-    return number(s.eval_mean) + (f" ± {s.eval_interval:.2g}" if s.eval_interval is not None else "")
+    return number(s.eval_mean) + (f" ± {margin(s.eval_interval)}" if s.eval_interval is not None else "")
+
+
+def margin(half: float) -> str:
+    """Half an interval with the two digits that mean something: 0.56, 12, 130; never 1.3e+02."""
+    return f"{half:.2g}" if half < 100 else f"{half:.0f}"
 
 
 def trace(run: "Run", width: int) -> str:

@@ -11,7 +11,7 @@ from mosaic.cli.connection import connected, host_of
 from mosaic.cli.durations import format_duration
 from mosaic.cli.in_force import settings_section, unchecked
 from mosaic.cli.paint import STATE_STYLE, bar, number, paint, printable
-from mosaic.cli.returns import count, is_evaluation, is_rate_known, score_words, trace
+from mosaic.cli.returns import count, is_evaluation, is_rate_known, margin, score_words, trace
 from mosaic.cli.states import explain
 from mosaic.model.errors import UnknownRun
 from mosaic.model.machine import tell_cpus, tell_memory
@@ -131,7 +131,7 @@ def _evaluation(run: "Run") -> str:
         return ""
     if is_evaluation(run):
         return f"{trace(run, 40)}  {score_words(run)}"
-    interval = f" ± {s.eval_interval:.2g}" if s.eval_interval is not None else ""
+    interval = f" ± {margin(s.eval_interval)}" if s.eval_interval is not None else ""
     newest = f"newest: mean return {number(s.eval_mean)}{interval} over {count(s.eval_over, 'episode')}"
     return newest if s.eval_over == s.eval_episodes else f"{newest} (of {s.eval_episodes:,} in all)"
 

@@ -73,6 +73,12 @@ def test_telemetry_that_is_still_missing_is_said_at_the_end(make_run):
             "250.5 ±12",
         ),
         (
+            {"area": "evals"},
+            {"eval_mean": 453, "eval_interval": 128.4, "eval_episodes": 5},
+            "mean return 453 ± 128 over 5 episodes",
+            "453 ±128",
+        ),
+        (
             {},
             {"mean_return": 134, "mean_over": 100, "eval_mean": 250, "eval_interval": 5},
             "mean return 134 over the last 100 episodes, newest evaluation 250 ± 5",
