@@ -1,31 +1,13 @@
 """The entry point: parse, do, and turn errors into one sentence and an exit code."""
 
 import argparse
+import importlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 
 from mosaic import __version__
-from mosaic.cli import (
-    cancel,
-    completion,
-    daemon,
-    disk,
-    doctor,
-    eval,
-    export,
-    frames,
-    garbage,
-    logs,
-    remove,
-    resume,
-    run,
-    runs,
-    tensorboard,
-    watch,
-    worker,
-)
 from mosaic.cli.connection import host_of, seen_from_here
 from mosaic.cli.parser import Parser
 from mosaic.cli.settings import as_typed
@@ -34,6 +16,27 @@ from mosaic.model.errors import MosaicError
 from mosaic.model.owner import refuse_foreign
 from mosaic.model.rundir import StateRoot
 
+# Of mosaic.cli, in the order of the help, with their verbs. Only the one that is asked for is imported: a third of the
+# time until a listing appears would go to the others.
+MODULES = {
+    "run": ("run", "submit"),
+    "resume": ("resume",),
+    "eval": ("eval",),
+    "runs": ("runs", "show"),
+    "watch": ("watch",),
+    "frames": ("frames",),
+    "logs": ("logs",),
+    "export": ("export", "curve"),
+    "tensorboard": ("tensorboard",),
+    "cancel": ("cancel",),
+    "remove": ("rm",),
+    "disk": ("du",),
+    "garbage": ("gc",),
+    "daemon": ("daemon",),
+    "worker": ("worker",),
+    "doctor": ("doctor",),
+    "completion": ("completion",),
+}
 OVERVIEW = """\
 MOSAIC runs any reinforcement-learning library, each in its own process and environment.
 
@@ -63,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return complete(words[1:])
     try:
-        args = build_parser().parse(words)
+        args = build_parser(_modules_of(words)).parse(words)
     except BrokenPipeError:  # `mosaic run cleanrl --help | head`
         return _reader_left()
     try:
@@ -76,11 +79,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        words = str(error) if args.action is run.submit_config else as_typed(str(error))
-        return _tell(error, words, getattr(args, "verbose", False), host_of(args))
+        told = str(error) if getattr(args, "tells_paths", False) else as_typed(str(error))
+        return _tell(error, told, getattr(args, "verbose", False), host_of(args))
 
 
-def build_parser() -> Parser:
+def _modules_of(words: Sequence[str]) -> Sequence[str]:
+    """The one module that has the verb; all of them when the first word that could be one is not."""
+    rest = iter(words)
+    for word in rest:
+        if word == "--host":
+            next(rest, "")
+        elif not word.startswith("-"):
+            return [name for name, verbs in MODULES.items() if word in verbs] or tuple(MODULES)
+    return tuple(MODULES)
+
+
+def build_parser(modules: Sequence[str] = tuple(MODULES)) -> Parser:
     parser = Parser(
         prog="mosaic",
         description="Run reinforcement-learning libraries, each in its own process and environment.",
@@ -90,11 +104,8 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"mosaic {__version__}")
     parser.set_defaults(action=_overview, parser=parser)
     verbs = parser.add_subparsers(metavar="VERB", title="verbs")
-    starting = (run, resume, eval)
-    looking = (runs, watch, frames, logs, export, tensorboard)
-    tidying = (cancel, remove, disk, garbage)
-    for group in (*starting, *looking, *tidying, daemon, worker, doctor, completion):
-        group.add_verbs(verbs)
+    for name in modules:
+        importlib.import_module(f"mosaic.cli.{name}").add_verbs(verbs)
     return parser
 
 

@@ -52,6 +52,7 @@ def add_verbs(verbs: "Verbs") -> None:
     examples = "mosaic submit config.json\ngenerate-config | mosaic submit - --json"
     parser = add_verb(verbs, "submit", submit_config, "submit a trainer config and return at once", examples)
     parser.add_argument("config", metavar="CONFIG.json", help="a file, or - for stdin")
+    parser.set_defaults(tells_paths=True)  # the user has the config at hand: errors name places in it
     _add_submit_options(parser)
 
 

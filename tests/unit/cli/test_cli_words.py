@@ -183,3 +183,18 @@ def test_a_wrong_word_is_a_usage_error(words):
 )
 def test_errors_name_what_was_typed(message, told):
     assert as_typed(message) == told
+
+
+def test_every_verb_is_found_in_the_module_that_has_it():
+    for module, verbs in command.MODULES.items():
+        grammar = command.build_parser([module])
+        (group,) = (action for action in grammar._actions if isinstance(action, argparse._SubParsersAction))
+
+        assert tuple(group.choices) == verbs
+
+
+def test_only_the_module_of_the_verb_is_taken():
+    assert command._modules_of(["-v", "--host", "run", "show", "x"]) == ["runs"]
+    assert command._modules_of(["gc", "--yes"]) == ["garbage"]
+    assert command._modules_of(["shwo"]) == tuple(command.MODULES)
+    assert command._modules_of([]) == tuple(command.MODULES)
