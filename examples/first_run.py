@@ -51,12 +51,11 @@ def tell(trained: dict[str, Any], summary: dict[str, Any]) -> None:
     run_id, folder = trained["run_id"], Path(trained["run_dir"])
     verdict = "learned" if summary["avg_return"] >= ENOUGH else f"not learned (less than {ENOUGH:g})"
     print(f"\nMean return over 20 seeds: {summary['avg_return']:.1f} of 500: {verdict}.\n")
-    home = folder.parents[2]
     print("What to look at next:")
     print(f"  {MOSAIC} runs              every run")
     print(f"  {MOSAIC} show {run_id}   its history, paths, last values")
     print(f"  {MOSAIC} run cleanrl --help   every algorithm and setting; run one and watch it: mosaic frames RUN")
-    print(f"  {home}/envs/cleanrl/bin/tensorboard --logdir {folder}/tensorboard   its curves in a browser")
+    print(f"  {MOSAIC} tensorboard {run_id}   its curves in a browser")
     print(f"  {MOSAIC} daemon stop       when you are done; live runs would go on")
     print(f"Its files: {folder}")
 
