@@ -7,13 +7,11 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mosaic.cli.connection import connected
 from mosaic.cli.follow import exit_code, follow, how_it_ended, last_words, turns
 from mosaic.cli.paint import number
-from mosaic.cli.resume import add_derived_options, derived_config, print_origin
+from mosaic.cli.resume import add_derived_options, derived_config, submit_derived
 from mosaic.cli.returns import count as count_of
 from mosaic.cli.returns import margin
-from mosaic.cli.run import print_submitted
 from mosaic.cli.verb import BadUsage, add_verb, count
 from mosaic.model.interval import mean_and_interval
 
@@ -38,15 +36,7 @@ def add_verbs(verbs: "Verbs") -> None:
 
 
 def evaluate_run(args: argparse.Namespace) -> int:
-    config = evaluation_config(args)
-    with connected(args) as client:
-        run = client.submit_run(config, args.idempotency_key)
-        if not args.json:
-            print_origin(client, run)
-        if args.detach:
-            print_submitted(run, args)
-            return 0
-        return _wait(client, run) if args.json else _follow(client, run)
+    return submit_derived(args, evaluation_config(args), _wait, _follow)
 
 
 def evaluation_config(args: argparse.Namespace) -> dict[str, Any]:

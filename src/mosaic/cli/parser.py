@@ -52,12 +52,17 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def take_words(self, found: argparse.Namespace, words: list[str]) -> list[str]:
-        """Put them into the verb's list of words; what nothing takes is given back."""
-        lists = [action for action in self._get_positional_actions() if action.nargs in ("*", "+")]
-        if not lists:
-            return words
-        getattr(found, lists[-1].dest).extend(words)
-        return []
+        """Put them into the verb's list of words, or where one may stand and none does; what is left is given back."""
+        positionals = self._get_positional_actions()
+        lists = [action for action in positionals if action.nargs in ("*", "+")]
+        if lists:
+            getattr(found, lists[-1].dest).extend(words)
+            return []
+        for action in positionals:
+            if words and action.nargs == "?" and getattr(found, action.dest) == action.default:
+                setattr(found, action.dest, words[0])
+                words = words[1:]
+        return words
 
     def options(self) -> list[str]:
         """Every option's long name."""

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import connected, host_of
@@ -15,6 +16,8 @@ from mosaic.cli.verb import RUN_HELP, add_verb
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
     from mosaic.client import Run, TrainerClient
+
+    Watcher = Callable[[TrainerClient, Run], int]
 
 EXAMPLES = """
 mosaic resume last                                    one that was killed, cancelled or failed
@@ -39,7 +42,11 @@ def add_derived_options(parser: argparse.ArgumentParser, settings_help: str) -> 
 
 
 def resume_run(args: argparse.Namespace) -> int:
-    config = derived_config(args, "resume", args.checkpoint)
+    return submit_derived(args, derived_config(args, "resume", args.checkpoint), wait_quietly, follow)
+
+
+def submit_derived(args: argparse.Namespace, config: dict[str, Any], wait: "Watcher", show: "Watcher") -> int:
+    """Submit, say what the run is made from, and do as `mosaic run` does: return, wait for the JSON, or show it."""
     with connected(args) as client:
         run = client.submit_run(config, args.idempotency_key)
         if not args.json:
@@ -47,7 +54,7 @@ def resume_run(args: argparse.Namespace) -> int:
         if args.detach:
             print_submitted(run, args)
             return 0
-        return wait_quietly(client, run) if args.json else follow(client, run)
+        return wait(client, run) if args.json else show(client, run)
 
 
 def derived_config(args: argparse.Namespace, relation: str, checkpoint: str = "") -> dict[str, Any]:

@@ -198,3 +198,9 @@ def test_only_the_module_of_the_verb_is_taken():
     assert command._modules_of(["gc", "--yes"]) == ["garbage"]
     assert command._modules_of(["shwo"]) == tuple(command.MODULES)
     assert command._modules_of([]) == tuple(command.MODULES)
+
+
+def test_a_word_that_may_be_left_out_may_also_stand_behind_an_option():
+    args = command.build_parser().parse(["curve", "last", "--joined", "episode/return"])
+
+    assert (args.run, args.name, args.joined) == ("last", "episode/return", True)
