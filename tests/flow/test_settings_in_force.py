@@ -101,7 +101,7 @@ def test_a_setting_that_nobody_reads_is_refused_whoever_submits_it(lab, mosaic, 
 
     assert sentence in str(from_python.value)
     assert (typed[0], from_file[0]) == (1, 1)
-    assert sentence in typed[1]
+    assert f"mosaic: {sentence.removeprefix('config.')}" in typed[1]  # as it was typed
     assert sentence in from_file[1]
     assert lab.client.list_runs().total == before
 

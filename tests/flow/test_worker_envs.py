@@ -153,7 +153,7 @@ def test_an_install_tells_its_phases_and_no_more(home, write_worker):
     phases = [line.strip() for line in told.stderr.splitlines()]
     assert phases[0] == "Building tiny_worker …"
     wanted = ["Making an environment …", "Resolving the packages of requirements/default.txt …"]
-    wanted += ["Collecting 1 packages of requirements/default.txt …", "Installing the worker and mosaic-sdk …"]
+    wanted += ["Collecting 1 package of requirements/default.txt …", "Installing the worker and mosaic-sdk …"]
     wanted += ["Checking that every requirement is met …", "Asking the worker to describe itself …"]
     assert [phase for phase in phases if phase in wanted] == wanted
     assert not [phase for phase in phases if phase.startswith(("+", "Using Python", "Resolved"))]

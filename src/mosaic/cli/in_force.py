@@ -20,7 +20,8 @@ def settings_section(run: "Run") -> str:
     """Empty for a run of an older MOSAIC, which recorded none."""
     values = run.settings or {}
     given = [key for key in values if key in _given(run.config or {})]
-    short = _short_keys(values)
+    # Without a schema a key is typed as it stands: nothing finds its place.
+    short = {key: key for key in values} if run.settings_note else _short_keys(values)
     width = max((len(short[key]) for key in given), default=0)
     lines = [f"{printable(short[key]):<{width}}  {_shown(values[key])}" for key in given]
     defaults = [f"{printable(short[key])}={_shown(values[key])}" for key in values if key not in given]
