@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from mosaic.catalog.uv import InstallFailed, Uv
@@ -45,8 +46,10 @@ class Wheels:
 
     def _forget_old(self) -> None:
         for kept in self.folder.iterdir():
-            if time.time() - kept.stat().st_mtime > _KEPT_S:
-                shutil.rmtree(kept, ignore_errors=True)
+            # Another install may take its working folder away while we look.
+            with suppress(FileNotFoundError):
+                if time.time() - kept.stat().st_mtime > _KEPT_S:
+                    shutil.rmtree(kept, ignore_errors=True)
 
 
 def digest(folder: Path, *more: str) -> str:

@@ -1,8 +1,10 @@
+import os
+
 import pytest
 
 from mosaic.catalog.sources import Source, find_source, normalized, platform_sources
 from mosaic.catalog.uv import InstallFailed, told, uv_environment
-from mosaic.catalog.wheels import digest
+from mosaic.catalog.wheels import Wheels, digest
 
 
 @pytest.fixture
@@ -100,3 +102,14 @@ def test_uv_is_told_what_pip_is_told_and_nothing_of_our_own_environment():
 def test_uvs_complaints_become_sentences(lines, meaning):
     assert meaning in told(lines)
     assert "╰" not in told(lines)
+
+
+def test_a_folder_that_another_install_takes_away_meanwhile_is_passed_over(tmp_path):
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")  # it is listed, and it is not there
+    old = tmp_path / "tiny-0123"
+    old.mkdir()
+    os.utime(old, (0, 0))
+
+    Wheels(tmp_path)._forget_old()
+
+    assert not old.exists()
