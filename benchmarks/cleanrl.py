@@ -32,8 +32,8 @@ from mosaic_sdk.lab.trial import Trial
 from rig import cpu_s, lab, p50, table, verdict
 
 from mosaic.client import TrainerClient
+from mosaic.model.procfs import descendants
 from mosaic.model.rundir import StateRoot
-from mosaic.proxy.procfs import descendants
 
 # name: the bare module, the environment, steps before the first window and in each, hyperparameters
 CASES: dict[str, tuple[str, str, int, int, dict[str, Any]]] = {

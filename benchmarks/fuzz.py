@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "faults"))
 
 from odd_lines import RUN_ID, OddLines, problem_with
 
-from mosaic.proxy.parse import Parser, Request
+from mosaic.tail.parse import Parser, Request
 
 ROUND = 2_000
 

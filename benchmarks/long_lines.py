@@ -17,9 +17,9 @@ from pathlib import Path
 
 from rig import table, verdict
 
-from mosaic.proxy.parse import Parser
-from mosaic.proxy.request import Requests
-from mosaic.proxy.spool_reader import Spool
+from mosaic.tail.parse import Parser
+from mosaic.tail.request import Requests
+from mosaic.tail.spool_reader import Spool
 from mosaic.wire import mosaic_pb2 as pb
 
 RUN = "01JD0000000000000000000000"

@@ -134,9 +134,7 @@ class Lab:
         return self._tailers(run)[0]
 
     def _tailers(self, run: Run) -> list[int]:
-        return [
-            pid for pid in all_pids() if b"mosaic.proxy.tail" in cmdline(pid) and run.run_id.encode() in cmdline(pid)
-        ]
+        return [pid for pid in all_pids() if b"mosaic.tail" in cmdline(pid) and run.run_id.encode() in cmdline(pid)]
 
     def close(self) -> None:
         """End everything and leave nothing behind."""

@@ -3,7 +3,7 @@
 import json
 import random
 
-from mosaic.proxy.parse import Request
+from mosaic.tail.parse import Request
 from mosaic.wire import mosaic_pb2 as pb
 
 RUN_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"

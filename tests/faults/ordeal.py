@@ -289,7 +289,7 @@ class Ordeal:
                 pid = self._daemon_pid()
             case "holder":
                 pid = int(started.get("holder_pid", 0))
-                is_it = b"hold.py" in cmdline(pid) if pid else False
+                is_it = b"hold/__main__.py" in cmdline(pid) if pid else False
                 return pid if is_it else 0
             case "tailer":
                 pid = next(iter(self.lab._tailers(self.runs[number])), 0)
@@ -440,18 +440,18 @@ class Ordeal:
 
     def _delete(self, number: int) -> None:
         """The judge first: afterwards nothing is left to judge."""
-        self._wait_for_the_proxy(number)
+        self._wait_for_the_tailer(number)
         self._judge_run(number)
         with contextlib.suppress(UnknownRun):  # asked again after a kill: it was deleted already
             self.ask(lambda lab: lab.client.delete_run(self.runs[number].run_id))
         self.witnesses[number].is_deleted = True
 
-    def _wait_for_the_proxy(self, number: int) -> None:
+    def _wait_for_the_tailer(self, number: int) -> None:
         mark = self.runs[number].run_id.encode()
         wait_until(
-            lambda: not [p for p in self.lab.processes() if mark in cmdline(p) and b"mosaic.proxy" in cmdline(p)],
+            lambda: not [p for p in self.lab.processes() if mark in cmdline(p) and b"mosaic.tail" in cmdline(p)],
             LEAVE_WITHIN_S,
-            "holder and tailer of a run that is over to leave",
+            "the tailer of a run that is over to leave",
         )
 
     def _check_that_nobody_is_left(self, watch: Watch) -> None:

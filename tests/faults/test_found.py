@@ -54,7 +54,7 @@ def test_a_holder_that_comes_late_finds_nothing_to_start(lab):
     registry = Registry.open(lab.root.registry)
     registry.add(run)
     attempt = registry.claim(run.run_id, [])
-    registry.wish_cancel(run.run_id)
+    registry.request_cancel(run.run_id)
     registry.close()
     launch = {"version": 1, "run_id": run.run_id, "attempt": attempt, "nonce": "n", "argv": ["/bin/sleep", "60"]}
     rest = {"env": {}, "cwd": "/", "time_limit_s": None, "grace_s": 1, "pipe": False, "hold": "auto"}

@@ -11,7 +11,7 @@ from odd_lines import RUN_ID, OddLines, problem_with
 
 from mosaic.model.durable import read_json
 from mosaic.model.states import RunState
-from mosaic.proxy.parse import Parser, Request
+from mosaic.tail.parse import Parser, Request
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 

@@ -73,7 +73,7 @@ PLANTS = (
     ),
     Plant(
         "the end is written without proof of death",
-        "proxy/holder.py",
+        "hold/holder.py",
         "            self._ending.worker_ended(now)\n",
         "            self._ending.worker_ended(now)\n            self._is_over = True\n",
         "exit.json is there and its processes",
@@ -82,7 +82,7 @@ PLANTS = (
     ),
     Plant(
         "nobody locks",
-        "proxy/owner.py",
+        "hold/owner.py",
         "        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
         "        pass\n",
         "it ended as FAULTED",

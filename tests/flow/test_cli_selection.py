@@ -85,7 +85,7 @@ def test_cancel_all_asks_a_person_and_takes_no_for_an_answer(lab, mosaic, live):
 
     assert "Cancel these 3 runs?" in refused
     assert "Nothing was cancelled" in refused
-    assert not any(run.cancel_wished for run in lab.client.list_runs().runs)
+    assert not any(run.cancel_requested for run in lab.client.list_runs().runs)
 
     mosaic("cancel", "--all", "--wait", answer="y")
 

@@ -40,7 +40,7 @@ def _look_at(pid: int, trainer: Path, is_over: IsOver) -> Orphan | None:
             return None
         command = _command(pid)
         # The tailer may still be reading what the run left; it ends by itself.
-        if "mosaic.proxy" in command:
+        if "mosaic.tail" in command:
             return None
         return Orphan(pid, _start_ticks(pid), run_dir.name, command[:80])
     except OSError:

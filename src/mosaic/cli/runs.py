@@ -101,7 +101,7 @@ def short_id(run_id: str) -> str:
 
 def note(run: "Run") -> str:
     """The one thing worth saying about a run in a listing."""
-    ending = "ending" if run.cancel_wished and not run.state.is_over else ""
+    ending = "ending" if run.cancel_requested and not run.state.is_over else ""
     # What the state says already is no news.
     told = "" if run.state is RunState.TERMINATED or run.reason == MEANING[run.state] else run.reason
     words = (ending, run.waiting, run.life, run.telemetry, told)

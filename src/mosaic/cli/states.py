@@ -29,7 +29,7 @@ def _words(run: "Run") -> tuple[str, ...]:
     if run.state.is_over:
         # A clean end has no reason of its own; its telemetry may still be on its way.
         return (why or MEANING[run.state], run.telemetry)
-    if run.cancel_wished:
+    if run.cancel_requested:
         return ("being cancelled", run.telemetry)
     if run.waiting_for:
         return (f"waiting for {run.waiting_for}",)

@@ -28,7 +28,7 @@ class Run:
     tags: tuple[str, ...]
     total_steps: int | None
     time_limit_s: float | None
-    cancel_wished: bool
+    cancel_requested: bool
     waiting_for: str  # INIT: what it waits for
     held_by: str  # how the process tree is held
     telemetry: str  # "" is fine; else "draining 3 MB", "incomplete" …
@@ -65,7 +65,7 @@ class Run:
             tags=tuple(info.tags),
             total_steps=info.total_steps if info.HasField("total_steps") else None,
             time_limit_s=info.time_limit_s if info.HasField("time_limit_s") else None,
-            cancel_wished=info.cancel_wished,
+            cancel_requested=info.cancel_requested,
             waiting_for=info.waiting_for,
             held_by=info.held_by,
             telemetry=info.telemetry,

@@ -134,7 +134,7 @@ class Trainer:
     async def cancel(self, run_id: str) -> pb.RunInfo:
         record = await self.find(run_id)
         if not record.state.is_over:
-            record = await self.registry.do(lambda r: r.wish_cancel(record.run_id))
+            record = await self.registry.do(lambda r: r.request_cancel(record.run_id))
             failpoint("cancel.wished")
             self.dispatcher.wake(record.run_id)
         return await self.info(record)
@@ -310,7 +310,7 @@ def _make_ready(registry: Registry, run_id: str, token: str, capabilities: dict[
 
 
 def _wish_all_cancelled(registry: Registry) -> list[RunRecord]:
-    return [registry.wish_cancel(record.run_id) for record in registry.live()]
+    return [registry.request_cancel(record.run_id) for record in registry.live()]
 
 
 def _size(folder: Path) -> int:

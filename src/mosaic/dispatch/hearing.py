@@ -61,7 +61,7 @@ class Hearing:
             live.trouble = text
 
     def _live(self, run_id: str) -> LiveRun | None:
-        return self.dispatcher.heard(run_id) if self.dispatcher else None
+        return self.dispatcher.live_run(run_id) if self.dispatcher else None
 
     def _wake(self, run_id: str) -> None:
         if self.dispatcher:

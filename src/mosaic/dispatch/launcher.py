@@ -21,7 +21,7 @@ from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
 
 log = logging.getLogger(__name__)
-HOLDER = Path(__file__).parents[1] / "proxy" / "hold.py"
+HOLDER = Path(__file__).parents[1] / "hold" / "__main__.py"
 
 
 class Launcher(Protocol):

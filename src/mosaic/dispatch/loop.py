@@ -15,14 +15,14 @@ from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog import provenance
 from mosaic.catalog.workers import Catalog
 from mosaic.dispatch import finish
-from mosaic.dispatch.adopt import Case, Situation, situation
-from mosaic.dispatch.claim import Start, Wait, decide
 from mosaic.dispatch.deadlines import HANDSHAKE_LIMIT_S, Vitals
 from mosaic.dispatch.gpus import Gpus, belongs_to
 from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live import LiveRun
 from mosaic.dispatch.prepare import Addresses, Plan, plan_launch
 from mosaic.dispatch.reasons import Ending, final_state
+from mosaic.dispatch.schedule import Start, Wait, decide
+from mosaic.dispatch.situation import Case, Situation, situation
 from mosaic.ingest.receive import Ingest
 from mosaic.model import durable
 from mosaic.model.errors import IllegalMove, MosaicError, SchemaTooNew, StoreFailed, UnknownRun
@@ -88,7 +88,7 @@ class Dispatcher:
         self._news.add(run_id)
         self._woken.set()
 
-    def heard(self, run_id: str) -> LiveRun | None:
+    def live_run(self, run_id: str) -> LiveRun | None:
         return self._live.get(run_id)
 
     def life(self, run_id: str) -> str:
@@ -159,7 +159,7 @@ class Dispatcher:
         if record.state.is_over:
             return
         if record.state is RunState.INIT:
-            if record.cancel_wished:
+            if record.cancel_requested:
                 await self._end(record, RunState.CANCELLED, "cancelled before it started")
             return
         live = self._remember(record)
@@ -257,7 +257,7 @@ class Dispatcher:
                 return  # it started, and let go again, since we looked
             # Under the lock: once we let go, a holder that comes late finds nothing to start.
             live.rundir.launch.unlink(missing_ok=True)
-            if record.cancel_wished:
+            if record.cancel_requested:
                 await self._registry.do(lambda r: r.raise_attempt(record.run_id))
                 await self._end(record, RunState.CANCELLED, "cancelled before its worker started")
                 return
@@ -282,7 +282,7 @@ class Dispatcher:
             await self._adopt(record, live)
         if live.measured and record.state is RunState.READY:
             await self._registry.do(lambda r: r.move(record.run_id, RunState.EXECUTING))
-        if record.cancel_wished:
+        if record.cancel_requested:
             self._stop(live)
         elif record.state is RunState.HANDSHAKE and self._clock() - live.seen_at > HANDSHAKE_LIMIT_S:
             live.end_reason = f"handshake: nobody registered within {HANDSHAKE_LIMIT_S:.0f} s"

@@ -78,7 +78,7 @@ def plan_launch(
 def _tailer_argv(root: StateRoot, rundir: RunDir, address: str) -> list[str]:
     return [
         sys.executable,
-        *("-m", "mosaic.proxy.tail"),
+        *("-m", "mosaic.tail"),
         *("--run-dir", str(rundir.path)),
         *("--address", address),
         *("--root", str(root.path)),

@@ -22,7 +22,7 @@ def final_state(
     """The state a finished run moves to, and why. `end_reason` is ours, when we ended it ourselves."""
     if exit.get("unkillable"):
         return RunState.FAULTED, "unkillable: SIGKILL did not end its processes in 60 s; its GPUs are drained"
-    if record.cancel_wished:
+    if record.cancel_requested:
         return RunState.CANCELLED, "cancelled by request"
     if not exit.get("ended_by") and exit.get("exit_code") == 0:
         if failed_message:

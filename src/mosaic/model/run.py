@@ -115,7 +115,7 @@ class RunRecord:
     limits: Limits = Limits()
     tags: tuple[str, ...] = ()
     total_steps: int | None = None
-    cancel_wished: bool = False
+    cancel_requested: bool = False
     waiting_for: str = ""  # INIT: what it waits for
     held_by: str = ""  # how the process tree is held
     telemetry: str = ""  # "" is fine; else "draining 3 MB", "incomplete", "disk full …"

@@ -9,10 +9,10 @@ from pathlib import Path
 from mosaic.model import durable
 from mosaic.model.errors import BadRoot, SchemaTooNew
 
-# Step n brings version n to n + 1. Steps only add, so that an older MOSAIC's rows always survive.
+# Step n brings version n to n + 1. No step removes data, so that an older MOSAIC's rows always survive.
 STEPS: tuple[str, ...] = tuple(
     resources.files("mosaic.registry").joinpath(name).read_text()
-    for name in ("schema.sql", "schema-2.sql", "schema-3.sql")
+    for name in ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-4.sql")
 )
 
 

@@ -164,7 +164,7 @@ class Registry:
     def claim(self, run_id: str, gpus: Sequence[str]) -> int:
         """INIT → HANDSHAKE with a new attempt and these GPUs, all or nothing; the attempt's number."""
         with self._change() as revision:
-            if self._value("SELECT cancel_wished FROM runs WHERE id = ?", run_id):
+            if self._value("SELECT cancel_requested FROM runs WHERE id = ?", run_id):
                 raise IllegalMove(run_id, f"{self.state(run_id)} and to be cancelled", RunState.HANDSHAKE)
             self._move(run_id, RunState.HANDSHAKE, "", revision)
             self._grant(run_id, gpus)
@@ -182,13 +182,13 @@ class Registry:
                 raise IllegalMove(run_id, self.state(run_id), RunState.HANDSHAKE)
         return self.get(run_id).attempt
 
-    def wish_cancel(self, run_id: str) -> RunRecord:
+    def request_cancel(self, run_id: str) -> RunRecord:
         """Remember that somebody wants this run ended; a run that is over stays as it is."""
         record = self.get(run_id)
-        if record.state.is_over or record.cancel_wished:
+        if record.state.is_over or record.cancel_requested:
             return record
         with self._change() as revision:
-            self._db.execute("UPDATE runs SET cancel_wished = 1, revision = ? WHERE id = ?", (revision, run_id))
+            self._db.execute("UPDATE runs SET cancel_requested = 1, revision = ? WHERE id = ?", (revision, run_id))
         return self.get(run_id)
 
     def note(

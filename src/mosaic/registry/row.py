@@ -11,7 +11,7 @@ from mosaic.model.states import RunState
 
 COLUMNS = (
     "id, name, area, worker_name, state, reason, attempt, created_at, updated_at, gpus_requested, gpus_mandatory, "
-    "limits, tags, total_steps, cancel_wished, waiting_for, held_by, telemetry, revision, "
+    "limits, tags, total_steps, cancel_requested, waiting_for, held_by, telemetry, revision, "
     "cpus, memory_mb, parent_run_id, relation, settings_note"
 )
 
@@ -60,7 +60,7 @@ def to_record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
         limits=_limits(row[11]),
         tags=_tags(row[12]),
         total_steps=row[13],
-        cancel_wished=bool(row[14]),
+        cancel_requested=bool(row[14]),
         waiting_for=row[15],
         held_by=row[16],
         telemetry=row[17],

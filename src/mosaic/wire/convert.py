@@ -42,7 +42,7 @@ def run_to_wire(
         tags=record.tags,
         # The worker knows it best: it may be left to it, or be no multiple of its batches. It tells it in heartbeats.
         total_steps=(summary and summary.total_steps) or record.total_steps or None,
-        cancel_wished=record.cancel_wished,
+        cancel_requested=record.cancel_requested,
         waiting_for=record.waiting_for,
         held_by=record.held_by,
         telemetry=record.telemetry,

@@ -102,7 +102,7 @@ def test_a_listing_names_the_whole_id_when_it_is_piped(make_run):
         ({"state": "INIT", "waiting_for": "2 GPUs"}, "waiting for 2 GPUs"),
         ({"life": "quiet 6 min"}, "quiet 6 min"),
         ({"state": "FAULTED", "reason": "exit code 3\nTraceback"}, "exit code 3"),
-        ({"cancel_wished": True}, "ending"),
+        ({"cancel_requested": True}, "ending"),
         ({"state": "TERMINATED", "reason": "exit code 0"}, ""),
     ],
 )

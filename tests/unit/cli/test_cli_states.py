@@ -17,7 +17,7 @@ def test_every_state_has_a_meaning():
         ({"state": "INIT", "waiting_for": "1 free CPU"}, "INIT: waiting for 1 free CPU"),
         ({"state": "READY"}, "READY: started, nothing measured yet"),
         ({"life": "quiet 6 min"}, "EXECUTING: running, telemetry is being stored; quiet 6 min"),
-        ({"cancel_wished": True}, "EXECUTING: being cancelled"),
+        ({"cancel_requested": True}, "EXECUTING: being cancelled"),
         ({"state": "TERMINATED"}, "TERMINATED: finished by itself, exit code 0"),
         ({"state": "FAULTED", "reason": "killed by SIGSEGV\nlast line"}, "FAULTED: killed by SIGSEGV"),
         ({"state": "CANCELLED", "telemetry": "incomplete"}, "CANCELLED: cancelled by request; incomplete"),

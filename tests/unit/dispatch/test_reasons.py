@@ -5,7 +5,7 @@ from mosaic.model.run import Limits, RunRecord
 from mosaic.model.states import RunState
 
 RUN = RunRecord("id", "n", "runs", "toy", RunState.EXECUTING, limits=Limits(time_s=60.0))
-WISHED = RunRecord("id", "n", "runs", "toy", RunState.EXECUTING, cancel_wished=True)
+WISHED = RunRecord("id", "n", "runs", "toy", RunState.EXECUTING, cancel_requested=True)
 
 CASES = [
     (RUN, {"exit_code": 0}, "", RunState.TERMINATED, ""),

@@ -172,7 +172,7 @@ def test_runs_with_incomplete_telemetry_are_found(registry, add):
 CHANGES = {
     "move": lambda registry, run: registry.move(run, S.READY),
     "raise_attempt": lambda registry, run: registry.raise_attempt(run),
-    "wish_cancel": lambda registry, run: registry.wish_cancel(run),
+    "request_cancel": lambda registry, run: registry.request_cancel(run),
     "note": lambda registry, run: registry.note(run, held_by="pid namespace"),
     "set_session": lambda registry, run: registry.set_session(run, "hash"),
     "set_session with capabilities": lambda registry, run: registry.set_session(run, "", {"max_agents": 2}),
@@ -197,14 +197,14 @@ def test_saying_the_same_again_changes_nothing(registry, add):
     run = add()
     registry.claim(run, [])
     registry.note(run, held_by="subreaper", telemetry="draining 3 MB")
-    registry.wish_cancel(run)
+    registry.request_cancel(run)
     registry.set_session(run, "hash", {"max_agents": 2})
     registry.note_beating(run)
     before = registry.revision()
 
     registry.note(run, held_by="subreaper")
     registry.note(run)
-    registry.wish_cancel(run)
+    registry.request_cancel(run)
     registry.set_session(run, "hash")
     registry.set_session(run, "hash", {"max_agents": 2})
     registry.note_beating(run)
@@ -254,7 +254,7 @@ def test_a_run_is_claimed_once(registry, add):
 
 def test_a_run_to_be_cancelled_is_not_claimed(registry, add):
     run = add()
-    registry.wish_cancel(run)
+    registry.request_cancel(run)
 
     with pytest.raises(IllegalMove, match="to be cancelled"):
         registry.claim(run, [])
@@ -274,10 +274,10 @@ def test_an_attempt_is_raised_only_during_the_handshake_and_ends_the_session(reg
 def test_a_wish_to_cancel_a_run_that_is_over_is_no_wish(registry, add):
     run = walk(registry, add(), S.TERMINATED)
 
-    record = registry.wish_cancel(run)
+    record = registry.request_cancel(run)
 
     assert record.state is S.TERMINATED
-    assert not record.cancel_wished
+    assert not record.cancel_requested
 
 
 def test_freed_gpus_are_free_and_drained_ones_wait_for_a_person(registry, add):
@@ -317,7 +317,7 @@ def test_every_question_about_an_unknown_run_says_so(registry):
         registry.state,
         registry.session,
         registry.delete,
-        registry.wish_cancel,
+        registry.request_cancel,
         registry.raise_attempt,
         registry.note,
         lambda run: registry.move(run, S.READY),

@@ -1,0 +1,273 @@
+"""The holder of one run: starts the worker's tree, keeps its deadlines, ends it, and durably says how it ended.
+
+It lives outside the tree, needs nobody, and imports only the standard library, because a week of training hangs on it.
+Its promises (tests/unit/hold/test_hold.py):
+1. one holder per run, and started.json on disk before the worker's first instruction;
+2. exit.json on disk after the last process of the tree is gone, or marked unkillable;
+3. whoever kills the holder kills the tree;
+4. a run that does nothing costs nothing: it sleeps in poll() without a timeout.
+"""
+
+import gc
+import os
+import select
+import signal
+import time
+
+from mosaic.hold import init, kernel, owner
+from mosaic.hold.ending import Ending, Step
+from mosaic.hold.launch import BadLaunch, Launch
+from mosaic.hold.outcome import Outcome
+from mosaic.hold.spawn import Command
+from mosaic.hold.spool import Drain, Reserve, SpoolFile
+from mosaic.hold.tailer_child import TailerChild
+from mosaic.hold.tree import CannotHold, Tree, start_tree, strongest_first
+from mosaic.model import durable, procfs
+from mosaic.model.failpoints import failpoint
+from mosaic.model.rundir import RunDir
+
+_CAUSES = {int(signal.SIGTERM): "cancel", int(signal.SIGUSR1): "hang"}
+_WISHES = {Step.AUTOPSY: init.AUTOPSY, Step.TERMINATE: init.TERMINATE, Step.KILL: init.KILL}
+_STRAYS_AGAIN_S = 0.05
+_WRITE_AGAIN_S = 1.0
+
+
+def main(arguments: "list[str]") -> int:
+    # First of all: a cancel that comes while we start must wait in the pipe, not kill a holder that owns a lock.
+    signals = _listen()
+    try:
+        options = dict(zip(arguments[::2], arguments[1::2], strict=True))  # argparse would cost a tenth of the start
+        run_dir, attempt = RunDir(os.path.abspath(options["--run-dir"])), int(options["--attempt"])
+    except (KeyError, ValueError):
+        say("usage: hold/__main__.py --run-dir DIR --attempt N")
+        return 2
+    try:
+        Holder(run_dir, owner.take(run_dir, attempt), signals).run()
+    except owner.Leave as why:
+        say(f"Leaving: {why}.")
+    except BadLaunch as error:
+        say(str(error))
+        return 3
+    except Exception:
+        import traceback  # only here: it brings half a compiler with it
+
+        say(f"The holder of {run_dir.run_id} failed; its tree ends with it.\n{traceback.format_exc()}")
+        return 1
+    return 0
+
+
+class Holder:
+    def __init__(self, run_dir: RunDir, launch: Launch, signals: int) -> None:
+        self._run_dir = run_dir
+        self._launch = launch
+        self._signals = signals
+        self._ending = Ending(launch.grace_s, launch.unkillable_s)
+        self._outcome = Outcome()
+        self._files: list[SpoolFile] = []
+        self._drains: list[Drain] = []
+        self._tree: Tree | None = None
+        self._is_over = False  # nobody of the tree is left, or it cannot be killed
+        self._is_written = False  # exit.json
+        self._look_again_at: float | None = None
+
+    def run(self) -> None:
+        self._start_worker()
+        # All that follows may take its time: the worker runs.
+        gc.enable()
+        self._tailer = TailerChild(self._tailer_command(), say)
+        self._reserve = Reserve(self._files)
+        self._turn(time.monotonic())
+        while not (self._is_written and self._tailer.is_done):
+            self._sleep(time.monotonic())
+            self._turn(time.monotonic())
+
+    # The start
+
+    def _start_worker(self) -> None:
+        try:
+            failpoint("hold.owned")
+            self._open_spool()
+            self._tree = self._start_tree()
+            failpoint("hold.tree")
+            self._write_started(self._tree)
+            failpoint("hold.started")
+        except (OSError, CannotHold) as error:
+            self._fail(f"The run cannot be started: {error}")
+            return
+        now = time.monotonic()
+        self._hear_signals(now)
+        if self._ending.cause is None:
+            self._tree.wish(init.GO)
+            self._ending.limit(now, self._launch.time_limit_s)
+        failpoint("hold.going")
+
+    def _open_spool(self) -> None:
+        self._files = [SpoolFile(self._run_dir.stdout), SpoolFile(self._run_dir.stderr)]
+        if self._launch.pipe or not all(file.is_protected for file in self._files):
+            self._drains = [Drain(file) for file in self._files]
+
+    def _start_tree(self) -> Tree:
+        launch = self._launch
+        stdout, stderr = [drain.sink for drain in self._drains] or [file.fd for file in self._files]
+        worker = Command(launch.argv, launch.env, launch.cwd, stdout, stderr)
+        try:
+            return start_tree(strongest_first(launch.hold, os.geteuid()), worker, self._ending.sweep_s, say)
+        finally:
+            for drain in self._drains:
+                os.close(drain.sink)
+
+    def _write_started(self, tree: Tree) -> None:
+        started = {
+            "version": 1,
+            "attempt": self._launch.attempt,
+            "holder_pid": os.getpid(),
+            "root_pid": tree.root_pid,
+            "root_start_ticks": procfs.start_ticks(tree.root_pid),
+            "boot_id": procfs.boot_id(),
+            "started_at": time.time(),
+            "held_by": tree.means.held_by,
+        }
+        durable.write_json(self._run_dir.started, started)
+
+    def _fail(self, error: str) -> None:
+        say(error)
+        self._outcome.error = error
+        if self._tree is None:
+            self._is_over = True
+        else:
+            self._tree.wish(init.KILL)
+            self._ending.worker_ended(time.monotonic())
+
+    def _tailer_command(self) -> "Command | None":
+        if not self._launch.tailer_argv or not self._files:
+            return None
+        log = self._open_tailer_log()
+        stdout, stderr = (file.fd for file in self._files)
+        argv = [*self._launch.tailer_argv, "--stdout-fd", str(stdout), "--stderr-fd", str(stderr)]
+        return Command(argv, self._launch.tailer_env, str(self._run_dir.path), log, log, keep=(stdout, stderr))
+
+    def _open_tailer_log(self) -> int:
+        try:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            return os.open(self._run_dir.tailer_log, flags, 0o600)
+        except OSError as error:
+            say(f"The tailer has no log: {error}.")  # a full disk, perhaps; no reason to end a worker that runs
+            return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+    # The loop
+
+    def _sleep(self, now: float) -> None:
+        """Until something happens or a deadline comes."""
+        poll = select.poll()
+        for fd in self._descriptors(now):
+            poll.register(fd, select.POLLIN)
+        deadlines = [at for at in self._deadlines(now) if at is not None]
+        ready = poll.poll(init.poll_ms(min(deadlines) - now if deadlines else None))
+        if any(fd == self._reserve.waits_for(now) for fd, _ in ready):
+            self._reserve.note_writes(now)
+
+    def _descriptors(self, now: float) -> "list[int]":
+        fds = [self._signals, *(drain.source for drain in self._drains if drain.wants_more)]
+        if self._tree is not None and not self._tree.is_silent:
+            fds.append(self._tree.reports)
+        growth = self._reserve.waits_for(now)
+        return fds if growth is None or self._is_over else [*fds, growth]
+
+    def _deadlines(self, now: float) -> "list[float | None]":
+        deadlines = [self._tailer.next_at, self._look_again_at, *(drain.retry_at for drain in self._drains)]
+        return deadlines if self._is_over else [*deadlines, self._ending.next_at, self._reserve.next_at(now)]
+
+    def _turn(self, now: float) -> None:
+        self._look_again_at = None
+        self._hear_signals(now)
+        if not self._is_over:
+            self._take_steps(now)
+            self._hear_tree(now)
+        for drain in self._drains:
+            drain.pump(now)
+        if self._is_over and not self._is_written:
+            self._finish(now)
+        self._tailer.tend(now)
+
+    def _hear_signals(self, now: float) -> None:
+        try:
+            numbers = os.read(self._signals, 4096)
+        except BlockingIOError:
+            return
+        for number in numbers:
+            if number in _CAUSES:
+                say(f"{procfs.signal_name(number)}: the run is to end ({_CAUSES[number]}).")
+                self._ending.begin(_CAUSES[number], now)
+
+    def _take_steps(self, now: float) -> None:
+        assert self._tree is not None
+        for step in self._ending.due(now):
+            say(f"Now: {step.value}.")
+            if step is Step.FORCE:
+                self._tree.force()
+            elif step is Step.GIVE_UP:
+                self._outcome.is_unkillable = self._is_over = True
+            else:
+                self._tree.wish(_WISHES[step])
+
+    def _hear_tree(self, now: float) -> None:
+        """Take the worker's end, and look whether anybody is left."""
+        assert self._tree is not None
+        root_is_gone = self._tree.reap_root()  # before the news, so that its last words are among them
+        for news in self._tree.news():
+            self._outcome.note(news)
+            self._ending.worker_ended(now)
+        if root_is_gone and not self._is_over:
+            spared = {os.getpid(), *self._tailer.family()}
+            self._is_over = not self._tree.kill_strays(self._launch.run_id, spared)
+            self._look_again_at = None if self._is_over else now + _STRAYS_AGAIN_S
+
+    # The end
+
+    def _finish(self, now: float) -> None:
+        """exit.json, once all text is in the spool. It is tried until it works: without it the end did not happen."""
+        if not (self._outcome.is_unkillable or all(drain.is_empty for drain in self._drains)):
+            return
+        try:
+            self._release_reserves()
+            record = self._outcome.record(self._launch, self._tree, self._files, self._ending.cause)
+            failpoint("exit.proven")
+            durable.write_json(self._run_dir.exit, record)
+            self._is_written = True
+        except FileNotFoundError:
+            say("The run's folder is gone: nobody will ask how it ended.")
+            self._is_written = True
+        except OSError as error:
+            say(f"exit.json cannot be written ({error.strerror}); trying again.")
+            self._look_again_at = now + _WRITE_AGAIN_S
+            return
+        failpoint("exit.written")
+
+    def _release_reserves(self) -> None:
+        if not self._outcome.is_unkillable:
+            for file in self._files:
+                file.release()
+
+
+def _listen() -> int:
+    """A descriptor that gives the number of every signal that concerns the holder, from now on."""
+    heard, write = os.pipe()
+    os.set_blocking(heard, False)
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for number in (*_CAUSES, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    # The daemon's terminal and its hang-ups are no business of a run.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whatever the daemon's thread had blocked
+    kernel.set_name("mosaic-holder")
+    return heard
+
+
+def say(sentence: str) -> None:
+    """One sentence to the holder's log. The logging package would cost a fifth of the start."""
+    try:
+        os.write(2, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {sentence}\n".encode(errors="replace"))
+    except OSError:
+        pass  # a full disk must not end a run

@@ -1,0 +1,174 @@
+"""The tailer, one process per run: reads the spool, parses it, publishes it. It may die anywhere and be started again.
+
+    tail.lock ─▶ RegisterWorker ─▶ cursor ─▶ read, publish, wait ─▶ exit.json ─▶ read to the end, drained ─▶ exit 0
+                      ▲                            │
+                      └──── the daemon was away ◀──┘
+
+It keeps no state: the store commits what was parsed together with the offset behind it, and tells that offset.
+"""
+
+import argparse
+import fcntl
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+
+from mosaic.model.failpoints import failpoint
+from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.tail.bell import Bell
+from mosaic.tail.doorbell import PATIENCE_S, Doorbell
+from mosaic.tail.parse import Parser, Request
+from mosaic.tail.publish import PAUSE_S, LostPlace, Publisher, Refused, RunGone
+from mosaic.tail.request import Requests
+from mosaic.tail.spool_reader import CHUNK_BYTES, Lines, Piece, Spool
+from mosaic.wire import mosaic_pb2 as pb
+
+REST_AFTER_S = 2.0  # of silence the stream to the daemon is closed; the next line opens another
+
+log = logging.getLogger(__name__)
+
+
+class Tailer:
+    """Publishes every byte of the spools once, in order, and returns when the store knows that this was all."""
+
+    def __init__(
+        self, run: RunDir, publisher: Publisher, requests: Requests, spools: "dict[pb.Stream, Spool]", bell: Bell
+    ) -> None:
+        self._run = run
+        self._publisher = publisher
+        self._requests = requests
+        self._spools = spools
+        self._bell = bell
+        self._exited = False
+
+    def run(self) -> None:
+        while True:
+            try:
+                self._resume()
+                self._follow()
+                return
+            except LostPlace:
+                continue
+            except Refused as why:
+                # Not even a reject was taken. Nothing is lost by asking again; something is by giving up.
+                log.error("The daemon refuses this run: %s", why)
+                time.sleep(PAUSE_S)
+
+    def _resume(self) -> None:
+        failpoint("register.ask")
+        cursor = self._publisher.register()
+        failpoint("register.told")
+        self._spools[pb.STDOUT].seek(cursor.stdout_offset)
+        self._spools[pb.STDERR].seek(cursor.stderr_offset)
+
+    def _follow(self) -> None:
+        while True:
+            # Asked before reading: what is read after the worker's proven end is all there will be.
+            self._exited = self._run.exit.exists()
+            self._publish_what_is_there()
+            if self._exited:
+                self._publish_the_end()
+                return
+            self._wait()
+            if not self._run.path.exists():
+                raise RunGone(f"{self._run.path} was deleted")
+
+    def _wait(self) -> None:
+        if not self._bell.wait(REST_AFTER_S):
+            self._publisher.rest()
+            self._bell.wait()
+
+    def _publish_what_is_there(self) -> None:
+        for stream, piece in self._pieces():
+            for part, request in self._requests.small(stream, piece):
+                self._publish_piece(stream, part, request)
+
+    def _pieces(self) -> "Iterator[tuple[pb.Stream, Piece]]":
+        """Turn by turn from both streams, so that a flood in one does not hide the other."""
+        waiting = dict(self._spools)
+        while waiting:
+            for stream, spool in list(waiting.items()):
+                if piece := spool.read(final=self._exited):
+                    yield stream, piece
+                else:
+                    del waiting[stream]
+            if 0 < self._behind() < CHUNK_BYTES and not self._exited:
+                self._bell.linger()  # what came during a publish is a few lines; more are on their way
+
+    def _publish_piece(self, stream: pb.Stream, piece: Piece, request: Request) -> None:
+        try:
+            self._send(request)
+        except Refused as why:
+            log.warning("Refused: bytes %d to %d of %s: %s", piece.start, piece.end, stream, why)
+            self._publish_refused(stream, piece, str(why))
+
+    def _publish_refused(self, stream: pb.Stream, piece: Piece, why: str) -> None:
+        """Narrow it down: only the line that cannot be taken becomes a reject."""
+        halves = piece.halves() if isinstance(piece, Lines) else None
+        if halves:
+            for half in halves:
+                self._publish_piece(stream, half, self._requests.of(stream, half))
+        elif piece.end > piece.start:
+            self._send(self._requests.refused(stream, piece, why))
+
+    def _publish_the_end(self) -> None:
+        request = self._requests.empty(pb.STDOUT, self._spools[pb.STDOUT].offset)
+        request.drained = True
+        self._send(request)
+
+    def _send(self, request: Request) -> None:
+        request.exited = self._run.exit.exists()
+        request.behind_bytes = self._behind()
+        failpoint("publish.ask")
+        reply = self._publisher.publish(request)
+        failpoint("ack.heard")
+        # Whatever a reply says, what it has not acknowledged is not freed.
+        self._spools[request.stream].punch(min(reply.durable_offset, reply.next_offset))
+
+    def _behind(self) -> int:
+        return sum(spool.behind for spool in self._spools.values())
+
+
+def tail(run: RunDir, doorbell: Doorbell, write_fds: "dict[pb.Stream, int | None]") -> None:
+    """Tail one run to its end; returns when nothing is left to do."""
+    try:
+        _lock(run)
+        publisher = Publisher(run, doorbell)
+        launch = publisher.launch
+        parser = Parser(launch["run_id"], keep_observations=bool(launch.get("store_observations")))
+        # A progress bar rewrites its line with carriage returns for hours; each is an end of text worth showing.
+        spools = {
+            pb.STDOUT: Spool(run.stdout, b"\n", write_fds[pb.STDOUT]),
+            pb.STDERR: Spool(run.stderr, b"\n\r", write_fds[pb.STDERR]),
+        }
+        Tailer(run, publisher, Requests(launch["run_id"], parser), spools, Bell(run)).run()
+        publisher.close()
+    except RunGone as why:
+        log.info("Nothing left to do: %s", why)
+
+
+def _lock(run: RunDir) -> None:
+    """One tailer at work per run; the next one waits here. The process holds the lock to its end."""
+    try:
+        fd = os.open(run.tail_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except FileNotFoundError as error:
+        raise RunGone(str(error)) from None
+    fcntl.flock(fd, fcntl.LOCK_EX)
+
+
+def main(argv: "list[str] | None" = None) -> int:
+    parser = argparse.ArgumentParser(prog="mosaic.tail")
+    parser.add_argument("--run-dir", required=True)
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--root", required=True)
+    parser.add_argument("--stdout-fd", type=int)
+    parser.add_argument("--stderr-fd", type=int)
+    parser.add_argument("--patience-s", type=float, default=PATIENCE_S)
+    args = parser.parse_args(argv)
+    run = RunDir(args.run_dir)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    doorbell = Doorbell(StateRoot(args.root), args.address, args.patience_s)
+    tail(run, doorbell, {pb.STDOUT: args.stdout_fd, pb.STDERR: args.stderr_fd})
+    return 0

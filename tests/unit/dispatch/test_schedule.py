@@ -1,0 +1,163 @@
+import random
+
+import pytest
+
+from mosaic.dispatch.schedule import Start, Wait, decide
+from mosaic.model.machine import Machine
+from mosaic.model.run import GpuRequest, ResourceRequest, RunRecord
+from mosaic.model.states import RunState
+
+LARGE = Machine(64.0, 65536)
+SMALL = Machine(2.0, 4096)
+
+
+def waiting(name, gpus=0, mandatory=False, cpus=1.0, memory_mb=0):
+    asked = ResourceRequest(cpus, memory_mb)
+    return RunRecord(name, name, "runs", "toy", RunState.INIT, gpus=GpuRequest(gpus, mandatory), resources=asked)
+
+
+def decisions(runs, running=(), machine=LARGE, max_runs=8, free_gpus=(), gpu_count=8):
+    return list(decide(runs, running, machine, max_runs, free_gpus, gpu_count))
+
+
+def started(found):
+    return [decision.run_id for decision in found if isinstance(decision, Start)]
+
+
+def test_runs_start_in_the_order_they_came_until_all_places_are_taken():
+    found = decisions([waiting("a"), waiting("b"), waiting("c")], [waiting("x")], max_runs=3)
+
+    assert found[:2] == [Start("a", ()), Start("b", ())]
+    assert found[2] == Wait("c", "one of the 3 places to run in")
+
+
+def test_a_mandatory_request_waits_and_says_for_what():
+    (found,) = decisions([waiting("a", 2, mandatory=True)], free_gpus=["GPU-1"])
+
+    assert found == Wait("a", "2 GPUs (1 free)")
+
+
+def test_a_request_that_is_not_mandatory_takes_what_there_is():
+    (found,) = decisions([waiting("a", 2)], free_gpus=["GPU-1"])
+
+    assert found == Start("a", ("GPU-1",))
+
+
+def test_nobody_overtakes_a_run_that_waits_for_gpus_but_runs_without_gpus_go_on():
+    runs = [
+        waiting("big", 2, mandatory=True),
+        waiting("small", 1, mandatory=True),
+        waiting("none"),
+        waiting("maybe", 1),
+    ]
+
+    found = decisions(runs, free_gpus=["GPU-1"])
+
+    assert [type(decision) for decision in found] == [Wait, Wait, Start, Start]
+    assert found[3] == Start("maybe", ())
+
+
+def test_a_run_that_wants_more_gpus_than_the_machine_has_holds_up_nobody():
+    # It was submitted when there were two; a machine, or a driver, may come back with one.
+    runs = [waiting("big", 2, mandatory=True), waiting("small", 1, mandatory=True)]
+
+    found = decisions(runs, free_gpus=["GPU-1"], gpu_count=1)
+
+    assert found[0] == Wait("big", "2 GPUs, and there are 1. Cancel it, or restart the daemon with more")
+    assert found[1] == Start("small", ("GPU-1",))
+
+
+def test_one_gpu_is_never_granted_twice():
+    found = decisions([waiting("a", 1), waiting("b", 1), waiting("c", 1)], free_gpus=["GPU-1", "GPU-2"])
+
+    assert [decision.gpus for decision in found] == [("GPU-1",), ("GPU-2",), ()]
+
+
+def test_as_many_runs_start_as_there_are_cpus_and_the_next_says_who_has_them():
+    found = decisions([waiting("a"), waiting("b"), waiting("c")], machine=SMALL)
+
+    assert started(found) == ["a", "b"]
+    assert found[2] == Wait("c", "1 CPU: 2 of 2 in use by a a, b b")
+
+
+def test_of_many_runs_in_the_way_a_few_are_named():
+    running = [waiting(f"r{number}", cpus=0.4) for number in range(5)]
+
+    (found,) = decisions([waiting("a")], running, machine=SMALL)
+
+    assert found.waiting_for == "1 CPU: 2 of 2 in use by r0 r0, r1 r1, r2 r2 and 2 more"
+
+
+def test_fractions_of_cpus_add_up():
+    found = decisions([waiting(name, cpus=0.1) for name in "abcdefghij"] + [waiting("k")], machine=SMALL, max_runs=99)
+
+    assert len(started(found)) == 11
+
+
+def test_memory_is_waited_for_like_cpus():
+    found = decisions([waiting("a", memory_mb=3072), waiting("b", memory_mb=2048)], machine=SMALL)
+
+    assert started(found) == ["a"]
+    assert found[1] == Wait("b", "2 GB of memory: 3 GB of 4 GB are requested by other runs")
+
+
+def test_a_small_run_does_not_pass_a_large_one_that_waits():
+    running = [waiting("x")]
+    found = decisions([waiting("large", cpus=2.0), waiting("small")], running, machine=SMALL)
+
+    assert found[0] == Wait("large", "2 CPUs: 1 of 2 in use by x x")
+    assert found[1] == Wait("small", "its turn: large large was first and needs more than is free")
+
+
+def test_a_run_that_requests_nothing_passes_all_but_the_places():
+    busy = [waiting("x", cpus=2.0, memory_mb=4096)]
+    drivers = [waiting("driver", cpus=0.0), waiting("another", cpus=0.0)]
+
+    found = decisions([waiting("large", cpus=2.0), *drivers], busy, machine=SMALL, max_runs=2)
+
+    assert started(found) == ["driver"]
+    assert found[2] == Wait("another", "one of the 2 places to run in")
+
+
+def test_it_passes_also_where_the_daemon_was_given_less_than_is_in_use():
+    busy = [waiting("x", cpus=8.0, memory_mb=9000)]
+
+    assert started(decisions([waiting("driver", cpus=0.0)], busy, machine=SMALL)) == ["driver"]
+
+
+def test_a_run_that_waits_for_cpus_keeps_its_gpus():
+    runs = [waiting("first", 1, mandatory=True), waiting("second", 1, cpus=0.0)]
+
+    found = decisions(runs, [waiting("x", cpus=2.0)], machine=SMALL, free_gpus=["GPU-1"])
+
+    assert isinstance(found[0], Wait)
+    assert found[1] == Start("second", ())
+
+
+def test_a_request_larger_than_the_machine_holds_up_nobody():
+    found = decisions([waiting("huge", cpus=8.0), waiting("vast", memory_mb=9216), waiting("a")], machine=SMALL)
+
+    assert found[0].waiting_for.startswith("8 CPUs, and there are 2")
+    assert found[1].waiting_for.startswith("9 GB of memory, and there are 4 GB")
+    assert started(found) == ["a"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nobody_starves_and_the_machine_is_never_overbooked(seed):
+    """Runs come and end in random order; all start in the order in which they came."""
+    dice = random.Random(seed)
+    queue, running, number = [], [], 0
+    for _ in range(300):
+        if dice.random() < 0.7:
+            number += 1
+            asked = {"cpus": dice.choice([0.5, 1.0, 2.0]), "memory_mb": dice.choice([0, 1024, 4096])}
+            queue.append(waiting(str(number), **asked))
+        if running and dice.random() < 0.8:
+            running.pop(dice.randrange(len(running)))
+        begun = started(decisions(queue, running, machine=SMALL))
+        # In the order of submission: whoever starts leaves nobody behind that came earlier.
+        assert begun == [run.run_id for run in queue[: len(begun)]]
+        running += queue[: len(begun)]
+        queue = queue[len(begun) :]
+        assert sum(run.resources.cpus for run in running) <= SMALL.cpus
+        assert sum(run.resources.memory_mb for run in running) <= SMALL.memory_mb
