@@ -84,7 +84,7 @@ WEATHER = {
     "read-only": (errno.EROFS, "/h/"),
 }
 # A failpoint that no run passes by itself needs the fault that leads there.
-LEADS_TO = {"delete.": "delete", "bury.": "kill holder", "cancel.": "cancel"}
+LEADS_TO = {"delete.": "delete", "cleanup.": "kill holder", "cancel.": "cancel"}
 # Where a full or broken disk is noticed. (At ack.ready a call fails after its commit, and the daemon lives on.)
 DISK_POINTS = ("submit.folder", "spawn.planned", "hold.owned", "hold.tree", "exit.proven", "punch.open", "ack.ready")
 MOST_SKIPPED = {"registry": 14, "commit": 4, "publish": 4, "ack": 4}

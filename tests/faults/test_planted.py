@@ -42,7 +42,7 @@ CLAIM_AFTER_SPAWN = """        record = await self._registry.do(lambda r: r.get(
 PLANTS = (
     Plant(
         "the claim comes after the spawn",
-        "dispatch/loop.py",
+        "dispatch/starter.py",
         CLAIM,
         CLAIM_AFTER_SPAWN,
         "not over after",

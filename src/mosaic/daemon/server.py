@@ -35,10 +35,10 @@ from mosaic.daemon.lock import DaemonLock
 from mosaic.daemon.service import Service
 from mosaic.daemon.settings import Asked, Settings, settings_at_start
 from mosaic.daemon.trainer import Trainer
+from mosaic.dispatch.dispatcher import Dispatcher
 from mosaic.dispatch.gpus import Gpus
-from mosaic.dispatch.hearing import Hearing
 from mosaic.dispatch.launcher import LocalLauncher
-from mosaic.dispatch.loop import Dispatcher
+from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
 from mosaic.model.errors import AlreadyRunning, MosaicError
@@ -83,9 +83,9 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         stopping.set()
 
     registry = RegistryThread(root.registry)
-    hearing = Hearing()
+    live_runs = LiveRuns()
     broadcaster = Broadcaster()
-    ingest = Ingest(broadcaster, Index(root.index), hearing)
+    ingest = Ingest(broadcaster, Index(root.index), live_runs)
     launcher, catalog = LocalLauncher(umask), Catalog(root)
     inspector = Inspector(catalog, Answers(root.answers))
     tokens = Tokens.load(root)
@@ -101,8 +101,9 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
     gpus = Gpus(settings.fake_gpus)
     machine = settings.machine(detect())
     max_runs = settings.max_runs or machine.max_runs
-    dispatcher = Dispatcher(root, registry, ingest, broadcaster, catalog, launcher, gpus, machine, max_runs, doors)
-    hearing.dispatcher = dispatcher
+    dispatcher = Dispatcher(
+        root, registry, ingest, broadcaster, catalog, launcher, gpus, machine, max_runs, doors, live_runs
+    )
 
     async def open_tcp() -> str:
         address = await doors.open_any_tcp()
@@ -114,7 +115,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         registry=registry,
         ingest=ingest,
         broadcaster=broadcaster,
-        hearing=hearing,
+        live_runs=live_runs,
         dispatcher=dispatcher,
         launcher=launcher,
         catalog=catalog,

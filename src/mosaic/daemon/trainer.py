@@ -21,10 +21,10 @@ from mosaic.daemon.auth import Tokens, token_hash
 from mosaic.daemon.descent import Descent
 from mosaic.daemon.doors import Doors
 from mosaic.daemon.listening import Listening
+from mosaic.dispatch.dispatcher import Dispatcher
 from mosaic.dispatch.gpus import belongs_to
-from mosaic.dispatch.hearing import Hearing
 from mosaic.dispatch.launcher import Launcher
-from mosaic.dispatch.loop import Dispatcher
+from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
 from mosaic.model.errors import KeyTaken, NotAllowed, RunIsLive
@@ -68,7 +68,7 @@ class Trainer:
     registry: RegistryThread
     ingest: Ingest
     broadcaster: Broadcaster
-    hearing: Hearing
+    live_runs: LiveRuns
     dispatcher: Dispatcher
     launcher: Launcher
     catalog: Catalog
@@ -135,7 +135,7 @@ class Trainer:
         record = await self.find(run_id)
         if not record.state.is_over:
             record = await self.registry.do(lambda r: r.request_cancel(record.run_id))
-            failpoint("cancel.wished")
+            failpoint("cancel.requested")
             self.dispatcher.wake(record.run_id)
         return await self.info(record)
 
@@ -207,7 +207,7 @@ class Trainer:
         if session and not session.is_beating:
             await self.registry.do(lambda r: r.note_beating(run_id))
             session.is_beating = True
-        self.hearing.heartbeat(run_id, progress)
+        self.live_runs.heartbeat(run_id, progress)
 
     async def allow_session(self, run_id: str, token: str) -> RunDir:
         """The run's folder, if `token` opens it."""

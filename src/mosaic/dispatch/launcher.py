@@ -46,7 +46,7 @@ class Launcher(Protocol):
     def fence(self, rundir: RunDir) -> int | None:
         """Take the owner's lock, so that no late holder can; None when somebody holds it. Closing lets go."""
 
-    def bury(self, rundir: RunDir, started: dict[str, Any]) -> bool:
+    def kill_leftovers(self, rundir: RunDir, started: dict[str, Any]) -> bool:
         """Kill what a dead holder left; True when nothing lives any more."""
 
     def forget(self, rundir: RunDir) -> None:
@@ -136,7 +136,7 @@ class LocalLauncher:
     def autopsy(self, rundir: RunDir) -> bool:
         return self._signal(rundir, signal.SIGUSR1)
 
-    def bury(self, rundir: RunDir, started: dict[str, Any]) -> bool:
+    def kill_leftovers(self, rundir: RunDir, started: dict[str, Any]) -> bool:
         if started:
             _kill_exactly(started)
         for pid in procs.carrying(rundir.run_id):

@@ -59,7 +59,7 @@ class Tailer:
     def _resume(self) -> None:
         failpoint("register.ask")
         cursor = self._publisher.register()
-        failpoint("register.told")
+        failpoint("register.answered")
         self._spools[pb.STDOUT].seek(cursor.stdout_offset)
         self._spools[pb.STDERR].seek(cursor.stderr_offset)
 
@@ -123,7 +123,7 @@ class Tailer:
         request.behind_bytes = self._behind()
         failpoint("publish.ask")
         reply = self._publisher.publish(request)
-        failpoint("ack.heard")
+        failpoint("ack.received")
         # Whatever a reply says, what it has not acknowledged is not freed.
         self._spools[request.stream].punch(min(reply.durable_offset, reply.next_offset))
 

@@ -15,7 +15,7 @@ from mosaic.model.rundir import RunDir
 
 log = logging.getLogger(__name__)
 STDERR_TAIL_BYTES = 16_384
-UNHEARD_BYTES = 65_536
+UNREAD_BYTES = 65_536
 
 
 def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[
     }
 
 
-def give_back_reserve(rundir: RunDir) -> None:
+def release_reserve(rundir: RunDir) -> None:
     """Free the room that a killed holder kept ahead of the spool. Only when its whole tree is proven dead."""
     for path in (rundir.stdout, rundir.stderr):
         try:
@@ -67,17 +67,17 @@ def bytes_missing(exit: Mapping[str, Any], stdout_offset: int, stderr_offset: in
     return stdout + stderr
 
 
-def output_bytes(rundir: RunDir) -> int:
+def total_bytes(rundir: RunDir) -> int:
     """How much the worker has printed, on both streams, since it started."""
     return _plain_size(rundir.stdout) + _plain_size(rundir.stderr)
 
 
-def has_unheard_line(rundir: RunDir, stdout_offset: int) -> bool:
+def has_unread_line(rundir: RunDir, stdout_offset: int) -> bool:
     """Whether the worker has printed a whole line that is not in the store yet."""
     try:
         with rundir.stdout.open("rb") as file:
             file.seek(stdout_offset)
-            return b"\n" in file.read(UNHEARD_BYTES)
+            return b"\n" in file.read(UNREAD_BYTES)
     except OSError:
         return False
 
@@ -119,7 +119,7 @@ def write_manifest(record: RunRecord, rundir: RunDir) -> None:
     durable.write_json(rundir.analytics, manifest)
 
 
-def with_log(sentence: str, rundir: RunDir) -> str:
+def with_holder_log(sentence: str, rundir: RunDir) -> str:
     """The sentence, and the holder's last words behind it."""
     try:
         lines = rundir.holder_log.read_text(errors="replace").strip().splitlines()[-4:]

@@ -1,0 +1,202 @@
+"""The dispatcher: one task that moves every live run forward. It is woken by events, and sweeps every 2 s in any case.
+
+Each turn asks what is durably true of each run (registry row, run folder, lock) and takes the next step. A daemon that
+was killed at any point finds the same facts and continues: there is no separate recovery.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Coroutine, Iterable
+
+from mosaic.broadcast.subscribers import Broadcaster
+from mosaic.catalog.workers import Catalog
+from mosaic.dispatch.finisher import Finisher
+from mosaic.dispatch.gpus import Gpus, belongs_to
+from mosaic.dispatch.launch_plan import Addresses
+from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.live_runs import LiveRuns
+from mosaic.dispatch.schedule import Start, Wait, decide
+from mosaic.dispatch.situation import Case, situation
+from mosaic.dispatch.starter import Starter
+from mosaic.dispatch.supervisor import Supervisor
+from mosaic.ingest.receive import Ingest
+from mosaic.model.errors import IllegalMove, UnknownRun
+from mosaic.model.machine import Machine
+from mosaic.model.run import RunRecord
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+from mosaic.registry.thread import RegistryThread
+
+log = logging.getLogger(__name__)
+SWEEP_S = 2.0
+LONGEST_TURN_S = 5 * SWEEP_S  # a longer pause between turns means that the daemon or the machine stood still
+
+
+class Dispatcher:
+    """Claims, starts, supervises and ends runs.
+
+    1. A run is claimed in the registry before any process of it is spawned.
+    2. GPUs are freed only after proof of death.
+    3. A final state is written only when the spool is drained, or after 10 min without a new byte
+       (`telemetry: incomplete`).
+    """
+
+    def __init__(
+        self,
+        root: StateRoot,
+        registry: RegistryThread,
+        ingest: Ingest,
+        broadcaster: Broadcaster,
+        catalog: Catalog,
+        launcher: Launcher,
+        gpus: Gpus,
+        machine: Machine,
+        max_runs: int,
+        addresses: Addresses,
+        runs: LiveRuns,
+    ) -> None:
+        self._root = root
+        self._registry = registry
+        self._launcher = launcher
+        self.gpus = gpus
+        self.machine = machine
+        self.max_runs = max_runs
+        self._runs = runs
+        self._finisher = Finisher(registry, ingest, broadcaster, launcher, runs)
+        self._supervisor = Supervisor(registry, ingest, launcher, runs)
+        self._starter = Starter(root, registry, catalog, launcher, addresses, runs, self._finisher)
+        self._last_turn = runs.now()
+
+    # ---- what others ask
+
+    def wake(self, run_id: str = "") -> None:
+        self._runs.wake(run_id)
+
+    def life(self, run_id: str) -> str:
+        """What a listing says about a live run's silence."""
+        live = self._runs.get(run_id)
+        return live.vitals.shown(self._runs.now(), live.limits) if live else ""
+
+    def telemetry(self, run_id: str) -> str:
+        """What a listing says about a live run's telemetry; empty when there is no problem."""
+        live = self._runs.get(run_id)
+        if live is None or live.trouble:
+            return live.trouble if live else ""
+        return f"draining {live.missing / 1e6:.0f} MB" if live.missing >= 1_000_000 else ""
+
+    def holders(self, live: Iterable[RunRecord]) -> list[RunRecord]:
+        """Those of the live runs that hold CPUs and memory: started, and not proven dead."""
+        started = [run for run in live if run.state is not RunState.INIT]
+        return [run for run in started if not ((known := self._runs.get(run.run_id)) and known.gone)]
+
+    async def free_gpus(self) -> list[str]:
+        if not self.gpus.all:
+            return []
+        owners = await self._registry.do(lambda r: r.gpu_owners())
+        drained = await self._registry.do(lambda r: r.drained())
+        roots = self._launcher.roots()
+        return await asyncio.to_thread(self.gpus.free, owners, drained, lambda pid: belongs_to(pid, roots))
+
+    # ---- the loop
+
+    async def run(self) -> None:
+        await self._guarded(self.recover())
+        next_sweep = self._runs.now()
+        while True:
+            changed = self._runs.take_changed()
+            is_sweep = self._runs.now() >= next_sweep
+            if is_sweep:
+                next_sweep = self._runs.now() + SWEEP_S
+            await self._guarded(self.turn(None if is_sweep else changed))
+            await self._runs.wait(max(0.0, next_sweep - self._runs.now()))
+
+    async def recover(self) -> None:
+        """Continue what an earlier daemon left unfinished beside the live runs: incomplete telemetry, drained GPUs."""
+        for record in await self._registry.do(lambda r: r.incomplete()):
+            self._launcher.tail(self._root.run(record.area, record.run_id))
+        for uuid in await self._registry.do(lambda r: r.drained()):
+            # A drained GPU is free again when a starting daemon finds no process on it.
+            if not await asyncio.to_thread(self.gpus.strangers, uuid, lambda pid: False):
+                await self._undrain(uuid)
+
+    async def _undrain(self, uuid: str) -> None:
+        await self._registry.do(lambda r: r.undrain(uuid))
+
+    async def _guarded(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except Exception:
+            # A full disk or a locked registry: a late turn is better than no daemon.
+            log.exception("A turn of the dispatcher failed; the next sweep tries again.")
+
+    async def turn(self, only: Collection[str] | None = None) -> None:
+        """Take the next step of every live run, or of `only` these; then start runs that wait."""
+        self._forget_lost_time()
+        for record in await self._registry.do(lambda r: r.live()):
+            if only is None or record.run_id in only:
+                await self._try_step(record.run_id)
+        for run_id in self._runs.take_drained_late():
+            await self._finisher.complete_late(run_id)
+        await self._start_waiting()
+
+    def _forget_lost_time(self) -> None:
+        """While the daemon was stopped or the machine slept nothing was received; no run was silent in that time."""
+        now = self._runs.now()
+        lost = now - self._last_turn - LONGEST_TURN_S
+        self._last_turn = now
+        if lost > 0:
+            for live in self._runs:
+                live.vitals.shift(lost)
+
+    async def _try_step(self, run_id: str) -> None:
+        try:
+            # Read again for each run: the turn may have been long, and a decision on an old row is a wrong one.
+            await self._step(await self._registry.do(lambda r: r.get(run_id)))
+        except Exception:
+            # One run's problem must not stop the others; the next sweep tries again.
+            log.exception("Run %s: this turn failed.", run_id, extra={"run_id": run_id})
+
+    async def _step(self, record: RunRecord) -> None:
+        if record.state.is_over:
+            return
+        if record.state is RunState.INIT:
+            if record.cancel_requested:
+                await self._finisher.end(record, RunState.CANCELLED, "cancelled before it started")
+            return
+        live = self._runs.remember(record, self._root.run(record.area, record.run_id))
+        if not live.rundir.path.is_dir():
+            await self._finisher.end_without_folder(record, live)
+            return
+        now = situation(live.rundir, record.attempt, self._launcher)
+        match now.case:
+            case Case.ENDED:
+                await self._finisher.finish(record, live, now.facts)
+            case Case.HELD:
+                await self._supervisor.check(record, live, now.facts)
+            case Case.ORPHANED:
+                await self._finisher.clean_up(record, live, now.facts)
+            case Case.UNSTARTED:
+                await self._starter.start_again(record, live)
+
+    # ---- the queue
+
+    async def _start_waiting(self) -> None:
+        live = await self._registry.do(lambda r: r.live())
+        waiting = [run for run in live if run.state is RunState.INIT]
+        if not waiting:
+            return
+        holders, free, gpu_count = self.holders(live), await self.free_gpus(), len(self.gpus.all)
+        for decision in decide(waiting, holders, self.machine, self.max_runs, free, gpu_count):
+            await self._try_start(decision)
+
+    async def _try_start(self, decision: Start | Wait) -> None:
+        try:
+            if isinstance(decision, Start):
+                await self._starter.start(decision)
+            else:
+                await self._registry.do(lambda r: r.note(decision.run_id, waiting_for=decision.waiting_for))
+        except (IllegalMove, UnknownRun) as error:
+            log.info("%s", error)  # it was cancelled or deleted since we looked; the next turn sees that
+        except Exception:
+            # A full disk, say: the other runs start, and the next sweep tries again.
+            log.exception("Run %s could not be started.", decision.run_id, extra={"run_id": decision.run_id})

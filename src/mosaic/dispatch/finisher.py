@@ -1,0 +1,159 @@
+"""Ending a run: GPUs back after proof of death, the final state once its last line is stored."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mosaic.broadcast.subscribers import Broadcaster
+from mosaic.dispatch import run_output
+from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.live_runs import LiveRun, LiveRuns
+from mosaic.dispatch.reasons import Ending, final_state
+from mosaic.ingest.receive import Ingest
+from mosaic.model import durable
+from mosaic.model.errors import IllegalMove, MosaicError, SchemaTooNew, StoreFailed
+from mosaic.model.failpoints import failpoint
+from mosaic.model.run import RunRecord
+from mosaic.model.states import RunState
+from mosaic.registry.thread import RegistryThread
+
+log = logging.getLogger(__name__)
+DRAIN_PATIENCE_S = 600.0
+CUT_PATIENCE_S = 5.0  # with the rest of a spool that was replaced or truncated
+UNKILLABLE_S = 60.0
+
+
+class Finisher:
+    """Brings a run from the death of its worker, or of its holder, to its final state."""
+
+    def __init__(
+        self,
+        registry: RegistryThread,
+        ingest: Ingest,
+        broadcaster: Broadcaster,
+        launcher: Launcher,
+        runs: LiveRuns,
+    ) -> None:
+        self._registry = registry
+        self._ingest = ingest
+        self._broadcaster = broadcaster
+        self._launcher = launcher
+        self._runs = runs
+
+    # ---- from death to the final state
+
+    async def clean_up(self, record: RunRecord, live: LiveRun, started: dict[str, Any]) -> None:
+        """The holder died, and its namespace with it: make sure, then write the exit.json that it could not write."""
+        is_clean = await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, started)
+        live.cleanup_since = live.cleanup_since or self._runs.now()
+        if not is_clean and self._runs.now() - live.cleanup_since < UNKILLABLE_S:
+            self._runs.wake_later(record.run_id)
+            return
+        failpoint("cleanup.proven")
+        if is_clean:
+            await asyncio.to_thread(run_output.release_reserve, live.rundir)
+        exit = run_output.exit_of_dead_holder(record.attempt, live.rundir, unkillable=not is_clean)
+        await asyncio.to_thread(durable.write_json, live.rundir.exit, exit)
+        self._runs.wake(record.run_id)
+
+    async def finish(self, record: RunRecord, live: LiveRun, exit: Mapping[str, Any]) -> None:
+        """exit.json is written: free the GPUs at once, and end the run when its output is stored."""
+        if record.granted:
+            await self._return_gpus(record, bool(exit.get("unkillable")))
+        live.gone = not exit.get("unkillable")
+        failpoint("finish.freed")
+        run_output.remove_segments(record.run_id)
+        if not self._launcher.is_held(live.rundir):
+            self._launcher.tail(live.rundir)  # does nothing while our tailer runs; tail.lock keeps out a second one
+        try:
+            cursor = await self._ingest.open(record.run_id, live.rundir)
+        except (StoreFailed, SchemaTooNew):
+            if self._ingest.problem:
+                raise  # a writer thread died: the next daemon continues here
+            # The run's file is damaged: waiting does not repair it, and the run has ended all the same.
+            await self._close(record, live, exit, complete=False)
+            return
+        missing = run_output.bytes_missing(exit, cursor.stdout_offset, cursor.stderr_offset)
+        # Not before the tailer has reported that it drained the spool: one more publish would reopen the closed file.
+        if not (live.drained and not missing) and not self._lost_patience(live, missing, exit):
+            return
+        await self._close(record, live, exit, complete=not missing)
+
+    async def _return_gpus(self, record: RunRecord, unkillable: bool) -> None:
+        if unkillable:
+            await self._registry.do(lambda r: r.drain_gpus(record.run_id, f"run {record.run_id} could not be killed"))
+        else:
+            await self._registry.do(lambda r: r.free_gpus(record.run_id))
+
+    def _lost_patience(self, live: LiveRun, missing: int, exit: Mapping[str, Any]) -> bool:
+        now = self._runs.now()
+        if missing != live.missing:
+            live.missing, live.missing_since = missing, now
+        patience = CUT_PATIENCE_S if run_output.is_cut(exit, live.rundir) else DRAIN_PATIENCE_S
+        return now - live.missing_since > patience
+
+    async def _close(self, record: RunRecord, live: LiveRun, exit: Mapping[str, Any], complete: bool) -> None:
+        summary = await self._ingest.summary(live.rundir)
+        stderr = run_output.stderr_tail(live.rundir)
+
+        def decide(newest: RunRecord) -> Ending:
+            state, reason = final_state(newest, exit, summary.failed_message, stderr, live.end_reason)
+            if state is RunState.TERMINATED and newest.state is RunState.HANDSHAKE:
+                return RunState.FAULTED, "handshake: its tailer never registered"
+            return state, reason
+
+        if record.state is RunState.READY and summary.steps + summary.episodes + summary.metrics:
+            await self._registry.do(lambda r: r.move(record.run_id, RunState.EXECUTING))
+        await asyncio.to_thread(run_output.write_manifest, record, live.rundir)
+        failpoint("finish.drained")
+        if complete:
+            await self._ingest.finish(record.run_id)
+        failpoint("finish.closed")
+        await self._registry.do(lambda r: r.note(record.run_id, telemetry="" if complete else "incomplete"))
+        await self._end_as(record, decide)
+
+    # ---- other ends
+
+    async def end(self, record: RunRecord, state: RunState, reason: str) -> None:
+        """Move a run of which no process lives to its final state."""
+        await self._end_as(record, lambda _: (state, reason))
+
+    async def end_without_folder(self, record: RunRecord, live: LiveRun) -> None:
+        """The run's folder was deleted: its end can no longer be written there, only in the registry."""
+        if self._launcher.stop(live.rundir):
+            return  # its holder ends the tree, and the holder's end wakes us
+        if not await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, {}):
+            self._runs.wake_later(record.run_id)
+            return
+        await self._ingest.finish(record.run_id)
+        await self.end(record, RunState.FAULTED, f"its folder {live.rundir.path} was deleted while it was live")
+
+    async def complete_late(self, run_id: str) -> None:
+        """The last byte of a run that ended as `telemetry: incomplete` has arrived."""
+        if self._runs.get(run_id):
+            self._runs.drained(run_id)  # the report came before this daemon's first look at a live run
+            return
+        try:
+            await self._ingest.finish(run_id)
+            await self._registry.do(lambda r: r.note(run_id, telemetry=""))
+        except MosaicError as error:
+            log.warning("Run %s: its late telemetry could not be closed: %s", run_id, error, extra={"run_id": run_id})
+        self._broadcaster.close(run_id)
+
+    async def _end_as(self, record: RunRecord, decide: Callable[[RunRecord], Ending]) -> None:
+        """Decide on the registry's thread, from its newest row: a cancel that was acknowledged must count."""
+        run_id = record.run_id
+        try:
+            await self._registry.do(lambda r: r.free_gpus(run_id))
+            ended = await self._registry.do(lambda r: r.move(run_id, *decide(r.get(run_id))))
+            failpoint("finish.moved")
+            log.info("Run %s is %s. %s", run_id, ended.state, ended.reason, extra={"run_id": run_id})
+        except IllegalMove as error:
+            log.warning("%s", error, extra={"run_id": run_id})
+        self._broadcaster.close(run_id)
+        live = self._runs.get(run_id)
+        if live:
+            self._runs.forget(run_id)
+            self._launcher.forget(live.rundir)
+        self._runs.wake()

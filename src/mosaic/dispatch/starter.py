@@ -1,0 +1,109 @@
+"""Starting a run: claim it, plan its launch, spawn its holder; again when a holder never started."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Coroutine
+
+from mosaic.catalog import provenance
+from mosaic.catalog.workers import Catalog
+from mosaic.dispatch import run_output
+from mosaic.dispatch.finisher import Finisher
+from mosaic.dispatch.launch_plan import Addresses, Plan, plan_launch
+from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.live_runs import LiveRun, LiveRuns
+from mosaic.dispatch.schedule import Start
+from mosaic.model import durable
+from mosaic.model.errors import MosaicError
+from mosaic.model.failpoints import failpoint
+from mosaic.model.run import RunConfig, RunRecord
+from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.model.states import RunState
+from mosaic.registry.thread import RegistryThread
+from mosaic.submit.record import load
+
+log = logging.getLogger(__name__)
+MAX_LAUNCHES = 5  # of one run whose holders die before they start the worker
+
+
+class Starter:
+    """Starts runs, each attempt at most once."""
+
+    def __init__(
+        self,
+        root: StateRoot,
+        registry: RegistryThread,
+        catalog: Catalog,
+        launcher: Launcher,
+        addresses: Addresses,
+        runs: LiveRuns,
+        finisher: Finisher,
+    ) -> None:
+        self._root = root
+        self._registry = registry
+        self._catalog = catalog
+        self._launcher = launcher
+        self._addresses = addresses
+        self._runs = runs
+        self._finisher = finisher
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, start: Start) -> None:
+        failpoint("claim.decided")
+        # Claim before spawning: after a crash here the next daemon finds a claim, never a process without an owner.
+        attempt = await self._registry.do(lambda r: r.claim(start.run_id, start.gpus))
+        failpoint("claim.done")
+        record = await self._registry.do(lambda r: r.get(start.run_id))
+        await self._launch(record, attempt)
+
+    async def start_again(self, record: RunRecord, live: LiveRun) -> None:
+        """Nothing of this attempt was started: fence off a late holder, then launch with the next attempt number."""
+        fence = self._launcher.fence(live.rundir)
+        if fence is None:
+            return
+        try:
+            if (durable.read_json(live.rundir.started) or {}).get("attempt") == record.attempt:
+                return  # it started, and released the lock again, since we looked
+            # Under the lock: once it is released, a late holder finds nothing to start.
+            live.rundir.launch.unlink(missing_ok=True)
+            if record.cancel_requested:
+                await self._registry.do(lambda r: r.raise_attempt(record.run_id))
+                await self._finisher.end(record, RunState.CANCELLED, "cancelled before its worker started")
+                return
+            if record.state is not RunState.HANDSHAKE or record.attempt >= MAX_LAUNCHES:
+                reason = run_output.with_holder_log("spawn error: its holder never started", live.rundir)
+                await self._finisher.end(record, RunState.FAULTED, reason)
+                return
+            attempt = await self._registry.do(lambda r: r.raise_attempt(record.run_id))
+        finally:
+            os.close(fence)
+        await self._launch(await self._registry.do(lambda r: r.get(record.run_id)), attempt)
+
+    async def _launch(self, record: RunRecord, attempt: int) -> None:
+        live = self._runs.remember(record, self._root.run(record.area, record.run_id))
+        try:
+            config = await asyncio.to_thread(load, self._root, record.run_id, record.worker_name)
+            plan = await asyncio.to_thread(self._plan, config, live.rundir, record, attempt)
+            failpoint("spawn.planned")
+            await asyncio.to_thread(self._launcher.launch, live.rundir, plan.launch)
+        except (MosaicError, OSError) as error:
+            await self._finisher.end(record, RunState.FAULTED, f"spawn error: {error}")
+            return
+        self._in_background(self._record_provenance(config, plan, live.rundir))
+
+    def _plan(self, config: RunConfig, rundir: RunDir, record: RunRecord, attempt: int) -> Plan:
+        return plan_launch(
+            self._root, rundir, config, self._catalog, attempt, record.granted, self._addresses, os.environ
+        )
+
+    async def _record_provenance(self, config: RunConfig, plan: Plan, rundir: RunDir) -> None:
+        try:
+            await asyncio.to_thread(provenance.write, config, plan.command, plan.python, rundir)
+        except Exception:
+            # A background task's own edge: the run goes on without its provenance.
+            log.exception("The provenance of run %s could not be written.", config.run_id)
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)  # the event loop itself keeps only a weak reference
+        task.add_done_callback(self._tasks.discard)

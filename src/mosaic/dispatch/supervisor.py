@@ -1,0 +1,69 @@
+"""Supervising a run whose holder lives: its state, a requested cancel, the handshake timeout, and hangs."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from mosaic.dispatch import run_output
+from mosaic.dispatch.deadlines import HANDSHAKE_LIMIT_S
+from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.live_runs import LiveRun, LiveRuns
+from mosaic.ingest.receive import Ingest
+from mosaic.model.run import RunRecord
+from mosaic.model.states import RunState
+from mosaic.registry.thread import RegistryThread
+
+
+class Supervisor:
+    """Checks one live run per call. It stops a run only through its holder."""
+
+    def __init__(self, registry: RegistryThread, ingest: Ingest, launcher: Launcher, runs: LiveRuns) -> None:
+        self._registry = registry
+        self._ingest = ingest
+        self._launcher = launcher
+        self._runs = runs
+
+    async def check(self, record: RunRecord, live: LiveRun, started: Mapping[str, Any]) -> None:
+        self._launcher.watch(live.rundir, lambda: self._runs.wake(record.run_id))
+        await self._note_progress(record, live, started.get("held_by", ""))
+        if record.cancel_requested:
+            self._stop(live)
+        elif record.state is RunState.HANDSHAKE and self._runs.now() - live.seen_at > HANDSHAKE_LIMIT_S:
+            live.end_reason = f"handshake: its tailer did not register within {HANDSHAKE_LIMIT_S:.0f} s"
+            self._stop(live)
+        elif not live.end_reason:
+            await self._check_life(record, live)
+
+    async def _note_progress(self, record: RunRecord, live: LiveRun, held_by: str) -> None:
+        if held_by and held_by != record.held_by:
+            await self._registry.do(lambda r: r.note(record.run_id, held_by=held_by))
+        if record.state is not RunState.HANDSHAKE and not live.adopted:
+            await self._adopt(record, live)
+        if live.measured and record.state is RunState.READY:
+            await self._registry.do(lambda r: r.move(record.run_id, RunState.EXECUTING))
+
+    async def _adopt(self, record: RunRecord, live: LiveRun) -> None:
+        """Ask the store and the registry what the run sent before: the tailer of a silent run publishes nothing."""
+        live.adopted = True
+        await self._ingest.open(record.run_id, live.rundir)
+        if live.vitals.last_heartbeat is None and await self._registry.do(lambda r: r.is_beating(record.run_id)):
+            live.vitals.heartbeat(self._runs.now(), None)
+
+    def _stop(self, live: LiveRun) -> None:
+        live.stop_sent = live.stop_sent or self._launcher.stop(live.rundir)
+
+    async def _check_life(self, record: RunRecord, live: LiveRun) -> None:
+        now = self._runs.now()
+        live.vitals.saw_output(now, run_output.total_bytes(live.rundir))
+        if live.vitals.wants_cpu(now, record.limits):
+            cpu_s = self._launcher.cpu_s(live.rundir)
+            if cpu_s is not None:
+                live.vitals.saw_cpu(now, cpu_s)
+        verdict = live.vitals.verdict(now, record.limits)
+        if not verdict:
+            return
+        # The worker may have printed a line that its tailer, stopped or slow, has not sent: that is not its silence.
+        cursor = await self._ingest.open(record.run_id, live.rundir)
+        has_unread = await asyncio.to_thread(run_output.has_unread_line, live.rundir, cursor.stdout_offset)
+        if not has_unread and self._launcher.autopsy(live.rundir):
+            live.end_reason = verdict
