@@ -60,8 +60,8 @@ PLANTS = (
     Plant(
         "moves are not synced",
         "registry/file.py",
-        '"PRAGMA synchronous = FULL"',
-        '"PRAGMA synchronous = OFF"',
+        'synchronous="FULL"',
+        'synchronous="OFF"',
         "only in memory",
     ),
     Plant(

@@ -1,71 +1,54 @@
-"""A run's SQLite file: opening it the right way, and its schema."""
+"""A run's telemetry.sqlite: its schema, and whether it is opened for writing, for reading, or read as empty."""
 
 import sqlite3
 from importlib import resources
 from pathlib import Path
 
-from mosaic.model.errors import SchemaTooNew, StoreFailed
+from mosaic.model import sqlite
+from mosaic.model.errors import StoreFailed
 
-SCHEMA = 2
-BUSY_S = 5.0  # only a stranger's connection can be in the way
-
-# MIGRATIONS[n] leads from schema n to n + 1, and only adds.
-MIGRATIONS = [resources.files("mosaic.ingest").joinpath(name).read_text() for name in ("schema.sql", "schema-2.sql")]
-# A finished run's file is not migrated, only read: for this connection the older tables look like today's.
-DISGUISES = {1: "CREATE TEMP VIEW episodes AS SELECT *, NULL AS global_step FROM main.episodes"}
+# Every step only adds.
+STEPS = [resources.files("mosaic.ingest").joinpath(name).read_text() for name in ("schema.sql", "schema-2.sql")]
+# The file of a finished run is not upgraded. Temporary views make its older tables look like the current ones.
+VIEWS = {1: "CREATE TEMP VIEW episodes AS SELECT *, NULL AS global_step FROM main.episodes"}
 
 
 def connect(path: Path, read_only: bool) -> sqlite3.Connection:
-    """Open the file, made or migrated when needed. read_only: a finished run's file is not touched."""
-    # SQLite would follow a link and write elsewhere; a worker can plant one, its folder is its own.
+    """Open the file, creating or upgrading it as needed. read_only: the file of a finished run is not changed."""
+    # SQLite would follow a link and write elsewhere; a worker can plant one in its folder.
     if path.is_symlink():
-        raise StoreFailed(f"{path} is a link; a run's telemetry stays in its folder. Delete the link.")
-    frozen = read_only and _exists(path) and not _is_in_wal_mode(path)
-    if frozen:
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S, isolation_level=None)
-    elif read_only and not _exists(path):
-        db = sqlite3.connect(":memory:", isolation_level=None)  # nothing was stored yet: every answer is empty
-    else:
-        db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
-    try:
-        _check_version(db, path)
-        if frozen:
-            _disguise(db)
-        else:
-            _prepare(db)
-    except BaseException:
-        db.close()
-        raise
+        raise StoreFailed(f"{path} is a symbolic link; a run's telemetry must stay in its folder. Delete the link.")
+    if read_only and not _has_data(path):
+        return _open_empty()
+    # After a crash the file can still be in WAL mode, and reading its -wal means writing.
+    if read_only and not sqlite.is_in_wal_mode(path):
+        return _open_finished(path)
+    return _open_live(path)
+
+
+def _open_live(path: Path) -> sqlite3.Connection:
+    db = sqlite.open_writable(path, synchronous="NORMAL", newest=len(STEPS))
+    with sqlite.closed_on_error(db):
+        db.execute("PRAGMA wal_autocheckpoint = 0")  # RunStore.checkpoint does it, and then knows what is durable
+        sqlite.upgrade(db, STEPS)
     return db
 
 
-def _check_version(db: sqlite3.Connection, path: Path) -> None:
-    found = db.execute("PRAGMA user_version").fetchone()[0]
-    if found > SCHEMA:
-        raise SchemaTooNew(path, found, SCHEMA)
+def _open_finished(path: Path) -> sqlite3.Connection:
+    db = sqlite.open_read_only(path, newest=len(STEPS))
+    with sqlite.closed_on_error(db):
+        for version in range(sqlite.version(db), len(STEPS)):
+            db.execute("PRAGMA temp_store = MEMORY")
+            db.executescript(VIEWS.get(version, ""))
+    return db
 
 
-def _prepare(db: sqlite3.Connection) -> None:
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = NORMAL")
-    db.execute("PRAGMA wal_autocheckpoint = 0")  # RunStore.checkpoint does it, and then knows what is durable
-    found = db.execute("PRAGMA user_version").fetchone()[0]
-    for version in range(found, SCHEMA):
-        db.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[version]}; PRAGMA user_version = {version + 1}; COMMIT;")
+def _open_empty() -> sqlite3.Connection:
+    """For a run that has stored nothing yet: every answer is empty, and no file is created."""
+    db = sqlite.open_in_memory()
+    sqlite.upgrade(db, STEPS)
+    return db
 
 
-def _disguise(db: sqlite3.Connection) -> None:
-    found = db.execute("PRAGMA user_version").fetchone()[0]
-    for version in range(found, SCHEMA):
-        db.execute("PRAGMA temp_store = MEMORY")
-        db.executescript(DISGUISES.get(version, ""))
-
-
-def _exists(path: Path) -> bool:
+def _has_data(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
-
-
-def _is_in_wal_mode(path: Path) -> bool:
-    """Not closed for good: a crash came between. Reading such a file needs its -wal."""
-    with path.open("rb") as file:
-        return file.read(20)[18:20] == b"\x02\x02"

@@ -1,4 +1,4 @@
-"""The index over all runs: what a listing needs of those whose files are closed. The files are the truth."""
+"""The index over all runs: what a listing shows of runs whose files are closed. It is derived from those files."""
 
 import logging
 import sqlite3
@@ -7,11 +7,12 @@ from pathlib import Path
 
 import msgspec
 
+from mosaic.model import sqlite
 from mosaic.model.run import RunSummary
 
 log = logging.getLogger(__name__)
 
-SCHEMA = 2  # of what a summary says; an index of another version is made anew from the runs' files
+SCHEMA = 2  # of the stored summaries; an index of another version is rebuilt from the files of the runs
 
 # NaN and Infinity are data, which JSON lacks and msgpack has.
 _SCHEMA = f"""
@@ -31,7 +32,7 @@ _PUT = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class Index:
-    """One connection, used by one thread. A missing, damaged or newer index is made anew: it never stops anything."""
+    """One connection, used by one thread. A missing, damaged or newer index is rebuilt and never stops the daemon."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -46,12 +47,12 @@ class Index:
         self._write("DELETE FROM runs WHERE run_id = ?", (run_id,))
 
     def get(self, run_ids: Collection[str]) -> dict[str, RunSummary]:
-        """The summaries it has of these runs."""
+        """The stored summaries of these runs."""
         try:
             rows = self._rows(run_ids)
             return {run_id: msgspec.msgpack.decode(blob, type=RunSummary) for run_id, blob in rows}
-        except (sqlite3.Error, msgspec.DecodeError) as error:
-            self._start_anew(error)
+        except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
+            self._rebuild(error)
             return {}
 
     def close(self) -> None:
@@ -62,12 +63,12 @@ class Index:
     def _write(self, statement: str, values: "tuple[object, ...]") -> None:
         try:
             self._open().execute(statement, values)
-        except sqlite3.Error as error:
-            self._start_anew(error)
+        except (sqlite3.Error, OSError) as error:
+            self._rebuild(error)
 
     def _rows(self, run_ids: Collection[str]) -> list[tuple[str, bytes]]:
         db = self._open()
-        if len(run_ids) > 500:  # a listing of all: one scan beats so many look-ups
+        if len(run_ids) > 500:  # a listing of all: one scan beats that many lookups
             wanted = set(run_ids)
             return [row for row in db.execute("SELECT run_id, summary FROM runs") if row[0] in wanted]
         marks = ", ".join("?" * len(run_ids))
@@ -75,23 +76,22 @@ class Index:
 
     def _open(self) -> sqlite3.Connection:
         if self._db is None:
-            self._db = sqlite3.connect(self._path, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = OFF")  # it can be rebuilt
-            if self._db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
+            self._db = sqlite.open_writable(self._path, synchronous="OFF")  # OFF: it can be rebuilt
+            if sqlite.version(self._db) != SCHEMA:
                 self._db.executescript(f"DROP TABLE IF EXISTS runs; {_SCHEMA}")
         return self._db
 
-    def _start_anew(self, error: Exception) -> None:
-        """Throw a damaged file away; a full disk only costs this write."""
+    def _rebuild(self, error: Exception) -> None:
+        """Delete a damaged file; a full disk only costs this write."""
         log.warning("The index of runs failed and is rebuilt as needed: %s", error)
         self.close()
-        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _PASSING:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if not isinstance(error, OSError) and code not in _TEMPORARY:
             for suffix in ("", "-wal", "-shm"):
                 Path(f"{self._path}{suffix}").unlink(missing_ok=True)
 
 
-_PASSING = {
+_TEMPORARY = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_BUSY,

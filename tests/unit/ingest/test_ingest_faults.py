@@ -154,7 +154,7 @@ def test_a_write_error_undoes_the_batch_and_is_not_the_end(path):
 
 
 def test_a_stranger_who_holds_the_file_is_waited_for_and_then_told(path, store, spool, monkeypatch):
-    monkeypatch.setattr("mosaic.ingest.file.BUSY_S", 0.05)
+    monkeypatch.setattr("mosaic.model.sqlite.BUSY_S", 0.05)
     store.commit(spool.batch(step(1)))
     stranger = sqlite3.connect(path, isolation_level=None)
     stranger.execute("BEGIN IMMEDIATE")

@@ -356,7 +356,7 @@ def test_reopening_gives_the_same_memory(path, monkeypatch):
 
 
 def test_a_file_of_a_newer_mosaic_is_refused_and_left_alone(path):
-    sqlite3.connect(path).execute(f"PRAGMA user_version = {file.SCHEMA + 1}").connection.close()
+    sqlite3.connect(path).execute(f"PRAGMA user_version = {len(file.STEPS) + 1}").connection.close()
     before = path.read_bytes()
 
     for read_only in (False, True):
@@ -369,8 +369,7 @@ def test_a_file_of_a_newer_mosaic_is_refused_and_left_alone(path):
 def test_an_older_file_is_migrated_by_adding(path, store, spool, monkeypatch):
     store.commit(spool.batch(step(1, 0.5)))
     store.close()
-    monkeypatch.setattr(file, "SCHEMA", file.SCHEMA + 1)
-    monkeypatch.setattr(file, "MIGRATIONS", [*file.MIGRATIONS, "CREATE TABLE more (x)"])
+    monkeypatch.setattr(file, "STEPS", [*file.STEPS, "CREATE TABLE more (x)"])
 
     assert seqs(everything(store)) == [1]
     assert sqlite3.connect(path).execute("SELECT count(*) FROM more").fetchone() == (0,)
