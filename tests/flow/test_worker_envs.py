@@ -127,12 +127,22 @@ def test_without_network_it_says_so(mosaic, home, write_worker):
     assert envs_of(home) == []
 
 
+UNCHECKABLE = """
+def get_worker_metadata():
+    return {}, {}
+
+def get_worker_schema():
+    return {"properties": {"envs": {"type": "integer", "multipleOf": 8}}}
+"""
+
+
 @pytest.mark.parametrize(
     ("worker", "words"),
     [
         ({"points": False}, "does not provide a worker. Add to its pyproject.toml"),
         ({"init": "import nosuchlibrary\n"}, "does not describe itself: ModuleNotFoundError: No module named 'nosuch"),
         ({"init": "x = 1\n"}, "does not describe itself: AttributeError"),
+        ({"init": UNCHECKABLE}, "MOSAIC does not support the keyword 'multipleOf' in 'envs'; remove it"),
     ],
 )
 def test_a_package_that_is_no_worker_is_not_installed(mosaic, home, write_worker, worker, words):

@@ -15,7 +15,7 @@ from mosaic.catalog.workers import Worker
 from mosaic.model import durable
 
 PROBLEM_KEPT_S = 600.0
-_VERSION = 4
+_VERSION = 5
 
 
 class Answers:

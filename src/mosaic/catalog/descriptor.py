@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import Any
 
+from mosaic.catalog.keywords import unsupported
 from mosaic.catalog.schema import oddity
 from mosaic.catalog.workers import Worker
 
@@ -44,6 +45,7 @@ class Descriptor:
     capabilities: dict[str, Any] = field(default_factory=dict)
     schema: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
+    unsupported: str = ""  # the part of its schema that MOSAIC cannot check; then a submit is refused
 
 
 def describe(worker: Worker, limit_s: float = TIME_LIMIT_S) -> Descriptor:
@@ -100,6 +102,8 @@ def _parse(text: str) -> Descriptor:
         return Descriptor(problem=f"the descriptor cannot be read ({error})")
     if odd := oddity(schema):
         return Descriptor(metadata, capabilities, problem=f"its schema cannot be used: {odd}")
+    if part := unsupported(schema):
+        return Descriptor(metadata, capabilities, problem=f"its schema cannot be used: {part}", unsupported=part)
     return Descriptor(metadata, capabilities, schema)
 
 

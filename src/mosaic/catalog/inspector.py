@@ -17,7 +17,7 @@ from mosaic.catalog.in_force import flattened, settings_in_force
 from mosaic.catalog.placement import PATH, put_in_place, with_whole_numbers
 from mosaic.catalog.schema import for_config, ships, variant_for
 from mosaic.catalog.workers import Catalog, Worker
-from mosaic.model.errors import UnknownWorker
+from mosaic.model.errors import BadConfig, UnknownWorker
 from mosaic.model.run import Settings, WorkerSpec
 
 log = logging.getLogger(__name__)
@@ -47,6 +47,7 @@ class Inspector:
     1. A worker that has not told its schema is asked once for all who wait, within the time limit and in a thread of
        its own: neither the loop nor another worker's submit waits for a library's import.
     2. A schema that cannot be had refuses nobody: the run goes unchecked, with a note that says so.
+    3. A schema with a keyword that MOSAIC does not support is refused: a value would seem checked and would not be.
     """
 
     def __init__(self, catalog: Catalog, answers: Answers) -> None:
@@ -60,6 +61,8 @@ class Inspector:
         if worker is None:
             return _unchecked(spec, "a script has no schema" if spec.script else NO_SCHEMA)
         told = told or await self._ask(worker)
+        if told.unsupported:
+            raise BadConfig("", f"The schema of worker '{worker.spelled}' cannot be used: {told.unsupported}.")
         variant, setting = ("", "") if spec.variant or spec.script else _wanted_variant(spec.config, told)
         if not variant:
             return replace(await asyncio.to_thread(judge, spec, told), capabilities=told.capabilities)

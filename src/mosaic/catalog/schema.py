@@ -1,11 +1,8 @@
 """A worker's parameter schema: which settings there are, where each belongs, and how help describes them.
 
-The schema is JSON Schema for the worker's config file (mosaic_sdk/schema.py makes one from a class). What is understood
-here: type, enum, const, minimum, maximum, exclusiveMinimum, exclusiveMaximum, minLength, maxLength, pattern (with
-examples, which a refusal shows), items, minItems, maxItems, properties, required, additionalProperties. Ours, described
-in docs/howto/new-worker.md: x-mosaic-variants, -unavailable, -open-with, -algorithms, -same-as, -inherits-with,
--checkpoint, -resume, -eval. Others are ignored. check.py applies it to a config, placement.py moves keys to their
-place, in_force.py fills in the defaults.
+The schema is JSON Schema for the worker's config file (mosaic_sdk/schema.py builds one from a class), in the subset
+that keywords.py lists, with our own x-mosaic-* keywords (docs/howto/new-worker.md). check.py checks a config against
+it, placement.py moves keys to their place, in_force.py fills in the defaults.
 """
 
 import json
@@ -26,6 +23,12 @@ CHECKPOINT_KEY = "x-mosaic-checkpoint"  # true: this setting is a checkpoint, a 
 # {"quick": {"path": "/…/quick.sh", "description": "…", "phases": 2, "total_timesteps": 50000}}: they come with a worker
 SCRIPTS_KEY = "x-mosaic-scripts"
 OWNER_KEY = "x-mosaic-owner"  # who has these keys, when it is not simply the worker; set here alone
+EXAMPLES_KEY = "x-mosaic-examples"  # ["env=CartPole-v1 steps=1000"]: settings as a user types them
+LAB_KEY = "x-mosaic-lab"  # configs for `mosaic worker test`
+OUR_KEYS = (
+    *(VARIANTS_KEY, UNAVAILABLE_KEY, OPEN_KEY, ALGORITHMS_KEY, SAME_KEY, INHERITS_KEY, *WAY_KEYS, CHECKPOINT_KEY),
+    *(SCRIPTS_KEY, EXAMPLES_KEY, LAB_KEY),
+)
 _LIFTED = ("enum", "const", "additionalProperties", UNAVAILABLE_KEY, ALGORITHMS_KEY)
 PLACES = ((), ("extras",), ("extras", "algo_params"))
 
