@@ -8,7 +8,7 @@ from typing import Any
 from mosaic.model.run import Move, RunSummary
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
-from mosaic.wire.convert import state_from_wire
+from mosaic.wire.convert import move_from_wire, state_from_wire, summary_from_wire
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class Run:
             life=info.life,
             revision=info.revision,
             run_dir=info.run_dir,
-            summary=_summary(info),
+            summary=summary_from_wire(info.summary) if info.HasField("summary") else RunSummary(),
             cpus=info.cpus,
             memory_mb=info.memory_mb,
             parent_run_id=info.parent_run_id,
             relation=info.relation,
             settings_note=info.settings_note,
-            history=tuple(_move(move) for move in info.history),
+            history=tuple(move_from_wire(move) for move in info.history),
             config=json.loads(info.config_json) if info.config_json else None,
             settings=json.loads(info.settings_json) if info.settings_json else None,
             children=tuple(info.children),
@@ -140,36 +140,3 @@ class RunList:
     def from_wire(cls, reply: pb.ListRunsReply, is_whole: bool = True) -> "RunList":
         runs = tuple(Run.from_wire(info) for info in reply.runs)
         return cls(runs, reply.total, tuple(reply.deleted), is_whole)
-
-
-def _summary(info: pb.RunInfo) -> RunSummary:
-    if not info.HasField("summary"):
-        return RunSummary()
-    wire = info.summary
-    return RunSummary(
-        events=wire.events,
-        steps=wire.steps,
-        episodes=wire.episodes,
-        metrics=wire.metrics,
-        rejects=wire.rejects,
-        last_step=wire.last_step,
-        last_return=wire.last_return if wire.HasField("last_return") else None,
-        recent_returns=list(wire.recent_returns),
-        steps_per_s=wire.steps_per_s,
-        last_event_at=wire.last_event_at,
-        last_values=dict(wire.last_values),
-        mean_return=wire.mean_return if wire.HasField("mean_return") else None,
-        mean_over=wire.mean_over,
-        return_trace=list(wire.return_trace),
-        eval_episodes=wire.eval_episodes,
-        eval_mean=wire.eval_mean if wire.HasField("eval_mean") else None,
-        eval_interval=wire.eval_interval if wire.HasField("eval_interval") else None,
-        eval_over=wire.eval_over,
-        # A daemon of an older MOSAIC tells only the highest step number, which counts from 0.
-        env_steps=wire.env_steps if wire.HasField("env_steps") else wire.last_step + 1,
-    )
-
-
-def _move(wire: pb.Move) -> Move:
-    old = None if wire.old == pb.STATE_UNSPECIFIED else state_from_wire(wire.old)
-    return Move(old, state_from_wire(wire.new), wire.at, wire.reason)

@@ -1,4 +1,7 @@
-"""Model ↔ protobuf: the only place that knows both shapes."""
+"""Runs, their moves and their summaries: model ↔ protobuf. No other module converts these.
+
+Telemetry has no model class: it is protobuf from the tailer to the client, and ingest/rows.py stores it.
+"""
 
 from pathlib import Path
 
@@ -13,10 +16,10 @@ def state_to_wire(state: RunState) -> str:
 
 
 def state_from_wire(state: int) -> RunState:
-    """The state, or BadConfig for a number that names none."""
+    """The state; BadConfig for an unknown number."""
     name = pb.State.Name(state) if state in pb.State.values() else ""
     if name not in RunState.__members__:
-        raise BadConfig("states", f"there is no state {state}.")
+        raise BadConfig("states", f"{state} is not a valid state.")
     return RunState[name]
 
 
@@ -40,7 +43,7 @@ def run_to_wire(
         gpus_mandatory=record.gpus.mandatory,
         granted=record.granted,
         tags=record.tags,
-        # The worker knows it best: it may be left to it, or be no multiple of its batches. It tells it in heartbeats.
+        # The worker's own total, from its heartbeats, comes first: it may choose it, or round it to whole batches.
         total_steps=(summary and summary.total_steps) or record.total_steps or None,
         cancel_requested=record.cancel_requested,
         waiting_for=record.waiting_for,
@@ -64,6 +67,11 @@ def move_to_wire(move: Move) -> pb.Move:
     return pb.Move(old=old, new=state_to_wire(move.new), at=move.at, reason=move.reason)
 
 
+def move_from_wire(wire: pb.Move) -> Move:
+    old = None if wire.old == pb.STATE_UNSPECIFIED else state_from_wire(wire.old)
+    return Move(old, state_from_wire(wire.new), wire.at, wire.reason)
+
+
 def summary_to_wire(summary: RunSummary) -> pb.Summary:
     return pb.Summary(
         events=summary.events,
@@ -85,4 +93,29 @@ def summary_to_wire(summary: RunSummary) -> pb.Summary:
         eval_interval=summary.eval_interval,
         eval_over=summary.eval_over,
         env_steps=summary.env_steps,
+    )
+
+
+def summary_from_wire(wire: pb.Summary) -> RunSummary:
+    return RunSummary(
+        events=wire.events,
+        steps=wire.steps,
+        episodes=wire.episodes,
+        metrics=wire.metrics,
+        rejects=wire.rejects,
+        last_step=wire.last_step,
+        last_return=wire.last_return if wire.HasField("last_return") else None,
+        recent_returns=list(wire.recent_returns),
+        steps_per_s=wire.steps_per_s,
+        last_event_at=wire.last_event_at,
+        last_values=dict(wire.last_values),
+        mean_return=wire.mean_return if wire.HasField("mean_return") else None,
+        mean_over=wire.mean_over,
+        return_trace=list(wire.return_trace),
+        eval_episodes=wire.eval_episodes,
+        eval_mean=wire.eval_mean if wire.HasField("eval_mean") else None,
+        eval_interval=wire.eval_interval if wire.HasField("eval_interval") else None,
+        eval_over=wire.eval_over,
+        # The daemon of an older MOSAIC sends only the highest step number, which counts from 0.
+        env_steps=wire.env_steps if wire.HasField("env_steps") else wire.last_step + 1,
     )
