@@ -99,7 +99,7 @@ PLANTS = (
     ),
     Plant(
         "every session opens every run",
-        "daemon/trainer.py",
+        "daemon/sessions.py",
         "if not token or not session.token_hash or not hmac.compare_digest(token_hash(token), session.token_hash):",
         "if False:",
         "a publish with a wrong token was taken",

@@ -131,9 +131,9 @@ def test_the_tailer_registers_what_the_catalog_knows(lab):
 @pytest.mark.parametrize(
     ("changes", "code", "sentence"),
     [
-        ({"nonce": ""}, Code.PERMISSION_DENIED, "is not the one of attempt 1"),
-        ({"nonce": "wrong"}, Code.PERMISSION_DENIED, "is not the one of attempt 1"),
-        ({"attempt": 2}, Code.PERMISSION_DENIED, "is not the one of attempt 1"),
+        ({"nonce": ""}, Code.PERMISSION_DENIED, "is not the nonce of attempt 1"),
+        ({"nonce": "wrong"}, Code.PERMISSION_DENIED, "is not the nonce of attempt 1"),
+        ({"attempt": 2}, Code.PERMISSION_DENIED, "is not the nonce of attempt 1"),
         ({"run_id": "01HZY0000000000000000000AB"}, Code.NOT_FOUND, "There is no run"),
         ({"capabilities_json": "{"}, Code.INVALID_ARGUMENT, "capabilities_json: is not valid JSON"),
         ({"capabilities_json": "[]"}, Code.INVALID_ARGUMENT, "must be a JSON object"),

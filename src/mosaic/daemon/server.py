@@ -33,6 +33,7 @@ from mosaic.daemon.doors import OPTIONS, Doors, refuse_taken
 from mosaic.daemon.guard import Guard
 from mosaic.daemon.lock import DaemonLock
 from mosaic.daemon.service import Service
+from mosaic.daemon.sessions import Sessions
 from mosaic.daemon.settings import Asked, Settings, settings_at_start
 from mosaic.daemon.trainer import Trainer
 from mosaic.dispatch.dispatcher import Dispatcher
@@ -121,7 +122,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         catalog=catalog,
         inspector=inspector,
         descent=Descent(root, registry, ingest, inspector),
-        tokens=tokens,
+        sessions=Sessions(root, registry, tokens),
         doors=doors,
         open_tcp=open_tcp,
         started_at=time.time(),

@@ -6,6 +6,7 @@ from typing import Any
 
 from mosaic.daemon.auth import bearer
 from mosaic.daemon.frames import Frames
+from mosaic.daemon.health import report_health
 from mosaic.daemon.trainer import Trainer
 from mosaic.daemon.watching import Wanted, watch
 from mosaic.ingest.check import LARGEST
@@ -61,7 +62,7 @@ class Service(TrainerServiceServicer):
     ) -> AsyncIterator[pb.PublishTelemetryReply]:
         token = bearer(context.invocation_metadata())
         async for request in self._trainer.listening.each(requests):
-            rundir = await self._trainer.allow_session(request.run_id, token)
+            rundir = await self._trainer.sessions.allow(request.run_id, token)
             yield await self._trainer.ingest.publish(rundir, request)
 
     # ---- streams
@@ -106,11 +107,11 @@ class Service(TrainerServiceServicer):
     # ---- daemon
 
     async def GetHealth(self, request: pb.GetHealthRequest, context: Any) -> pb.Health:
-        return await self._trainer.health()
+        return await report_health(self._trainer)
 
     async def Shutdown(self, request: pb.ShutdownRequest, context: Any) -> pb.ShutdownReply:
         if request.kill_runs:
             await self._trainer.end_all()
-        health = await self._trainer.health()
+        health = await report_health(self._trainer)
         asyncio.get_running_loop().call_soon(self._stop, True)
         return pb.ShutdownReply(runs_left=health.live_runs)

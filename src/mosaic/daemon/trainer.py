@@ -1,33 +1,31 @@
-"""What the daemon can do, in model terms: the calls of the gRPC service without gRPC."""
+"""What clients, tailers and workers can ask of the daemon, without the owner's token and status codes of gRPC.
+
+Arguments are plain values. Answers about runs are wire messages: they are converted here and only sent.
+"""
 
 import asyncio
-import hmac
 import json
-import os
 import shutil
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from mosaic import __version__
 from mosaic.broadcast.subscribers import Broadcaster
-from mosaic.catalog.capabilities import read_capabilities
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
-from mosaic.daemon.auth import Tokens, token_hash
 from mosaic.daemon.descent import Descent
 from mosaic.daemon.doors import Doors
 from mosaic.daemon.listening import Listening
+from mosaic.daemon.sessions import Sessions
 from mosaic.dispatch.dispatcher import Dispatcher
-from mosaic.dispatch.gpus import belongs_to
 from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
-from mosaic.model.errors import KeyTaken, NotAllowed, RunIsLive
+from mosaic.model.errors import KeyTaken, RunIsLive
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.rundir import RunDir, StateRoot
@@ -40,17 +38,6 @@ from mosaic.submit.record import record as record_submission
 from mosaic.submit.validate import SubmitContext, settle, validate
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import move_to_wire, run_to_wire
-
-MOST_SESSIONS = 256
-
-
-@dataclass
-class Session:
-    """Who may publish for a run: kept in memory so that a publish need not ask the registry."""
-
-    token_hash: str
-    rundir: RunDir
-    is_beating: bool = False  # the registry knows that its worker calls Heartbeat
 
 
 class IdempotencyKey(NamedTuple):
@@ -74,12 +61,11 @@ class Trainer:
     catalog: Catalog
     inspector: Inspector
     descent: Descent
-    tokens: Tokens
+    sessions: Sessions
     doors: Doors
     open_tcp: Callable[[], Awaitable[str]]
     started_at: float
     listening: Listening = field(default_factory=Listening)
-    sessions: dict[str, Session] = field(default_factory=dict)
     # By idempotency key; a lock is gone when nobody holds it or waits for it.
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
@@ -146,12 +132,12 @@ class Trainer:
             raise RunIsLive(record.run_id, str(record.state))
         rundir = self.rundir(record)
         freed = await asyncio.to_thread(_size, rundir.path)
-        self.sessions.pop(record.run_id, None)
+        self.sessions.forget(record.run_id)
         await self.ingest.forget(record.run_id)
         failpoint("delete.forgotten")
         # The row goes first: what a crash leaves then is a folder nobody names, which gc finds.
         await self.registry.do(lambda r: r.delete(record.run_id))
-        self.sessions.pop(record.run_id, None)  # again: a publish may have come in between
+        self.sessions.forget(record.run_id)  # again: a publish may have come in between
         failpoint("delete.unlisted")
         await asyncio.to_thread(self._erase_files, record.run_id, rundir)
         failpoint("delete.done")
@@ -176,58 +162,22 @@ class Trainer:
         total = await self.registry.do(lambda r: r.count(wanted))
         return pb.ListRunsReply(runs=await self.infos(records), total=total)
 
-    # ---- what tailers and workers say
+    # ---- tailers and workers
 
     async def register(
         self, run_id: str, attempt: int, nonce: str, capabilities_json: str = ""
     ) -> tuple[str, pb.Cursor]:
-        """A session token for whoever knows the nonce of the run's present attempt. Saying it again gives the same.
-
-        The tailer brings what the catalog knows, each time it registers; what a worker itself said stands above that.
-        """
-        record = await self.registry.do(lambda r: r.get(run_id))
-        rundir = self.rundir(record)
-        launch = read_json(rundir.launch) or {}
-        if not nonce or launch.get("nonce") != nonce or attempt != record.attempt or launch.get("attempt") != attempt:
-            raise NotAllowed(f"Run {run_id}: this nonce is not the one of attempt {record.attempt}.")
-        token = self.tokens.session(run_id, attempt)
-        told = read_capabilities(capabilities_json)
-        is_own_word = bool(told) and told != launch.get("capabilities")
-        await self.registry.do(lambda r: _make_ready(r, run_id, token, told, is_own_word))
-        failpoint("register.ready")
-        self._remember(run_id, Session(token_hash(token), rundir))
+        """A session token (see Sessions.register) and where the run's streams go on."""
+        token, rundir = await self.sessions.register(run_id, attempt, nonce, capabilities_json)
         cursor = await self.ingest.open(run_id, rundir)
         self.dispatcher.wake(run_id)
         return token, cursor
 
     async def heartbeat(self, run_id: str, token: str, progress: int | None) -> None:
-        """As a heartbeat line, which the run's file would remember; of a call the registry does."""
-        await self.allow_session(run_id, token)
-        session = self.sessions.get(run_id)
-        if session and not session.is_beating:
-            await self.registry.do(lambda r: r.note_beating(run_id))
-            session.is_beating = True
+        """Counts as a heartbeat line. Lines are kept in the run's file, calls are noted in the registry."""
+        await self.sessions.allow(run_id, token)
+        await self.sessions.note_heartbeat(run_id)
         self.live_runs.heartbeat(run_id, progress)
-
-    async def allow_session(self, run_id: str, token: str) -> RunDir:
-        """The run's folder, if `token` opens it."""
-        session = self.sessions.get(run_id) or await self._load_session(run_id)
-        if not token or not session.token_hash or not hmac.compare_digest(token_hash(token), session.token_hash):
-            raise NotAllowed(f"This session token does not open run {run_id}.")
-        return session.rundir
-
-    async def _load_session(self, run_id: str) -> Session:
-        record = await self.registry.do(lambda r: r.get(run_id))
-        known = await self.registry.do(lambda r: r.session(run_id))
-        return self._remember(run_id, Session(known, self.rundir(record)))
-
-    def _remember(self, run_id: str, session: Session) -> Session:
-        """Sessions are a cache of the registry; runs that are over fill it, so the oldest goes."""
-        self.sessions.pop(run_id, None)
-        while len(self.sessions) >= MOST_SESSIONS:
-            del self.sessions[next(iter(self.sessions))]
-        self.sessions[run_id] = session
-        return session
 
     # ---- looking
 
@@ -252,46 +202,10 @@ class Trainer:
         info.telemetry = (live and self.dispatcher.telemetry(record.run_id)) or info.telemetry
         return info
 
-    async def health(self) -> pb.Health:
-        owners = await self.registry.do(lambda r: r.gpu_owners())
-        drained = await self.registry.do(lambda r: r.drained())
-        roots = self.launcher.roots()
-        live = await self.registry.do(lambda r: r.live())
-        holders = self.dispatcher.holders(live)
-        gpus = await asyncio.to_thread(self._gpus, owners, drained, roots)
-        return pb.Health(
-            healthy=not self.ingest.problem,
-            problem=self.ingest.problem,
-            pid=os.getpid(),
-            version=__version__,
-            started_at=self.started_at,
-            addresses=self.doors.addresses,
-            root=str(self.root.path),
-            gpus=gpus,
-            live_runs=len(live),
-            max_runs=self.dispatcher.max_runs,
-            cpus=self.dispatcher.machine.cpus,
-            cpus_requested=sum(run.resources.cpus for run in holders),
-            memory_mb=self.dispatcher.machine.memory_mb,
-            memory_mb_requested=sum(run.resources.memory_mb for run in holders),
-            waiting_runs=sum(run.state is RunState.INIT for run in live),
-        )
-
-    def _gpus(self, owners: Mapping[str, str], drained: Mapping[str, str], roots: list[int]) -> list[pb.Gpu]:
-        """All GPUs with their owner, or with what keeps them from having one. Asks the driver, which may be slow."""
-        told = []
-        for gpu in self.dispatcher.gpus.all:
-            strangers = self.dispatcher.gpus.strangers(gpu.uuid, lambda pid: belongs_to(pid, roots))
-            blocked = f"used by a stranger's process {strangers[0]}" if strangers else ""
-            if gpu.uuid in drained:
-                blocked = f"drained: {drained[gpu.uuid]}"
-            told.append(pb.Gpu(uuid=gpu.uuid, name=gpu.name, owner=owners.get(gpu.uuid, ""), blocked=blocked))
-        return told
-
     async def end_all(self) -> None:
         """Cancel every live run and wait until all are over."""
         # Asked again each time: somebody's script may go on submitting.
-        while live := await self.registry.do(_wish_all_cancelled):
+        while live := await self.registry.do(_request_all_cancels):
             for record in live:
                 self.dispatcher.wake(record.run_id)
             await asyncio.sleep(0.1)
@@ -302,14 +216,7 @@ class Trainer:
             path.unlink(missing_ok=True)
 
 
-def _make_ready(registry: Registry, run_id: str, token: str, capabilities: dict[str, Any], is_own_word: bool) -> None:
-    is_news = is_own_word or not registry.capabilities(run_id)
-    registry.set_session(run_id, token_hash(token), capabilities if is_news else None)
-    if registry.state(run_id) is RunState.HANDSHAKE:
-        registry.move(run_id, RunState.READY)
-
-
-def _wish_all_cancelled(registry: Registry) -> list[RunRecord]:
+def _request_all_cancels(registry: Registry) -> list[RunRecord]:
     return [registry.request_cancel(record.run_id) for record in registry.live()]
 
 

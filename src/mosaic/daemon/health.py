@@ -1,0 +1,50 @@
+"""The daemon's health report: what `mosaic daemon status` shows."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+
+from mosaic import __version__
+from mosaic.daemon.trainer import Trainer
+from mosaic.dispatch.gpus import Gpus, belongs_to
+from mosaic.model.states import RunState
+from mosaic.wire import mosaic_pb2 as pb
+
+
+async def report_health(trainer: Trainer) -> pb.Health:
+    owners = await trainer.registry.do(lambda r: r.gpu_owners())
+    drained = await trainer.registry.do(lambda r: r.drained())
+    roots = trainer.launcher.roots()
+    live = await trainer.registry.do(lambda r: r.live())
+    holders = trainer.dispatcher.holders(live)
+    # In a thread, because it asks the driver, which may be slow.
+    gpus = await asyncio.to_thread(_report_gpus, trainer.dispatcher.gpus, owners, drained, roots)
+    return pb.Health(
+        healthy=not trainer.ingest.problem,
+        problem=trainer.ingest.problem,
+        pid=os.getpid(),
+        version=__version__,
+        started_at=trainer.started_at,
+        addresses=trainer.doors.addresses,
+        root=str(trainer.root.path),
+        gpus=gpus,
+        live_runs=len(live),
+        max_runs=trainer.dispatcher.max_runs,
+        cpus=trainer.dispatcher.machine.cpus,
+        cpus_requested=sum(run.resources.cpus for run in holders),
+        memory_mb=trainer.dispatcher.machine.memory_mb,
+        memory_mb_requested=sum(run.resources.memory_mb for run in holders),
+        waiting_runs=sum(run.state is RunState.INIT for run in live),
+    )
+
+
+def _report_gpus(gpus: Gpus, owners: Mapping[str, str], drained: Mapping[str, str], roots: list[int]) -> list[pb.Gpu]:
+    """Every GPU with the run that owns it, or with the reason why no run can get it."""
+    report = []
+    for gpu in gpus.all:
+        others = gpus.strangers(gpu.uuid, lambda pid: belongs_to(pid, roots))
+        blocked = f"used by a stranger's process {others[0]}" if others else ""
+        if gpu.uuid in drained:
+            blocked = f"drained: {drained[gpu.uuid]}"
+        report.append(pb.Gpu(uuid=gpu.uuid, name=gpu.name, owner=owners.get(gpu.uuid, ""), blocked=blocked))
+    return report

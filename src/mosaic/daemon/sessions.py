@@ -1,0 +1,96 @@
+"""Sessions: the right to publish the telemetry of one run, held by its tailer and by a worker that uses gRPC."""
+
+import hmac
+from dataclasses import dataclass
+from typing import Any
+
+from mosaic.catalog.capabilities import read_capabilities
+from mosaic.daemon.auth import Tokens, token_hash
+from mosaic.model.durable import read_json
+from mosaic.model.errors import NotAllowed
+from mosaic.model.failpoints import failpoint
+from mosaic.model.run import RunRecord
+from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.model.states import RunState
+from mosaic.registry.registry import Registry
+from mosaic.registry.thread import RegistryThread
+
+MOST_SESSIONS = 256
+
+
+@dataclass
+class Session:
+    """The session of one run, kept in memory so that a publish does not have to ask the registry."""
+
+    token_hash: str
+    rundir: RunDir
+    is_beating: bool = False  # the registry knows that its worker calls Heartbeat
+
+
+class Sessions:
+    """Used by the daemon's loop alone. A cache: the registry has the hash of every session token."""
+
+    def __init__(self, root: StateRoot, registry: RegistryThread, tokens: Tokens) -> None:
+        self._root = root
+        self._registry = registry
+        self._tokens = tokens
+        self._sessions: dict[str, Session] = {}
+
+    async def register(self, run_id: str, attempt: int, nonce: str, capabilities_json: str) -> tuple[str, RunDir]:
+        """A session token for a caller that knows the nonce of the current attempt. Calling again returns the same.
+
+        The tailer sends the capabilities in the catalog each time it registers; those of the worker itself replace
+        them.
+        """
+        record = await self._registry.do(lambda r: r.get(run_id))
+        rundir = self._rundir(record)
+        launch = read_json(rundir.launch) or {}
+        if not nonce or launch.get("nonce") != nonce or attempt != record.attempt or launch.get("attempt") != attempt:
+            raise NotAllowed(f"Run {run_id}: this is not the nonce of attempt {record.attempt}.")
+        token = self._tokens.session(run_id, attempt)
+        sent = read_capabilities(capabilities_json)
+        from_worker = bool(sent) and sent != launch.get("capabilities")
+        await self._registry.do(lambda r: _make_ready(r, run_id, token, sent, from_worker))
+        failpoint("register.ready")
+        self._remember(run_id, Session(token_hash(token), rundir))
+        return token, rundir
+
+    async def allow(self, run_id: str, token: str) -> RunDir:
+        """The run's folder, if `token` opens it."""
+        session = self._sessions.get(run_id) or await self._load(run_id)
+        if not token or not session.token_hash or not hmac.compare_digest(token_hash(token), session.token_hash):
+            raise NotAllowed(f"This session token does not open run {run_id}.")
+        return session.rundir
+
+    async def note_heartbeat(self, run_id: str) -> None:
+        """Record in the registry, once, that this run's worker calls Heartbeat."""
+        session = self._sessions.get(run_id)
+        if session and not session.is_beating:
+            await self._registry.do(lambda r: r.note_beating(run_id))
+            session.is_beating = True
+
+    def forget(self, run_id: str) -> None:
+        self._sessions.pop(run_id, None)
+
+    async def _load(self, run_id: str) -> Session:
+        record = await self._registry.do(lambda r: r.get(run_id))
+        known = await self._registry.do(lambda r: r.session(run_id))
+        return self._remember(run_id, Session(known, self._rundir(record)))
+
+    def _remember(self, run_id: str, session: Session) -> Session:
+        # Sessions of finished runs would fill the memory, so the oldest one is dropped.
+        self._sessions.pop(run_id, None)
+        while len(self._sessions) >= MOST_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        self._sessions[run_id] = session
+        return session
+
+    def _rundir(self, record: RunRecord) -> RunDir:
+        return self._root.run(record.area, record.run_id)
+
+
+def _make_ready(registry: Registry, run_id: str, token: str, capabilities: dict[str, Any], from_worker: bool) -> None:
+    is_news = from_worker or not registry.capabilities(run_id)
+    registry.set_session(run_id, token_hash(token), capabilities if is_news else None)
+    if registry.state(run_id) is RunState.HANDSHAKE:
+        registry.move(run_id, RunState.READY)

@@ -1,0 +1,10 @@
+from mosaic.daemon.sessions import MOST_SESSIONS, Session, Sessions
+
+
+def test_sessions_of_runs_that_are_over_do_not_pile_up():
+    sessions = Sessions(root=None, registry=None, tokens=None)
+
+    for number in range(3 * MOST_SESSIONS):
+        sessions._remember(str(number), Session("", None))
+
+    assert list(sessions._sessions) == [str(number) for number in range(2 * MOST_SESSIONS, 3 * MOST_SESSIONS)]
