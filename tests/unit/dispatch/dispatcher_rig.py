@@ -1,0 +1,238 @@
+"""A dispatcher on a real registry and a real ingest, with a clock and a launcher that the test controls."""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+from types import SimpleNamespace
+
+from mosaic.broadcast.subscribers import Broadcaster
+from mosaic.catalog.workers import Catalog
+from mosaic.dispatch.dispatcher import Dispatcher
+from mosaic.dispatch.gpus import Gpus
+from mosaic.dispatch.live_runs import LiveRuns
+from mosaic.ingest.index import Index
+from mosaic.ingest.receive import Ingest
+from mosaic.model import durable
+from mosaic.model.machine import Machine
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+from mosaic.model.ulid import new_ulid
+from mosaic.registry.thread import RegistryThread
+from mosaic.submit.config import read_config
+from mosaic.submit.record import record as record_submission
+from mosaic.wire import mosaic_pb2 as pb
+
+STEP_S = 8.0  # between two turns: less than what counts as time in which the daemon was stopped
+
+
+class FakeClock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class FakeLauncher:
+    """`Launcher` without processes: the test decides which holders live and what can be killed."""
+
+    def __init__(self):
+        self.launched = []  # (run id, attempt)
+        self.on_launch = lambda rundir, launch: None
+        self.starting, self.held, self.unkillable, self.locked = set(), set(), set(), set()
+        self.stopped, self.autopsied, self.cleaned, self.tailed, self.forgotten = [], [], [], [], []
+        self.cpu = 0.0
+
+    def launch(self, rundir, launch):
+        self.on_launch(rundir, launch)
+        durable.write_json(rundir.launch, launch)
+        self.launched.append((rundir.run_id, launch["attempt"]))
+
+    def is_starting(self, rundir):
+        return rundir.run_id in self.starting
+
+    def is_held(self, rundir):
+        return rundir.run_id in self.held
+
+    def watch(self, rundir, gone):
+        pass
+
+    def stop(self, rundir):
+        if rundir.run_id in self.held:
+            self.stopped.append(rundir.run_id)
+        return rundir.run_id in self.held
+
+    def autopsy(self, rundir):
+        self.autopsied.append(rundir.run_id)
+        return True
+
+    def fence(self, rundir):
+        return None if rundir.run_id in self.locked else os.open(os.devnull, os.O_RDONLY)
+
+    def kill_leftovers(self, rundir, started):
+        self.cleaned.append(rundir.run_id)
+        return rundir.run_id not in self.unkillable
+
+    def forget(self, rundir):
+        self.forgotten.append(rundir.run_id)
+
+    def tail(self, rundir):
+        self.tailed.append(rundir.run_id)
+
+    def cpu_s(self, rundir):
+        return self.cpu
+
+    def roots(self):
+        return []
+
+
+class Rig:
+    def __init__(self, home, gpus=0, max_runs=8):
+        self.root = StateRoot(home)
+        self.root.make()
+        self.script = home / "train.py"
+        self.script.write_text("")
+        self.clock, self.launcher = FakeClock(), FakeLauncher()
+        self.gpus, self.max_runs = gpus, max_runs
+        self.loop = asyncio.Runner()
+        self._build()
+
+    def _build(self):
+        self.runs = LiveRuns(self.clock)
+        self.registry = RegistryThread(self.root.registry)
+        broadcaster = Broadcaster()
+        self.ingest = Ingest(broadcaster, Index(self.root.index), self.runs, threads=1)
+        self.dispatcher = Dispatcher(
+            root=self.root,
+            registry=self.registry,
+            ingest=self.ingest,
+            broadcaster=broadcaster,
+            catalog=Catalog(self.root),
+            launcher=self.launcher,
+            gpus=Gpus(self.gpus),
+            machine=Machine(cpus=8.0, memory_mb=8192),
+            max_runs=self.max_runs,
+            addresses=SimpleNamespace(unix="unix:daemon.sock", tcp=""),
+            runs=self.runs,
+        )
+
+    def close(self):
+        self.loop.run(self.ingest.close())
+        self.registry.close()
+        self.loop.close()
+
+    def restart(self):
+        """Another daemon on the same root: it knows what is on the disk, and no more."""
+        self.loop.run(self.ingest.close())
+        self.registry.close()
+        self._build()
+
+    # ---- the daemon's side
+
+    def submit(self, limits=None, gpus=0):
+        run_id = new_ulid()
+        document = {
+            "metadata": {"run_id": run_id, "run_name": "train", "worker": {"script": str(self.script)}},
+            "payload": {
+                "limits": limits or {},
+                "resources": {"gpus": {"requested": gpus, "mandatory": bool(gpus)}},
+            },
+        }
+        config = read_config(document)
+        record_submission(self.root, config)
+        self.ask(lambda r: r.add(config))
+        return run_id
+
+    def turn(self):
+        self.loop.run(self.dispatcher.turn())
+
+    def wait(self, seconds):
+        """Let time pass as it does for a daemon that works: with a turn every few seconds."""
+        end = self.clock.now + seconds
+        while self.clock.now < end:
+            self.clock.now = min(end, self.clock.now + STEP_S)
+            self.turn()
+
+    def ask(self, question):
+        return self.loop.run(self.registry.do(question))
+
+    def get(self, run_id):
+        return self.ask(lambda r: r.get(run_id))
+
+    def cancel(self, run_id):
+        self.ask(lambda r: r.request_cancel(run_id))
+
+    def rundir(self, run_id):
+        return self.root.run("custom_scripts", run_id)
+
+    def state_on_disk(self, run_id):
+        """What another process would find in the registry now."""
+        with sqlite3.connect(self.root.registry) as db:
+            return db.execute("SELECT state, attempt FROM runs WHERE id = ?", (run_id,)).fetchone()
+
+    # ---- the holder's side
+
+    def hold(self, run_id):
+        """The holder takes its lock and starts the worker."""
+        attempt = self.get(run_id).attempt
+        self.launcher.starting.discard(run_id)
+        self.launcher.held.add(run_id)
+        rundir = self.rundir(run_id)
+        for path in (rundir.stdout, rundir.stderr):
+            path.touch()
+        durable.write_json(rundir.started, {"attempt": attempt, "held_by": "pid namespace", "root_pid": 1})
+
+    def print(self, run_id, text):
+        """The worker prints: into the spool, where it stays until its tailer reads it."""
+        with self.rundir(run_id).stdout.open("ab") as file:
+            file.write(text)
+
+    def exit(self, run_id, exit_code=0, **facts):
+        """The worker ends, and its holder after it."""
+        rundir = self.rundir(run_id)
+        sizes = {"stdout_bytes": rundir.stdout.stat().st_size, "stderr_bytes": rundir.stderr.stat().st_size}
+        exit = {"attempt": self.get(run_id).attempt, "exit_code": exit_code, "signal": None, "ended_by": "", **sizes}
+        durable.write_json(rundir.exit, {**exit, **facts})
+        self.launcher.held.discard(run_id)
+
+    def kill_holder(self, run_id):
+        self.launcher.held.discard(run_id)
+
+    def delete_folder(self, run_id):
+        shutil.rmtree(self.rundir(run_id).path)
+
+    # ---- the tailer's side
+
+    def register(self, run_id):
+        self.ask(lambda r: r.move(run_id, RunState.READY))
+        self.loop.run(self.ingest.open(run_id, self.rundir(run_id)))
+
+    def tail(self, run_id, *events, most=1 << 20, **flags):
+        """Publish what the worker has printed and the store does not have, at most so many bytes of it."""
+        rundir = self.rundir(run_id)
+        start = self.loop.run(self.ingest.open(run_id, rundir)).stdout_offset
+        text = rundir.stdout.read_bytes()[start : start + most]
+        request = pb.PublishTelemetryRequest(
+            run_id=run_id, stream=pb.STDOUT, start=start, end=start + len(text), events=events, **flags
+        )
+        if text and not events:
+            request.texts.add(stream=pb.STDOUT, offset=start, text=text)
+        self.loop.run(self.ingest.publish(rundir, request))
+
+    # ---- both
+
+    def running(self, **submitted):
+        """A run in READY whose holder and tailer are at work."""
+        run_id = self.submit(**submitted)
+        self.turn()
+        self.hold(run_id)
+        self.register(run_id)
+        self.turn()
+        return run_id
+
+    def over(self, run_id):
+        """The state and the first line of the reason of a run that must be over."""
+        record = self.get(run_id)
+        assert record.state.is_over, record
+        return record.state, record.reason.partition("\n")[0]
