@@ -19,6 +19,7 @@ from pathlib import Path
 
 from mosaic.catalog.progress import Progress
 from mosaic.catalog.uv import InstallFailed
+from mosaic.model import procfs
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -86,14 +87,11 @@ def refuse_if_used(folder: Path) -> None:
 
 def users_of(folder: Path) -> list[int]:
     """Processes whose program or environment lies in `folder`."""
-    inside, mark = f"{folder}/".encode(), f"VIRTUAL_ENV={folder}\0".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            program = _read(entry / "cmdline").partition(b"\0")[0]
-            if program.startswith(inside) or mark in _read(entry / "environ") + b"\0":
-                found.append(int(entry.name))
-    return sorted(found)
+    inside, variable = f"{folder}/".encode(), f"VIRTUAL_ENV={folder}".encode()
+    others = [pid for pid in procfs.pids() if pid != os.getpid()]
+    return sorted(
+        pid for pid in others if procfs.command_line(pid)[0].startswith(inside) or variable in procfs.environment(pid)
+    )
 
 
 def _wait_for(fd: int, progress: Progress) -> None:
@@ -126,10 +124,3 @@ def _exchange(one: Path, other: Path) -> bool:
     if code in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
         return False
     raise OSError(code, os.strerror(code), str(one))
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import time
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from mosaic.cli.amounts import cpus, memory, or_auto
 from mosaic.cli.connection import connected, host_of, refuse_host
 from mosaic.cli.durations import format_duration
 from mosaic.cli.verb import add_json, add_verb, count
+from mosaic.model import procfs
 from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.machine import tell_memory
 
@@ -87,18 +87,10 @@ def stop(args: argparse.Namespace) -> int:
 def _wait_until_gone(pid: int) -> None:
     """So that `mosaic daemon stop && mosaic daemon start` never meets the old one."""
     deadline = time.monotonic() + GONE_WITHIN_S
-    while os.path.exists(f"/proc/{pid}") and not _is_zombie(pid):
+    while procfs.is_alive(pid):
         if time.monotonic() > deadline:
             raise MosaicError(f"The daemon (pid {pid}) is still stopping after {GONE_WITHIN_S:.0f} s.")
         time.sleep(0.02)
-
-
-def _is_zombie(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 def status(args: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from mosaic_sdk.fastlane import control
 
 from mosaic.cli.flocks import is_locked
+from mosaic.model import procfs
 
 YOUNG_S = 86_400.0  # of a run that this root does not know: another root may still come back for it
 IsOver = Callable[[str], bool]  # of a run id: known here, and over (or live)
@@ -19,54 +20,46 @@ IsOver = Callable[[str], bool]  # of a run id: known here, and over (or live)
 @dataclass(frozen=True)
 class Orphan:
     pid: int
-    start_ticks: str  # a pid alone may be somebody else by now
+    start_ticks: int | None  # a pid alone may be somebody else by now
     run_id: str
     command: str
 
 
 def find_orphans(trainer: Path, is_over: IsOver) -> Iterator[Orphan]:
     """Processes of runs below `trainer` that are over, resource trackers among them."""
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
-            orphan = _look_at(int(name), trainer, is_over)
-            if orphan:
-                yield orphan
+    for pid in procfs.pids():
+        orphan = _look_at(pid, trainer, is_over) if pid != os.getpid() else None
+        if orphan:
+            yield orphan
 
 
 def _look_at(pid: int, trainer: Path, is_over: IsOver) -> Orphan | None:
-    try:
-        run_dir = _run_dir(pid, trainer)
-        if run_dir is None or not is_over(run_dir.name):
-            return None
-        command = _command(pid)
-        # The tailer may still be reading what the run left; it ends by itself.
-        if "mosaic.tail" in command:
-            return None
-        return Orphan(pid, _start_ticks(pid), run_dir.name, command[:80])
-    except OSError:
-        return None  # gone, or another user's
+    run_dir = _run_dir(pid, trainer)
+    if run_dir is None or not is_over(run_dir.name):
+        return None
+    command = _command(pid)
+    # The tailer may still be reading what the run left; it ends by itself.
+    if "mosaic.tail" in command:
+        return None
+    return Orphan(pid, procfs.start_ticks(pid), run_dir.name, command[:80])
 
 
 def _run_dir(pid: int, trainer: Path) -> Path | None:
     """The run folder a process was started for, if it lies below `trainer`."""
-    environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    told = next((entry.partition(b"=")[2] for entry in environ if entry.startswith(b"MOSAIC_RUN_DIR=")), b"")
+    environment = procfs.environment(pid)
+    told = next((entry.partition(b"=")[2] for entry in environment if entry.startswith(b"MOSAIC_RUN_DIR=")), b"")
     if told:
         run_dir = Path(os.fsdecode(told))
         return run_dir if run_dir.parent.parent == trainer else None
     # A tracker outlives a worker that cleared its environment; where it works still tells whose it was.
     if "resource_tracker" in _command(pid):
-        place = Path(os.readlink(f"/proc/{pid}/cwd"))
+        place = Path(procfs.working_folder(pid))
         return next((folder for folder in (place, *place.parents) if folder.parent.parent == trainer), None)
     return None
 
 
 def _command(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-
-
-def _start_ticks(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return b" ".join(procfs.command_line(pid)).decode(errors="replace").strip()
 
 
 def kill_orphan(orphan: Orphan) -> None:
@@ -76,9 +69,9 @@ def kill_orphan(orphan: Orphan) -> None:
     except ProcessLookupError:
         return
     try:
-        if _start_ticks(orphan.pid) == orphan.start_ticks:
+        if procfs.is_same(orphan.pid, orphan.start_ticks):
             signal.pidfd_send_signal(handle, signal.SIGKILL)
-    except (ProcessLookupError, FileNotFoundError):
+    except ProcessLookupError:
         pass
     finally:
         os.close(handle)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from mosaic import __version__
 from mosaic.daemon.trainer import Trainer
-from mosaic.dispatch.gpus import Gpus, belongs_to
+from mosaic.dispatch.gpus import Gpus
+from mosaic.model import procfs
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -14,7 +15,7 @@ from mosaic.wire import mosaic_pb2 as pb
 async def report_health(trainer: Trainer) -> pb.Health:
     owners = await trainer.registry.do(lambda r: r.gpu_owners())
     drained = await trainer.registry.do(lambda r: r.drained())
-    roots = trainer.launcher.roots()
+    roots = set(trainer.launcher.roots())
     live = await trainer.registry.do(lambda r: r.live())
     holders = trainer.dispatcher.holders(live)
     # In a thread, because it asks the driver, which may be slow.
@@ -38,11 +39,11 @@ async def report_health(trainer: Trainer) -> pb.Health:
     )
 
 
-def _report_gpus(gpus: Gpus, owners: Mapping[str, str], drained: Mapping[str, str], roots: list[int]) -> list[pb.Gpu]:
+def _report_gpus(gpus: Gpus, owners: Mapping[str, str], drained: Mapping[str, str], roots: set[int]) -> list[pb.Gpu]:
     """Every GPU with the run that owns it, or with the reason why no run can get it."""
     report = []
     for gpu in gpus.all:
-        others = gpus.strangers(gpu.uuid, lambda pid: belongs_to(pid, roots))
+        others = gpus.strangers(gpu.uuid, lambda pid: procfs.has_ancestor(pid, roots))
         blocked = f"used by a stranger's process {others[0]}" if others else ""
         if gpu.uuid in drained:
             blocked = f"drained: {drained[gpu.uuid]}"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Coroutine, Iterable
 from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog.workers import Catalog
 from mosaic.dispatch.finisher import Finisher
-from mosaic.dispatch.gpus import Gpus, belongs_to
+from mosaic.dispatch.gpus import Gpus
 from mosaic.dispatch.launch_plan import Addresses
 from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live_runs import LiveRuns
@@ -20,6 +20,7 @@ from mosaic.dispatch.situation import Case, situation
 from mosaic.dispatch.starter import Starter
 from mosaic.dispatch.supervisor import Supervisor
 from mosaic.ingest.receive import Ingest
+from mosaic.model import procfs
 from mosaic.model.errors import IllegalMove, UnknownRun
 from mosaic.model.machine import Machine
 from mosaic.model.run import RunRecord
@@ -94,8 +95,8 @@ class Dispatcher:
             return []
         owners = await self._registry.do(lambda r: r.gpu_owners())
         drained = await self._registry.do(lambda r: r.drained())
-        roots = self._launcher.roots()
-        return await asyncio.to_thread(self.gpus.free, owners, drained, lambda pid: belongs_to(pid, roots))
+        roots = set(self._launcher.roots())
+        return await asyncio.to_thread(self.gpus.free, owners, drained, lambda pid: procfs.has_ancestor(pid, roots))
 
     # ---- the loop
 

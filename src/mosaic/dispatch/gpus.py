@@ -1,9 +1,8 @@
 """Which GPUs this machine has and which of them may be handed out."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 log = logging.getLogger(__name__)
@@ -48,24 +47,6 @@ class Gpus:
             return []
         handles = (self._nvml.nvmlDeviceGetHandleByIndex(n) for n in range(self._nvml.nvmlDeviceGetCount()))
         return [Gpu(self._nvml.nvmlDeviceGetUUID(h), self._nvml.nvmlDeviceGetName(h)) for h in handles]
-
-
-def belongs_to(pid: int, roots: Iterable[int]) -> bool:
-    """Whether `pid` descends from one of `roots` (the trees of our runs)."""
-    wanted = set(roots)
-    while pid > 1:
-        if pid in wanted:
-            return True
-        pid = _parent(pid)
-    return False
-
-
-def _parent(pid: int) -> int:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0
-    return int(stat.rpartition(")")[2].split()[1])
 
 
 def _load_nvml() -> Any:

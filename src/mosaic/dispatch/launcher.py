@@ -14,8 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from mosaic.dispatch import procs
-from mosaic.model import durable
+from mosaic.model import durable, procfs
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
@@ -139,9 +138,9 @@ class LocalLauncher:
     def kill_leftovers(self, rundir: RunDir, started: dict[str, Any]) -> bool:
         if started:
             _kill_exactly(started)
-        for pid in procs.carrying(rundir.run_id):
-            _kill(pid)
-        return not (started and _lives(started)) and not procs.carrying(rundir.run_id)
+        for pid in _strays(rundir.run_id):
+            procfs.send(pid, signal.SIGKILL)
+        return not (started and _lives(started)) and not _strays(rundir.run_id)
 
     def tail(self, rundir: RunDir) -> None:
         running = self._tailers.get(rundir.run_id)
@@ -155,10 +154,10 @@ class LocalLauncher:
 
     def cpu_s(self, rundir: RunDir) -> float | None:
         started = durable.read_json(rundir.started)
-        return procs.tree_cpu_s(started["root_pid"]) if started and _lives(started) else None
+        return procfs.tree_cpu_s(started["root_pid"]) if started and _lives(started) else None
 
     def roots(self) -> list[int]:
-        return [pid for run_id in self._watched if (pid := _pid_of(self._watched[run_id]))]
+        return [pid for pidfd in self._watched.values() if (pid := procfs.pid_of(pidfd)) > 0]
 
     def _signal(self, rundir: RunDir, number: signal.Signals) -> bool:
         # Through a pidfd: a number alone may already belong to a stranger.
@@ -214,16 +213,15 @@ def _pidfd(pid: int | None) -> int | None:
         return None
 
 
-def _pid_of(pidfd: int) -> int:
-    for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text().splitlines():
-        if line.startswith("Pid:"):
-            return int(line.split()[1])
-    return 0
-
-
 def _lives(started: dict[str, Any]) -> bool:
-    same_process = procs.start_ticks(started["root_pid"]) == started["root_start_ticks"]
-    return same_process and bool(started["boot_id"] == procs.boot_id())
+    is_same = procfs.is_same(started["root_pid"], started["root_start_ticks"])
+    return is_same and bool(started["boot_id"] == procfs.boot_id())
+
+
+def _strays(run_id: str) -> list[int]:
+    """Processes whose environment names this run: how they are found where no namespace holds them."""
+    # Not this process: a daemon that was started from a worker has the variable too.
+    return [pid for pid in procfs.with_variable("MOSAIC_RUN_ID", run_id) if pid != os.getpid()]
 
 
 def _kill_exactly(started: dict[str, Any]) -> None:
@@ -241,10 +239,3 @@ def _kill_exactly(started: dict[str, Any]) -> None:
         pass
     finally:
         os.close(pidfd)
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass

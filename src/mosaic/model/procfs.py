@@ -1,17 +1,57 @@
-"""What /proc knows of processes. Every reader copes with a process that ends while it is read."""
+"""The platform's only reader of /proc/PID. Standard library only: the holder imports it.
+
+Each function copes with a process that ends while it is read, with zombies, and with processes of other users.
+"""
 
 import os
 import signal
 from collections.abc import Iterator
+from typing import NamedTuple
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class Stat(NamedTuple):
+    """The parts of /proc/PID/stat that somebody asks for."""
+
+    state: str
+    parent: int
+    cpu_ticks: int  # of the process and of the children it has waited for
+    start_ticks: int  # since boot; with the pid and the boot id this identifies a process for good
+
+    @property
+    def is_dead(self) -> bool:
+        return self.state in "ZX"
 
 
 def pids() -> "list[int]":
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def start_ticks(pid: int) -> int:
-    """When it was started, in clock ticks since boot; with the pid and the boot id this names a process for good."""
-    return int(_stat(pid)[19])
+def stat(pid: int) -> "Stat | None":
+    """None when there is no such process. A zombie still has one: see `is_alive`."""
+    # The name in parentheses may hold anything, a parenthesis too; the fields begin after the last one.
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    if not fields:
+        return None
+    return Stat(fields[0].decode(), int(fields[1]), sum(map(int, fields[11:15])), int(fields[19]))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process exists and is more than a zombie."""
+    found = stat(pid)
+    return found is not None and not found.is_dead
+
+
+def is_same(pid: int, start_ticks: "int | None") -> bool:
+    """Whether `pid` is alive and is the process that was started at `start_ticks`, not a later one with its number."""
+    found = stat(pid)
+    return found is not None and not found.is_dead and found.start_ticks == start_ticks
+
+
+def start_ticks(pid: int) -> "int | None":
+    found = stat(pid)
+    return None if found is None else found.start_ticks
 
 
 def boot_id() -> str:
@@ -19,7 +59,7 @@ def boot_id() -> str:
 
 
 def oom_kills() -> int:
-    """How often the kernel ran out of memory and killed, since boot."""
+    """How often the kernel ran out of memory and killed a process, since boot."""
     for line in _read("/proc/vmstat").splitlines():
         name, _, value = line.partition(b" ")
         if name == b"oom_kill":
@@ -28,28 +68,67 @@ def oom_kills() -> int:
 
 
 def descendants(root: int) -> "list[int]":
-    """Children, their children, and so on; not `root` itself."""
+    """Children, their children, and so on, zombies included; not `root` itself."""
     children: dict[int, list[int]] = {}
-    for pid, parent in _parents():
-        children.setdefault(parent, []).append(pid)
-    found = list(children.get(root, ()))
-    for pid in found:
-        found.extend(children.get(pid, ()))
-    return found
+    for pid, found in _stats():
+        children.setdefault(found.parent, []).append(pid)
+    known = list(children.get(root, ()))
+    for pid in known:
+        known.extend(children.get(pid, ()))
+    return known
+
+
+def has_ancestor(pid: int, ancestors: "set[int]") -> bool:
+    """Whether `pid`, or a process above it, is one of `ancestors`."""
+    while pid > 1:
+        if pid in ancestors:
+            return True
+        found = stat(pid)
+        pid = found.parent if found else 0
+    return False
+
+
+def tree_cpu_s(root: int) -> float:
+    """CPU seconds used so far by `root` and its descendants, dead and reaped children included."""
+    found = [stat(pid) for pid in (root, *descendants(root))]
+    return sum(one.cpu_ticks for one in found if one and not one.is_dead) / _TICKS_PER_S
+
+
+def command_line(pid: int) -> "list[bytes]":
+    """The program and its arguments; empty for a zombie, a kernel thread, or a process that we may not read."""
+    return _read(f"/proc/{pid}/cmdline").removesuffix(b"\0").split(b"\0")
+
+
+def environment(pid: int) -> "list[bytes]":
+    """`NAME=value` of each variable that the process was started with, as far as we may read them."""
+    return _read(f"/proc/{pid}/environ").split(b"\0")
+
+
+def working_folder(pid: int) -> str:
+    """Empty when we may not know."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
 
 
 def with_variable(name: str, value: str) -> "list[int]":
-    """Processes that were started with this environment variable, as far as we may look."""
+    """Processes that were started with this environment variable, as far as we may read theirs."""
     wanted = f"{name}={value}".encode()
-    return [pid for pid in pids() if wanted in _environ(pid)]
+    return [pid for pid in pids() if wanted in environment(pid)]
+
+
+def pid_of(pidfd: int) -> int:
+    """The process behind a pidfd of ours; 0 or less when it is gone."""
+    for line in _read(f"/proc/self/fdinfo/{pidfd}").splitlines():
+        if line.startswith(b"Pid:"):
+            return int(line.split()[1])
+    return 0
 
 
 def catches(pid: int, number: int) -> bool:
-    """Whether the process has a handler for this signal; sending it to one that has not would kill it."""
-    try:
-        return number in _signal_set(pid, b"SigCgt")
-    except OSError:
-        return False
+    """Whether the process has a handler for this signal; without one the signal would kill it."""
+    return number in _signal_set(pid, b"SigCgt")
 
 
 def ignored_signals() -> "list[int]":
@@ -73,30 +152,20 @@ def signal_name(number: int) -> str:
 
 def _signal_set(pid: "int | str", name: bytes) -> "list[int]":
     _, _, rest = _read(f"/proc/{pid}/status").partition(b"\n" + name + b":")
-    mask = int(rest.split(None, 1)[0], 16)
+    mask = int(rest.split(None, 1)[0], 16) if rest else 0
     return [number for number in range(1, signal.NSIG) if mask & 1 << number - 1]
 
 
-def _parents() -> "Iterator[tuple[int, int]]":
+def _stats() -> "Iterator[tuple[int, Stat]]":
     for pid in pids():
-        try:
-            yield pid, int(_stat(pid)[1])
-        except OSError:
-            continue
-
-
-def _stat(pid: int) -> "list[bytes]":
-    # The name in parentheses may hold anything, a parenthesis too; the fields begin after the last one.
-    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-
-
-def _environ(pid: int) -> "list[bytes]":
-    try:
-        return _read(f"/proc/{pid}/environ").split(b"\0")
-    except OSError:
-        return []
+        if found := stat(pid):
+            yield pid, found
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+    """Empty when the process is gone (which may also show only while reading) or another user's."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""

@@ -1,8 +1,6 @@
 """The holder's parts that need no holder."""
 
 import os
-import signal
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,7 +15,6 @@ from mosaic.hold.launch import BadLaunch, read_launch
 from mosaic.hold.spawn import Command
 from mosaic.hold.spool import RESERVE_BYTES, RETRY_S, Drain, SpoolFile
 from mosaic.hold.tree import NAMESPACE, SUBREAPER, USER_NAMESPACE, CannotHold, Means, start_tree, strongest_first
-from mosaic.model import procfs
 
 # Ending
 
@@ -163,31 +160,6 @@ def test_a_machine_without_any_means_says_so(tmp_path: Path) -> None:
 
     with pytest.raises(CannotHold, match="no means"):
         start_tree([Means("impossible", flags=1, proof="")], worker, sweep_s=1, say=lambda _: None)
-
-
-# /proc
-
-
-def test_descendants_are_children_of_children_too() -> None:
-    shell = subprocess.Popen(["sh", "-c", "sleep 600 & wait"], start_new_session=True)
-
-    found = eventually(lambda: procfs.descendants(shell.pid), "the shell's child")
-
-    assert len(found) == 1
-    assert {shell.pid, *found} <= set(procfs.descendants(os.getpid()))
-    os.killpg(shell.pid, signal.SIGKILL)
-    shell.wait()
-
-
-def test_a_process_without_a_handler_does_not_catch() -> None:
-    old = signal.signal(signal.SIGUSR2, lambda *_: None)
-    with_handler = procfs.catches(os.getpid(), signal.SIGUSR2)
-    signal.signal(signal.SIGUSR2, signal.SIG_DFL)
-    without = procfs.catches(os.getpid(), signal.SIGUSR2)
-    signal.signal(signal.SIGUSR2, old)
-
-    assert (with_handler, without) == (True, False)
-    assert not procfs.catches(2**22 + 1, signal.SIGUSR2)  # no such process
 
 
 # The spool
