@@ -67,8 +67,8 @@ PLANTS = (
     Plant(
         "files are not synced",
         "model/durable.py",
-        "            _write_all(fd, data)\n            os.fsync(fd)\n",
-        "            _write_all(fd, data)\n",
+        "                    os.fsync(self._file.fileno())\n",
+        "",
         "only in memory",
     ),
     Plant(

@@ -1,13 +1,13 @@
 """Files that frames are saved to: a PNG of one, a GIF of many."""
 
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from mosaic.cli.verb import BadUsage
+from mosaic.model import durable
 from mosaic.model.errors import MosaicError
 
 if TYPE_CHECKING:
@@ -105,21 +105,9 @@ class Clip:
 
 
 def _write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """All of it under its name, or nothing."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """Write the whole file under its name, or nothing."""
     try:
-        with open(handle, "wb") as file:
+        with durable.Replacement(path, mode=0o666) as file:
             write(file)
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException as error:
-        os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise MosaicError(f"{path} cannot be written: {error.strerror}.") from None
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    except OSError as error:
+        raise MosaicError(f"{path} cannot be written: {error.strerror}.") from None

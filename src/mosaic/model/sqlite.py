@@ -70,17 +70,13 @@ def upgrade(db: sqlite3.Connection, steps: Sequence[str]) -> None:
 
 def back_up(db: sqlite3.Connection, target: Path) -> None:
     """Copy the database to `target`, mode 0600."""
-    temp = Path(f"{target}.tmp")
-    temp.unlink(missing_ok=True)
-    _create(temp)
-    copy = sqlite3.connect(temp)
-    try:
-        db.backup(copy)
-    finally:
-        copy.close()
     # Renamed only when complete, so a file with the final name is always a whole copy.
-    os.replace(temp, target)
-    durable.sync_folder(str(target.parent))
+    with durable.Replacement(target) as file:
+        copy = sqlite3.connect(file.name)
+        try:
+            db.backup(copy)
+        finally:
+            copy.close()
 
 
 def is_in_wal_mode(path: Path) -> bool:
