@@ -1,33 +1,33 @@
-"""What SQLite's errors mean to a run: wait, give this file up, or a bug."""
+"""What SQLite's errors mean for a run's file: retry, give the file up, or a bug in MOSAIC."""
 
 import sqlite3
 from pathlib import Path
 
 from mosaic.model.errors import MosaicError, StoreFailed, StoreUnavailable
 
-_FOR_NOW = {
+_TEMPORARY = {
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_BUSY,  # only a stranger's connection can cause these two
+    sqlite3.SQLITE_BUSY,  # only another program's connection can cause these two
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_PROTOCOL,
 }
 
 
-def meaning(error: sqlite3.Error, path: Path) -> "MosaicError | None":
-    """The error to raise in place of this one; None for a mistake of our own."""
+def to_mosaic_error(error: sqlite3.Error, path: Path) -> "MosaicError | None":
+    """The error to raise in its place; None for a bug in MOSAIC."""
     if isinstance(error, (sqlite3.ProgrammingError, sqlite3.InterfaceError)):
         return None
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL:
-        return StoreUnavailable(f"disk full: {path} cannot grow. Free some space; telemetry then goes on by itself.")
-    if code in _FOR_NOW:
-        return StoreUnavailable(f"{path} cannot be used now ({error}). It is tried again by itself.")
+        return StoreUnavailable(f"disk full: {path} cannot grow. Free some space; MOSAIC then continues automatically.")
+    if code in _TEMPORARY:
+        return StoreUnavailable(f"{path} cannot be used now ({error}). MOSAIC retries automatically.")
     return damaged(path, error)
 
 
 def damaged(path: Path, why: Exception) -> StoreFailed:
-    """Not a database, torn pages, or tables that a stranger changed: this run's file alone."""
-    return StoreFailed(f"{path} is damaged ({why}). Copy the run's folder away and delete the run.")
+    """For a file that is not a database, has torn pages, or has tables that another program changed."""
+    return StoreFailed(f"{path} is damaged ({why}). Keep a copy of the run's folder and delete the run.")

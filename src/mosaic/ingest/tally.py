@@ -150,11 +150,11 @@ def object_of(payload: bytes) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def sayable(value: object) -> str:
+def storable_text(value: object) -> str:
     """Its text; JSON can spell half a surrogate pair, which neither the file nor the registry takes."""
     return str(value).encode(errors="replace").decode()
 
 
 def _message_of(payload: bytes) -> str:
-    error = sayable(object_of(payload).get("error") or "the worker said run_failed")
+    error = storable_text(object_of(payload).get("error") or "the worker said run_failed")
     return error if len(error) <= LONGEST_MESSAGE else error[: LONGEST_MESSAGE - 1] + "…"

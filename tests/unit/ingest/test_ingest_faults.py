@@ -28,8 +28,8 @@ def child(code, *arguments, wrap=()):
 
 COMMITS_FOR_EVER = """
     import pathlib, random
-    from mosaic.ingest import store as module
-    module.SNAPSHOT_EVERY = 700
+    from mosaic.ingest import memory, store as module
+    memory.SNAPSHOT_EVERY = 700
     module.CHECKPOINT_EVERY = 4 << 20
     store = module.RunStore(pathlib.Path(sys.argv[1]), RUN)
     chance = random.Random(int(sys.argv[2]))

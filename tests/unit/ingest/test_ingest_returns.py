@@ -9,8 +9,7 @@ import msgspec
 import pytest
 from ingest_batches import RUN, Spool, episode, lifecycle, metric, step
 
-from mosaic.ingest import file
-from mosaic.ingest import store as store_module
+from mosaic.ingest import file, memory
 from mosaic.ingest.returns import Spread, Trace
 from mosaic.ingest.store import RunStore
 from mosaic.model.interval import t_quantile
@@ -141,7 +140,7 @@ def test_every_episode_of_an_evaluation_run_is_an_evaluations(path, spool):
 
 
 def test_reopening_gives_the_same_figures(path, monkeypatch):
-    monkeypatch.setattr(store_module, "SNAPSHOT_EVERY", 50)
+    monkeypatch.setattr(memory, "SNAPSHOT_EVERY", 50)
     chance, spool, store = random.Random(2), Spool(), RunStore(path, RUN)
     returns = noisy(2000)
     events = [

@@ -7,7 +7,7 @@ import pytest
 from ingest_batches import LINE, RUN, Spool, episode, lifecycle, metric, step
 
 from mosaic.client.run import Run
-from mosaic.ingest import file, names
+from mosaic.ingest import file, memory, names
 from mosaic.ingest import store as store_module
 from mosaic.ingest.store import RunStore
 from mosaic.model.errors import BadBatch, SchemaTooNew, StoreFailed, WrongOffset
@@ -339,7 +339,7 @@ def test_a_heartbeat_tells_its_progress(store, spool, payload, progress):
 
 
 def test_reopening_gives_the_same_memory(path, monkeypatch):
-    monkeypatch.setattr(store_module, "SNAPSHOT_EVERY", 50)
+    monkeypatch.setattr(memory, "SNAPSHOT_EVERY", 50)
     spool, store, random_ = Spool(), RunStore(path, RUN), random.Random(1)
     events = mixed(1500)
     while events:
