@@ -1,1 +1,1 @@
-"""Hop 2: `registry.db`, the only place where the state of a run is written."""
+"""Hop 2: `registry.db`, the only place where run states are written."""

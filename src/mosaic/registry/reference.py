@@ -1,11 +1,12 @@
-"""A run reference: the words by which people and programs name a run. The first rule that applies decides:
+"""A run reference: how people and programs name a run. The first rule that applies decides:
 
-1. a whole run id, in either case;
-2. `last`, the run that was submitted last, and `last~N`, the one N submits before it;
+1. a complete run id, in upper or lower case;
+2. `last`, the newest run, and `last~N`, the one submitted N runs before it;
 3. the exact name of a run, if only one run has it;
-4. the first letters of a run id, if only one run begins with them.
+4. the first characters of a run id, if only one run id starts with them.
 
-Several runs under rule 3 or 4 are refused with a list: guessing would cancel or delete the wrong one.
+If several runs match rule 3 or 4, the reference is refused with a list of them: a guess could cancel or delete the
+wrong run.
 """
 
 import re
@@ -16,12 +17,12 @@ from mosaic.model.nearest import did_you_mean
 from mosaic.model.run import RunRecord
 
 LAST = re.compile(r"last(?:~(\d{1,9}))?")
-SHOWN = 8  # candidates in a refusal: it travels in a gRPC header of 2,000 bytes
-LONGEST_NAME = 24  # in a refusal
+SHOWN = 8  # candidates in the error message, which is sent in a gRPC header of 2,000 bytes
+LONGEST_NAME = 24  # in the error message
 
 
 class Runs(Protocol):
-    """What resolving needs to ask."""
+    """The queries that `resolve` makes; the registry implements them."""
 
     def with_id(self, run_id: str) -> RunRecord | None: ...
 
@@ -39,12 +40,12 @@ class Runs(Protocol):
 
 
 def resolve(runs: Runs, reference: str) -> RunRecord:
-    """The one run that `reference` means; UnknownRun or AmbiguousRun, each with a way on, otherwise."""
+    """The run that `reference` means. Raises UnknownRun or AmbiguousRun, which suggest what to write instead."""
     if found := runs.with_id(reference.upper()):
         return found
     if last := LAST.fullmatch(reference):
         return _last(runs, int(last[1] or 0), reference)
-    # One more than is shown tells that there are more.
+    # One more than is shown, to know whether there are more.
     named = runs.named(reference, SHOWN + 1) if reference else []
     if named:
         return _only(runs, named, f"Several runs have the name '{reference}'")
@@ -60,7 +61,7 @@ def _last(runs: Runs, n: int, reference: str) -> RunRecord:
         return found
     known = runs.count()
     if not known:
-        raise UnknownRun(reference, "Nothing has been submitted yet.")
+        raise UnknownRun(reference, "No run has been submitted yet.")
     raise UnknownRun(reference, f"There are {known} runs: the oldest is last~{known - 1}.")
 
 

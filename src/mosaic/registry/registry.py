@@ -1,4 +1,4 @@
-"""The registry: the one writer of run state."""
+"""The registry: the only writer of run states."""
 
 import builtins
 import json
@@ -27,14 +27,14 @@ from mosaic.registry.row import COLUMNS, new_row, to_record
 
 
 class Registry:
-    """Runs, their moves, and who owns which GPU.
+    """Runs, their moves, and which run owns which GPU.
 
-    1. A run moves only along the arrows of `MOVES`; of two callers racing to end a run one wins.
-    2. What a call changed is on the disk, with its line of history, when the call returns.
-    3. A GPU has one owner, and a drained one has none.
-    4. Every change raises `revision()` and stamps the rows it touched, so a watcher can ask for the rest.
+    1. A run makes only the moves in `MOVES`; of two callers that race to end a run, one wins.
+    2. When a call returns, its change is on the disk, together with its line of history.
+    3. A GPU has one owner; a drained GPU has none.
+    4. Every change increases `revision()` and stores it in the rows that changed, so a watcher can find them.
 
-    One connection, for one thread at a time.
+    One connection, used by one thread.
     """
 
     def __init__(self, path: Path, steps: Sequence[str] = STEPS, now: Callable[[], float] = time.time) -> None:
@@ -52,7 +52,7 @@ class Registry:
     # Submitting
 
     def add(self, config: RunConfig, note: str = "") -> tuple[RunRecord, bool]:
-        """Enter a run in INIT, with a note in its history; of an idempotency key known already, that run and False."""
+        """Add a run in INIT, with a note in its history. A known idempotency key returns its run, and False."""
         known = self.with_key(config.idempotency_key, config.config_hash)
         if known:
             return known, False
@@ -63,11 +63,11 @@ class Registry:
         return self.get(config.run_id), True
 
     def with_key(self, key: str, config_hash: str) -> RunRecord | None:
-        """The run submitted with this idempotency key; an empty key finds none. KeyTaken: with another config."""
+        """The run with this idempotency key, if any; an empty key has none. KeyTaken if its config was another one."""
         rows = self._records("WHERE idempotency_key = ? AND idempotency_key <> ''", (key,))
         if not rows:
             return None
-        # Empty: the row of a MOSAIC that kept no hash.
+        # Empty: the row was written by a MOSAIC that stored no hash.
         if self._value("SELECT config_hash FROM runs WHERE id = ?", rows[0].run_id) not in ("", config_hash):
             raise KeyTaken(key, rows[0].run_id, rows[0].name)
         return rows[0]
@@ -84,27 +84,27 @@ class Registry:
         return rows[0]
 
     def find(self, reference: str) -> RunRecord:
-        """The run that a person means: an id or its start, a name, `last`, `last~N` (see `reference.py`)."""
+        """The run that a reference means: an id or its start, a name, `last`, `last~N` (see `reference.py`)."""
         return resolve(self, reference)
 
     def with_id(self, run_id: str) -> RunRecord | None:
         return next(iter(self._records("WHERE id = ?", (run_id,))), None)
 
     def submitted_before(self, n: int) -> RunRecord | None:
-        """The newest run but `n`."""
+        """The newest run for 0, the one before it for 1, and so on."""
         return next(iter(self._records("ORDER BY number DESC LIMIT 1 OFFSET ?", (n,))), None)
 
     def named(self, name: str, limit: int) -> "builtins.list[RunRecord]":
-        """Newest first."""
+        """Runs with this name, newest first."""
         return self._records("WHERE name = ? ORDER BY number DESC LIMIT ?", (name, limit))
 
     def starting_with(self, start: str, limit: int) -> "builtins.list[RunRecord]":
-        """Runs whose ids begin with `start`, newest first."""
-        # A range, not LIKE: it uses the index, and % or _ mean nothing in it. '~' sorts after every letter of an id.
+        """Runs whose ids start with `start`, newest first."""
+        # A range instead of LIKE: it uses the index and has no wildcards. '~' sorts after every character of an id.
         return self._records("WHERE id >= ? AND id < ? ORDER BY number DESC LIMIT ?", (start, start + "~", limit))
 
     def newest_names(self) -> "builtins.list[str]":
-        """Names of the newest runs, for "did you mean": few enough to compare while the daemon waits."""
+        """Names of the newest runs, for suggestions: few enough to compare without delaying other calls."""
         newest = self._db.execute("SELECT name FROM runs ORDER BY number DESC LIMIT 1000").fetchall()
         return builtins.list(dict.fromkeys(name for (name,) in newest if name))[:300]
 
@@ -112,7 +112,7 @@ class Registry:
         return self._now()
 
     def list(self, states: Iterable[RunState] = (), limit: int = 0) -> "builtins.list[RunRecord]":
-        """Newest first; all states when none is named, all runs when the limit is 0."""
+        """Newest first. No states: runs in any state. Limit 0: all of them."""
         where, names = _in_states(states)
         return self._records(f"{where} ORDER BY number DESC LIMIT ?", (*names, limit or -1))
 
@@ -121,7 +121,7 @@ class Registry:
         return int(self._value(f"SELECT count(*) FROM runs {where}", *names))
 
     def live(self) -> "builtins.list[RunRecord]":
-        """Every run that is not over, oldest first."""
+        """All runs that are not over, oldest first."""
         where, names = _in_states(LIVE_STATES)
         return self._records(f"{where} ORDER BY number", names)
 
@@ -136,43 +136,43 @@ class Registry:
         return [Move(RunState(old) if old else None, RunState(new), at, reason) for old, new, at, reason in rows]
 
     def settings(self, run_id: str) -> dict[str, Any]:
-        """The settings in force, under dotted keys; empty for a run of an older MOSAIC."""
+        """The settings in force, under dotted keys; empty for a run from an older MOSAIC."""
         value = self._value("SELECT settings FROM runs WHERE id = ?", run_id)
         if value is None:
             raise UnknownRun(run_id)
         return dict(json.loads(value))
 
     def children(self, run_id: str) -> "builtins.list[RunRecord]":
-        """Runs that were made from this one, oldest first."""
+        """Runs that were derived from this one, oldest first."""
         return self._records("WHERE parent_run_id = ? ORDER BY number", (run_id,))
 
     def revision(self) -> int:
         return int(self._value("SELECT revision FROM clock"))
 
     def incomplete(self) -> "builtins.list[RunRecord]":
-        """Runs that are over and whose last lines are not stored yet."""
+        """Runs that are over but whose last output is not stored yet."""
         return self._records("WHERE telemetry = 'incomplete' ORDER BY number", ())
 
     # Moving
 
     def move(self, run_id: str, new: RunState, reason: str = "") -> RunRecord:
-        """Move a run to `new`, or raise and leave everything as it was."""
+        """Move a run to `new`, or raise and change nothing."""
         with self._change() as revision:
             self._move(run_id, new, reason, revision)
         return self.get(run_id)
 
     def claim(self, run_id: str, gpus: Sequence[str]) -> int:
-        """INIT → HANDSHAKE with a new attempt and these GPUs, all or nothing; the attempt's number."""
+        """Move from INIT to HANDSHAKE, start an attempt and grant these GPUs, all or nothing. Returns the attempt."""
         with self._change() as revision:
             if self._value("SELECT cancel_requested FROM runs WHERE id = ?", run_id):
-                raise IllegalMove(run_id, f"{self.state(run_id)} and to be cancelled", RunState.HANDSHAKE)
+                raise IllegalMove(run_id, f"{self.state(run_id)} and being cancelled", RunState.HANDSHAKE)
             self._move(run_id, RunState.HANDSHAKE, "", revision)
             self._grant(run_id, gpus)
             self._db.execute("UPDATE runs SET attempt = attempt + 1, session = '' WHERE id = ?", (run_id,))
         return self.get(run_id).attempt
 
     def raise_attempt(self, run_id: str) -> int:
-        """A new attempt for a claim whose holder never started; the session of the old one is void."""
+        """Start a new attempt for a claim whose holder never started; the old session becomes invalid."""
         with self._change() as revision:
             raised = self._db.execute(
                 "UPDATE runs SET attempt = attempt + 1, session = '', revision = ? WHERE id = ? AND state = ?",
@@ -183,7 +183,7 @@ class Registry:
         return self.get(run_id).attempt
 
     def request_cancel(self, run_id: str) -> RunRecord:
-        """Remember that somebody wants this run ended; a run that is over stays as it is."""
+        """Record that this run is to be cancelled; a run that is over does not change."""
         record = self.get(run_id)
         if record.state.is_over or record.cancel_requested:
             return record
@@ -194,7 +194,7 @@ class Registry:
     def note(
         self, run_id: str, *, waiting_for: str | None = None, held_by: str | None = None, telemetry: str | None = None
     ) -> None:
-        """Change what listings say beside the state; None leaves a text as it is."""
+        """Change the texts that listings show beside the state; None keeps a text."""
         record = self.get(run_id)
         wanted = {"waiting_for": waiting_for, "held_by": held_by, "telemetry": telemetry}
         news = {name: text for name, text in wanted.items() if text is not None and text != getattr(record, name)}
@@ -205,7 +205,7 @@ class Registry:
             self._db.execute(f"UPDATE runs SET {sets}, revision = ? WHERE id = ?", (*news.values(), revision, run_id))
 
     def delete(self, run_id: str) -> None:
-        """Forget a run that is over. Its id is remembered and never given out again."""
+        """Delete a run that is over. Its id is recorded and cannot be used again."""
         state = self.state(run_id)
         if not state.is_over:
             raise RunIsLive(run_id, state)
@@ -219,7 +219,7 @@ class Registry:
     # Sessions
 
     def set_session(self, run_id: str, token_hash: str, capabilities: dict[str, Any] | None = None) -> None:
-        """Who speaks for this attempt, and what the worker can do; None leaves that as it was."""
+        """Set the session of this attempt, and the worker's capabilities; None keeps the capabilities."""
         known = self.capabilities(run_id)
         news = known if capabilities is None else capabilities
         if self.session(run_id) == token_hash and news == known:
@@ -231,21 +231,21 @@ class Registry:
             )
 
     def capabilities(self, run_id: str) -> dict[str, Any]:
-        """What the worker registered that it can do; empty before that."""
+        """The capabilities that the worker registered; empty before registration."""
         value = self._value("SELECT capabilities FROM runs WHERE id = ?", run_id)
         if value is None:
             raise UnknownRun(run_id)
         return dict(json.loads(value or "{}"))
 
     def session(self, run_id: str) -> str:
-        """The hash of the session token of this attempt; empty before its worker registered."""
+        """The hash of this attempt's session token; empty before registration."""
         value = self._value("SELECT session FROM runs WHERE id = ?", run_id)
         if value is None:
             raise UnknownRun(run_id)
         return str(value)
 
     def note_beating(self, run_id: str) -> None:
-        """Remember that this run's worker calls Heartbeat: from then on its silence means something."""
+        """Record that this run's worker calls Heartbeat, so that missing heartbeats count from now on."""
         if not self.is_beating(run_id):
             with self._change() as revision:
                 self._db.execute("UPDATE runs SET calls_beats = 1, revision = ? WHERE id = ?", (revision, run_id))
@@ -259,11 +259,11 @@ class Registry:
     # GPUs
 
     def gpu_owners(self) -> dict[str, str]:
-        """GPU → run."""
+        """The run that owns each granted GPU."""
         return dict(self._db.execute("SELECT uuid, run_id FROM gpus ORDER BY run_id, position"))
 
     def free_gpus(self, run_id: str) -> None:
-        """Take a run's GPUs back. Only after its process tree is proven dead."""
+        """Free a run's GPUs. Only after its process tree is proven dead."""
         if run_id not in self.gpu_owners().values():
             return
         with self._change() as revision:
@@ -271,7 +271,7 @@ class Registry:
             self._stamp(run_id, revision)
 
     def drain_gpus(self, run_id: str, reason: str) -> None:
-        """Take a run's GPUs away and give them to nobody: something may still be using them."""
+        """Take a run's GPUs away and grant them to no other run: a process may still be using them."""
         with self._change() as revision:
             self._db.execute(
                 "INSERT OR REPLACE INTO drained SELECT uuid, run_id, ?, ? FROM gpus WHERE run_id = ?",
@@ -281,7 +281,7 @@ class Registry:
             self._stamp(run_id, revision)
 
     def drained(self) -> dict[str, str]:
-        """GPU → why nobody gets it."""
+        """The reason why each drained GPU is not granted."""
         return dict(self._db.execute("SELECT uuid, reason FROM drained ORDER BY uuid"))
 
     def undrain(self, uuid: str) -> None:
@@ -292,7 +292,7 @@ class Registry:
 
     @contextmanager
     def _change(self) -> Iterator[int]:
-        """One transaction under a new revision; on any error nothing of it remains."""
+        """One transaction under a new revision, rolled back on any error."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("UPDATE clock SET revision = revision + 1")
@@ -312,15 +312,15 @@ class Registry:
             self._db.execute("ROLLBACK")
 
     def _explained(self, error: sqlite3.OperationalError) -> Exception:
-        # The low byte is the kind; the rest says which of the many I/O errors it was.
+        # The low byte is the kind of error; the rest is a detail.
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY):
             return error
-        return StoreUnavailable(f"{self._path}: {error}. Nothing was changed; make room on the disk and try again.")
+        return StoreUnavailable(f"{self._path}: {error}. Nothing was changed. Free some disk space and try again.")
 
     def _move(self, run_id: str, new: RunState, reason: str, revision: int) -> None:
         old = self.state(run_id)
         olds = [state.value for state, allowed in MOVES.items() if new in allowed]
-        # The condition stands in the statement itself, so two callers racing to end a run cannot both win.
+        # The condition is part of the statement, so two callers that race to end a run cannot both win.
         moved = self._db.execute(
             "UPDATE runs SET state = ?, reason = ?, waiting_for = '', updated_at = ?, revision = ? "
             f"WHERE id = ? AND state IN ({_marks(olds)})",
@@ -348,16 +348,16 @@ class Registry:
         self._db.execute("UPDATE runs SET revision = ? WHERE id = ?", (revision, run_id))
 
     def _refuse_used_id(self, run_id: str) -> None:
-        # A deleted run's id too: a late worker of the old run must not be taken for the new one's.
+        # Ids of deleted runs too: a late worker of the old run must not be mistaken for one of the new run.
         if self._value("SELECT 1 FROM runs WHERE id = ?1 UNION SELECT 1 FROM deleted WHERE run_id = ?1", run_id):
-            raise BadConfig("metadata.run_id", f"{run_id} was used before. Leave it out to get a new one.")
+            raise BadConfig("metadata.run_id", f"{run_id} has been used before. Leave it out to get a new id.")
 
     def _insert(self, config: RunConfig, revision: int) -> None:
         row = new_row(config, self._now(), revision)
         self._db.execute(f"INSERT INTO runs ({', '.join(row)}) VALUES ({_marks(row)})", tuple(row.values()))
 
     def _value(self, sql: str, *values: object) -> Any:
-        """The first column of the first row, None without one."""
+        """The first column of the first row; None if there is no row."""
         row = self._db.execute(sql, values).fetchone()
         return None if row is None else row[0]
 

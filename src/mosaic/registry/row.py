@@ -1,4 +1,4 @@
-"""A row of the table of runs: from a config, and to a record."""
+"""Rows of the table `runs`: built from a config, read as a record."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ COLUMNS = (
 
 
 def new_row(config: RunConfig, now: float, revision: int) -> dict[str, object]:
-    """The columns of a run that was just submitted; the others have defaults."""
+    """The columns of a newly submitted run; all other columns have defaults."""
     return {
         "id": config.run_id,
         "name": config.name,
@@ -44,7 +44,7 @@ def new_row(config: RunConfig, now: float, revision: int) -> dict[str, object]:
 
 
 def to_record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
-    """From the values of `COLUMNS`."""
+    """A record from the values of `COLUMNS`."""
     return RunRecord(
         run_id=row[0],
         name=row[1],
@@ -71,7 +71,7 @@ def to_record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
     )
 
 
-# Most runs share a few limits and tags: a listing of 10,000 parses each text once.
+# Most runs have the same few limits and tags, so a listing of 10,000 runs parses each text once.
 @lru_cache(maxsize=1024)
 def _limits(text: str) -> Limits:
     return Limits(**json.loads(text))

@@ -1,4 +1,4 @@
--- Version 3: what the worker that registered can do, and whether it sends its heartbeats as calls.
+-- Version 3: the capabilities that the worker registered, and whether it sends heartbeats by gRPC.
 
-ALTER TABLE runs ADD COLUMN capabilities TEXT NOT NULL DEFAULT '';      -- JSON object; '' before it registered
-ALTER TABLE runs ADD COLUMN calls_beats INTEGER NOT NULL DEFAULT 0;     -- 1: it called Heartbeat; no file of the run says so
+ALTER TABLE runs ADD COLUMN capabilities TEXT NOT NULL DEFAULT '';      -- JSON object; '' before registration
+ALTER TABLE runs ADD COLUMN calls_beats INTEGER NOT NULL DEFAULT 0;     -- 1: it has called Heartbeat; nothing in the run's folder says so

@@ -1,7 +1,7 @@
--- registry.db: every run and what happened to it. Its version is PRAGMA user_version; later versions only add to this.
+-- registry.db: every run and its history. The version is PRAGMA user_version; later versions only add to this schema.
 
 CREATE TABLE runs (
-  number          INTEGER PRIMARY KEY AUTOINCREMENT,  -- order of submits: FIFO for the dispatcher, newest first in listings
+  number          INTEGER PRIMARY KEY AUTOINCREMENT,  -- order of submission: FIFO for the dispatcher, newest first in listings
   id              TEXT NOT NULL UNIQUE,
   name            TEXT NOT NULL,
   area            TEXT NOT NULL,
@@ -30,14 +30,15 @@ CREATE UNIQUE INDEX runs_by_key ON runs (idempotency_key) WHERE idempotency_key 
 
 CREATE TABLE history (
   run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-  old    TEXT,                                        -- NULL: the submit itself
+  old    TEXT,                                        -- NULL: the submission itself
   new    TEXT NOT NULL,
   at     REAL NOT NULL,
   reason TEXT NOT NULL
 );
 CREATE INDEX history_by_run ON history (run_id);
 
--- The primary key is the promise that a GPU has one owner. No cascade: a grant ends by proof of death, not by a delete.
+-- The primary key ensures that a GPU has one owner. No cascade: a grant ends when its process tree is proven dead, not
+-- when its run is deleted.
 CREATE TABLE gpus (
   uuid     TEXT PRIMARY KEY,
   run_id   TEXT NOT NULL REFERENCES runs (id),
@@ -58,5 +59,5 @@ CREATE TABLE deleted (
 );
 CREATE INDEX deleted_by_revision ON deleted (revision);
 
-CREATE TABLE clock (revision INTEGER NOT NULL);       -- one row; rises with every change of anything above
+CREATE TABLE clock (revision INTEGER NOT NULL);       -- one row; increases with every change to the tables above
 INSERT INTO clock VALUES (0);

@@ -1,4 +1,4 @@
-"""The registry's own thread: the only one that ever touches `registry.db`."""
+"""The thread that owns `registry.db`. No other thread uses it."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class RegistryThread:
-    """Runs work on the registry in order, off the event loop: an fsync on a slow disk must not stop the streams."""
+    """Runs calls on the registry in order, off the event loop: an fsync on a slow disk must not block the streams."""
 
     def __init__(self, path: Path) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="registry")

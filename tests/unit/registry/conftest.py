@@ -29,7 +29,7 @@ def make_config():
 
 @pytest.fixture
 def add(registry, make_config):
-    """Adds a run and gives its id."""
+    """Adds a run and returns its id."""
 
     def add(run_id="", **fields):
         record, _ = registry.add(make_config(run_id, **fields))

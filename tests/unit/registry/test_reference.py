@@ -1,4 +1,4 @@
-"""How a run is named: by id, by the start of it, by name, by `last`."""
+"""Run references: an id, the start of one, a name, or `last`."""
 
 import pytest
 
@@ -10,13 +10,13 @@ FIRST, SECOND, THIRD = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAW
 
 
 @pytest.mark.parametrize("start", [THIRD, THIRD.lower(), "01B", "01b", THIRD[:-1]])
-def test_an_id_and_a_start_of_it_that_no_other_run_shares_are_taken_in_either_case(registry, add, start):
+def test_an_id_or_a_unique_start_of_one_is_accepted_in_either_case(registry, add, start):
     add(FIRST), add(SECOND), add(THIRD)
 
     assert registry.find(start).run_id == THIRD
 
 
-def test_an_exact_name_is_taken_and_no_part_of_one(registry, add):
+def test_an_exact_name_is_accepted_and_a_part_of_one_is_not(registry, add):
     run = add(name="cartpole seed 1")
     add(name="cartpole seed 2")
 
@@ -27,7 +27,7 @@ def test_an_exact_name_is_taken_and_no_part_of_one(registry, add):
 
 
 def test_last_is_the_run_submitted_last_whatever_its_id_or_state(registry, add):
-    # Ids do not sort by time here: a user may bring ids of his own.
+    # These ids do not sort by time: users may choose their own.
     third, second, first = add(THIRD), add(FIRST), add(SECOND)
     registry.move(first, RunState.FAULTED)
 
@@ -35,8 +35,8 @@ def test_last_is_the_run_submitted_last_whatever_its_id_or_state(registry, add):
     assert [registry.find(f"last~{n}").run_id for n in range(3)] == [first, second, third]
 
 
-def test_last_of_too_few_runs_tells_how_many_there_are(registry, add):
-    with pytest.raises(UnknownRun, match=r"'last'. Nothing has been submitted yet"):
+def test_last_of_too_few_runs_says_how_many_there_are(registry, add):
+    with pytest.raises(UnknownRun, match=r"'last'. No run has been submitted yet"):
         registry.find("last")
 
     add(), add()
@@ -89,7 +89,7 @@ def test_a_shared_name_is_refused_and_the_newest_does_not_win(registry, add):
     assert [line.split()[0] for line in lines] == [*runs[:-9:-1], "…"]
 
 
-def test_a_refusal_with_long_names_fits_into_an_answer_of_grpc(registry, add):
+def test_a_list_of_candidates_with_long_names_fits_into_a_grpc_status(registry, add):
     for _ in range(12):
         add(name="漢" * 120)
 
@@ -112,7 +112,7 @@ def test_an_unknown_reference_suggests_names_and_the_listing(registry, add, refe
 
 
 @pytest.mark.parametrize("reference", ["", "02", "%", "01ARZ_", "last~", "last~-1", "last~1x", "LAST", "x" * 1_000_000])
-def test_what_means_nothing_is_refused(registry, add, reference):
+def test_a_reference_that_matches_nothing_is_refused(registry, add, reference):
     add(FIRST)
 
     with pytest.raises(UnknownRun):

@@ -46,7 +46,7 @@ def test_a_run_makes_only_the_moves_in_the_table(registry, add, old, new):
             registry.move(run, new)
 
 
-def test_the_history_tells_every_move_with_its_reason(registry, add):
+def test_the_history_has_every_move_with_its_reason(registry, add):
     run = add()
 
     registry.move(run, S.HANDSHAKE)
@@ -128,14 +128,14 @@ def test_a_run_id_is_used_once_even_after_its_run_was_deleted(registry, add):
     registry.delete(gone)
 
     for run in (living, gone):
-        with pytest.raises(BadConfig, match=r"metadata\.run_id: .* was used before"):
+        with pytest.raises(BadConfig, match=r"metadata\.run_id: .* has been used before"):
             add(run)
 
     assert registry.count() == 1
 
 
 def test_lists_are_newest_first_and_live_is_oldest_first(registry, add):
-    # The ids do not sort by time here: a user may bring ids of his own.
+    # These ids do not sort by time: users may choose their own.
     first, second, third = add("02" + "0" * 24), add("01" + "0" * 24), add("03" + "0" * 24)
     registry.move(second, S.FAULTED)
 
@@ -193,7 +193,7 @@ def test_every_change_stamps_the_row_with_a_new_revision(registry, add, change):
     assert registry.get(run).revision == registry.revision() == before + 1
 
 
-def test_saying_the_same_again_changes_nothing(registry, add):
+def test_repeating_a_call_changes_nothing(registry, add):
     run = add()
     registry.claim(run, [])
     registry.note(run, held_by="subreaper", telemetry="draining 3 MB")
@@ -252,11 +252,11 @@ def test_a_run_is_claimed_once(registry, add):
     assert registry.get(run).attempt == 1
 
 
-def test_a_run_to_be_cancelled_is_not_claimed(registry, add):
+def test_a_run_with_a_requested_cancel_is_not_claimed(registry, add):
     run = add()
     registry.request_cancel(run)
 
-    with pytest.raises(IllegalMove, match="to be cancelled"):
+    with pytest.raises(IllegalMove, match="being cancelled"):
         registry.claim(run, [])
 
 
@@ -271,7 +271,7 @@ def test_an_attempt_is_raised_only_during_the_handshake_and_ends_the_session(reg
     assert registry.session(run) == ""
 
 
-def test_a_wish_to_cancel_a_run_that_is_over_is_no_wish(registry, add):
+def test_cancelling_a_run_that_is_over_changes_nothing(registry, add):
     run = walk(registry, add(), S.TERMINATED)
 
     record = registry.request_cancel(run)
@@ -280,7 +280,7 @@ def test_a_wish_to_cancel_a_run_that_is_over_is_no_wish(registry, add):
     assert not record.cancel_requested
 
 
-def test_freed_gpus_are_free_and_drained_ones_wait_for_a_person(registry, add):
+def test_freed_gpus_are_free_and_drained_ones_wait_for_the_user(registry, add):
     first, second, third = add(), add(), add()
     registry.claim(first, ["GPU-a"])
     registry.free_gpus(first)
@@ -311,7 +311,7 @@ def test_only_a_run_that_is_over_and_holds_no_gpu_is_deleted(registry, add):
     assert registry.history(run) == []
 
 
-def test_every_question_about_an_unknown_run_says_so(registry):
+def test_every_query_of_an_unknown_run_raises_unknown_run(registry):
     questions = (
         registry.get,
         registry.state,
@@ -328,11 +328,11 @@ def test_every_question_about_an_unknown_run_says_so(registry):
     )
 
     for question in questions:
-        with pytest.raises(UnknownRun, match="There is no run 'nobody'"):
-            question("nobody")
+        with pytest.raises(UnknownRun, match="There is no run 'unknown'"):
+            question("unknown")
 
 
-def test_a_full_disk_is_told_and_the_registry_goes_on_afterwards(registry, add):
+def test_a_full_disk_is_reported_and_the_registry_works_again_afterwards(registry, add):
     run = add()
     pages = registry._db.execute("PRAGMA page_count").fetchone()[0]
     registry._db.execute(f"PRAGMA max_page_count = {pages}")
@@ -351,21 +351,21 @@ def test_commits_wait_for_the_disk(registry):
     assert pragmas == ["wal", 2]  # 2 is FULL
 
 
-def test_the_file_is_its_owners_alone(registry, tmp_path):
+def test_only_the_owner_can_read_the_file(registry, tmp_path):
     modes = {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()}
 
     assert modes.pop("registry.db") == "0o600"
     assert set(modes.values()) <= {"0o600"}
 
 
-def test_a_programming_error_is_not_dressed_up_as_a_full_disk(registry):
+def test_a_programming_error_is_not_reported_as_a_full_disk(registry):
     with pytest.raises(sqlite3.OperationalError, match="no such table"), registry._change():
         registry._db.execute("DELETE FROM nowhere")
 
     assert registry.revision() == 0
 
 
-def test_a_run_keeps_what_it_needs_where_it_came_from_and_its_settings(registry, make_config):
+def test_a_run_keeps_its_resources_its_parent_and_its_settings(registry, make_config):
     parent = registry.add(make_config())[0].run_id
     config = make_config(
         resources=ResourceRequest(2.5, 4096),

@@ -34,7 +34,7 @@ def test_a_newer_schema_is_refused_and_left_alone(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_an_older_schema_is_copied_and_then_raised_with_all_its_rows(tmp_path, make_config):
+def test_an_older_file_is_backed_up_and_upgraded_with_all_its_rows(tmp_path, make_config):
     path = tmp_path / "registry.db"
     old = Registry.open(path)
     run = old.add(make_config())[0]
@@ -68,7 +68,7 @@ def test_a_step_that_fails_leaves_the_old_file_usable(tmp_path, make_config):
     again.close()
 
 
-def test_opening_todays_schema_makes_no_copy(tmp_path):
+def test_opening_a_current_file_makes_no_backup(tmp_path):
     path = tmp_path / "registry.db"
 
     for _ in range(2):
@@ -77,14 +77,14 @@ def test_opening_todays_schema_makes_no_copy(tmp_path):
     assert [file.name for file in tmp_path.glob("*backup*")] == []
 
 
-@pytest.mark.parametrize("damage", ["garbage", "middle", "folder", "stranger"])
-def test_a_damaged_file_is_refused_with_what_to_do(tmp_path, make_config, damage):
+@pytest.mark.parametrize("damage", ["garbage", "middle", "folder", "other tables"])
+def test_a_damaged_file_is_refused_with_advice(tmp_path, make_config, damage):
     path = tmp_path / "registry.db"
     if damage == "garbage":
         path.write_bytes(b"not a database at all, but long enough to be looked at" * 100)
     elif damage == "folder":
         path.mkdir()
-    elif damage == "stranger":
+    elif damage == "other tables":
         db = sqlite3.connect(path)
         db.execute("CREATE TABLE runs (x)")
         db.close()
@@ -129,20 +129,20 @@ def test_every_answered_move_is_in_the_file_after_kill_9(tmp_path):
     child.stdout.close()
     assert child.wait() == -signal.SIGKILL
 
-    # A copy without the shared-memory index is what a power loss would leave: the WAL alone has to tell everything.
+    # A power loss leaves the file without the shared-memory index: the WAL alone must be enough.
     copy = tmp_path / "copy.db"
     shutil.copy(path, copy)
     shutil.copy(f"{path}-wal", f"{copy}-wal")
     registry = Registry.open(copy)
-    told = [line.split() for line in answered if line.endswith("\n")]
-    lost = [(run, new) for run, new in told if RunState(new) not in [move.new for move in registry.history(run)]]
+    moves = [line.split() for line in answered if line.endswith("\n")]
+    lost = [(run, new) for run, new in moves if RunState(new) not in [move.new for move in registry.history(run)]]
     registry.close()
 
-    assert len(told) >= 60
+    assert len(moves) >= 60
     assert lost == []
 
 
-def test_a_run_of_version_1_is_still_there_after_the_upgrade(tmp_path, make_config):
+def test_a_run_of_schema_version_1_survives_the_upgrade(tmp_path, make_config):
     path = tmp_path / "registry.db"
     db = sqlite3.connect(path)
     db.executescript(f"{STEPS[0]};PRAGMA user_version = 1;")
