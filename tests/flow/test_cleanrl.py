@@ -52,27 +52,27 @@ def events(lab, run):
     [
         (
             {"algo": "pqn"},
-            r"config\.algo: pqn is not available here: CleanRL 1\.2\.0.* does not have it; point upstream_p",
+            r"config\.algo: pqn is unavailable here: CleanRL 1\.2\.0.* does not have it; point upstream_p",
         ),
         ({"algo": "rainbow_atari"}, "rainbow_atari is not available here"),
         ({"algo": "ppo_atari_envpool_xla_jax"}, "its envpool-XLA interface needs a jax that no longer installs"),
-        ({"algo": "dqn_atary"}, r'"dqn_atary" is none of its \d+ values\. Did you mean dqn_atari'),
-        ({"algo": "dqn", "extras": {"algo_params": {"clip_coef": 0.1}}}, r"clip_coef: dqn has no such key"),
-        ({"algo": "dqn", "extras": {"algo_params": {"gamma": 2}}}, "gamma: it must be at most 1, not 2"),
+        ({"algo": "dqn_atary"}, r'"dqn_atary" is not one of its \d+ valid values\. Did you mean dqn_atari'),
+        ({"algo": "dqn", "extras": {"algo_params": {"clip_coef": 0.1}}}, r"clip_coef: dqn has no such setting"),
+        ({"algo": "dqn", "extras": {"algo_params": {"gamma": 2}}}, "gamma: must be at most 1, not 2"),
         (
             {"extras": {"lerning_rate": 1}},
-            r"extras\.lerning_rate: the worker has no such key\. Did you mean 'learning_rate'",
+            r"extras\.lerning_rate: the worker has no such setting\. Did you mean 'learning_rate'",
         ),
-        ({"extras": {"algo_params": {"buffer_size": 9}}}, r"buffer_size: ppo has no such key"),
+        ({"extras": {"algo_params": {"buffer_size": 9}}}, r"buffer_size: ppo has no such setting"),
         (
             {"learning_rate": 1, "extras": {"learning_rate": 2}},
-            r"learning_rate: it is the same setting as extras\.algo_params\.learning_rate, and the two differ",
+            r"learning_rate: is the same setting as extras\.algo_params\.learning_rate but has another value",
         ),
         ({"algo": "dqn", "extras": {"upstream_path": "/nowhere"}}, "upstream_path: '/nowhere' does not exist"),
         ({"algo": "dqn_jax"}, "algo=dqn_jax needs the variant jax.*Install it with: mosaic worker install cleanrl@jax"),
         (
             {"extras": {"curriculum_schedule": [{"env_id": "X", "condition": "stepps>=3"}]}},
-            r"\[0\]\.condition: it must look like steps>=100000 or episodes>=500\|episode_return>=0\.9",
+            r"\[0\]\.condition: must look like steps>=100000 or episodes>=500\|episode_return>=0\.9",
         ),
     ],
 )

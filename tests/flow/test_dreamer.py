@@ -72,18 +72,18 @@ def process_of(run, role):
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"env": "nosuite_thing"}, r"config\.env: it must look like crafter_reward or atari_pong or .* does not"),
-        ({"size": "13m"}, r"config\.size: it must look like debug or 1m or 12m"),
-        ({"suite": "attari"}, r"config\.suite: it must look like atari or atari100k"),
-        ({"step": 100}, r"config\.step: the worker has no such key\. Did you mean 'steps'"),
+        ({"env": "nosuite_thing"}, r"config\.env: must look like crafter_reward or atari_pong or .* does not"),
+        ({"size": "13m"}, r"config\.size: must look like debug or 1m or 12m"),
+        ({"suite": "attari"}, r"config\.suite: must look like atari or atari100k"),
+        ({"step": 100}, r"config\.step: the worker has no such setting\. Did you mean 'steps'"),
         ({"agent": {"optimizer": {"lrr": 1}}}, r"config\.agent\.optimizer\.lrr: .* Did you mean 'lr'"),
         ({"replay_shares": {"unifrom": 1}}, r"config\.replay_shares\.unifrom: .* Did you mean 'uniform'"),
-        ({"outputs": ["wandb"]}, r"config\.outputs\[0\]: it must be one of jsonl, tensorboard, mosaic, terminal"),
-        ({"replay_addr": "7002"}, r"config\.replay_addr: it must look like auto or 10\.0\.0\.1:7001"),
+        ({"outputs": ["wandb"]}, r"config\.outputs\[0\]: must be one of jsonl, tensorboard, mosaic, terminal"),
+        ({"replay_addr": "7002"}, r"config\.replay_addr: must look like auto or 10\.0\.0\.1:7001"),
         ({"checkpoint": "../other"}, r"config\.checkpoint: '\.\./other' is neither a path that exists nor a run"),
         ({"script": "eval", "checkpoint": "/nowhere"}, r"config\.checkpoint: '/nowhere' does not exist"),
         ({"extras": {"mode": "policy_eval", "policy_path": "/nowhere"}}, r"policy_path: '/nowhere' does not exist"),
-        ({"extras": {"mode": "policy_evil"}}, r"mode: it must be one of train, resume_training, policy_eval"),
+        ({"extras": {"mode": "policy_evil"}}, r"mode: must be one of train, resume_training, policy_eval"),
     ],
 )
 def test_what_cannot_be_run_is_refused_at_submit_with_its_reason(lab, config, words):

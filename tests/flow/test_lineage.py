@@ -100,7 +100,7 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(lab, ended):
 
     assert min(rewards(lab, run)) == 100
     note = lab.client.get_run(run.run_id).history[0].reason
-    assert "passed over: checkpoint-000000000200.json is not whole JSON" in note
+    assert "skipped: checkpoint-000000000200.json is not valid JSON" in note
 
 
 def test_without_a_checkpoint_it_is_said_what_to_do(lab, ended):
@@ -232,7 +232,7 @@ def test_references_that_name_no_run_or_several_are_refused(lab, trained):
     ("metadata", "words"),
     [
         ({"relation": "resume"}, "metadata.relation: it needs a run to refer to"),
-        ({"parent_run_id": "PARENT", "relation": "cousin"}, "metadata.relation: it must be one of resume, eval"),
+        ({"parent_run_id": "PARENT", "relation": "cousin"}, "metadata.relation: must be one of resume, eval"),
         ({"parent_run_id": "PARENT"}, "metadata.relation: "),
     ],
 )
@@ -294,7 +294,7 @@ def test_eval_as_json(mosaic, trained):
 
 
 def test_what_eval_cannot_do_is_a_sentence(mosaic, trained):
-    assert "cannot be told to record videos" in mosaic("eval", trained.run_id, "--video", code=1)
+    assert "has no setting for video recording" in mosaic("eval", trained.run_id, "--video", code=1)
     assert "is not an option of" in mosaic("eval", trained.run_id, "--bset", code=2)
     assert "keep one of them" in mosaic("eval", trained.run_id, "--best", "--checkpoint", "x", code=2)
     assert "does not exist" in mosaic("eval", trained.run_id, "--checkpoint", "x", code=1)

@@ -64,8 +64,8 @@ def test_memory_is_the_workers_estimate_unless_the_run_says_otherwise(make_lab, 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"cpus": 3}, "3 are requested and runs on this machine may use 2"),
-        ({"memory_mb": 8192}, "8 GB are requested and runs on this machine may use 1 GB"),
+        ({"cpus": 3}, "3 are requested but runs on this machine may use 2"),
+        ({"memory_mb": 8192}, "8 GB are requested but runs on this machine may use 1 GB"),
     ],
 )
 def test_more_than_the_machine_has_is_a_submit_error(make_lab, asked, words):

@@ -72,22 +72,22 @@ def config_of(worker, **config):
 @pytest.mark.parametrize(
     ("config", "words", "sentence"),
     [
-        ({"stpes": 3}, ["stpes=3"], "config.stpes: the worker has no such key. Did you mean 'steps'?"),
+        ({"stpes": 3}, ["stpes=3"], "config.stpes: the worker has no such setting. Did you mean 'steps'?"),
         (
             {"extras": {"fastlane_slut": 3}},
             ["extras.fastlane_slut=3"],
-            "config.extras.fastlane_slut: the worker has no such key. Did you mean 'fastlane_slot'?",
+            "config.extras.fastlane_slut: the worker has no such setting. Did you mean 'fastlane_slot'?",
         ),
         (
             {"extras": {"algo_params": {}}},
             ["extras.algo_params={}"],
             "config.extras.algo_params: the worker has no such",
         ),
-        ({"algo": "ppo"}, ["algo=ppo"], "config.algo: the worker has no such key."),
+        ({"algo": "ppo"}, ["algo=ppo"], "config.algo: the worker has no such setting."),
         (
             {"steps": 3, "total_timesteps": 4},
             ["steps=3", "total_timesteps=4"],
-            "config.total_timesteps: it is the same setting as steps, and the two differ. Keep one of them.",
+            "config.total_timesteps: is the same setting as steps but has another value. Keep one of them.",
         ),
     ],
 )
@@ -141,9 +141,7 @@ def test_an_algorithms_setting_is_moved_to_its_place_for_every_client(lab, mosai
     ]
     for words in (["rate=0.25"], ["extras.rate=0.25"], ["extras.algo_params.rate=0.25"]):
         runs.append(lab.client.get_run(json.loads(mosaic("run", "tiny", *words, "--detach", "--json")[1])["run_id"]))
-    with pytest.raises(
-        BadConfig, match=r"extras\.rate: it is the same setting as extras\.algo_params\.rate, and the two"
-    ):
+    with pytest.raises(BadConfig, match=r"extras\.rate: is the same setting as extras\.algo_params\.rate, and the two"):
         lab.client.submit_run(config_of("tiny", extras={"rate": 0.25, "algo_params": {"rate": 0.5}}))
 
     for run in runs:

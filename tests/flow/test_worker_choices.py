@@ -37,8 +37,8 @@ def test_a_value_that_cannot_be_had_is_told_at_install_and_refused_at_submit(mos
 
     assert "Not available: algo=pqn: release 2 has it, and 1 is installed.\n" in installed
     assert "not available: algo=pqn: release 2 has it" in described
-    assert "mosaic: algo: pqn is not available here: release 2 has it, and 1 is installed." in refused
-    assert 'algo: it must be one of ppo, ppo_jax, not "pop".' in mistyped
+    assert "mosaic: algo: pqn is unavailable here: release 2 has it, and 1 is installed." in refused
+    assert 'algo: must be one of ppo, ppo_jax, not "pop".' in mistyped
     with pytest.raises(BadConfig, match="pqn is not available here"):
         lab.submit_worker({"module": "tiny_worker.cli", "config": {"algo": "pqn"}})
     assert lab.client.list_runs().total == 0

@@ -1,4 +1,4 @@
-"""The settings that are in force in a run: what was submitted, and the schema's defaults for all the rest."""
+"""The settings in force in a run: what was submitted, and the schema's defaults for everything else."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,15 +10,15 @@ from mosaic.catalog.schema import PLACES, SAME_KEY, Schema, for_config, inherits
 def settings_in_force(config: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """Flat, under dotted keys, defaults included.
 
-    With a checkpoint whose settings are inherited there are no defaults: what the config leaves out, the worker finds
-    beside the checkpoint.
+    There are no defaults if the settings are inherited from a checkpoint: the worker then reads those that the config
+    leaves out from the checkpoint.
     """
     defaults = {} if inherits(config, schema) else _defaults(for_config(schema, config))
     return dict(_flatten({**defaults, **_by_place(config)}))
 
 
 def flattened(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What was submitted alone, under dotted keys: all that is known without a schema."""
+    """Only what was submitted, under dotted keys: all that is known without a schema."""
     return dict(_flatten(_by_place(config)))
 
 
@@ -31,7 +31,7 @@ def _defaults(schema: Schema) -> dict[tuple[str, ...], Any]:
 
 
 def _by_place(config: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
-    """Each setting with its place, as a tuple. A value is whole: a worker does not merge it with its default."""
+    """Each setting under its place and name. A value replaces its default as a whole, objects included."""
     found: dict[tuple[str, ...], Any] = {}
     for place in PLACES:
         part: Any = config

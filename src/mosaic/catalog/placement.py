@@ -1,4 +1,4 @@
-"""Settings in the shape that the worker reads: every key in its place, by its first name, whole numbers as integers."""
+"""Settings as the worker expects them: every key in its place and under its main name, whole numbers as integers."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 from mosaic.catalog.schema import OPEN_KEY, PLACES, SAME_KEY, Schema, inside, is_set, kinds_of, place_of, properties_of
 from mosaic.model.errors import BadConfig
 
-PATH = "metadata.worker.config"  # where settings stand in a trainer config
+PATH = "metadata.worker.config"  # where the settings are in a trainer config
 _Place = tuple[str, ...]
 
 
 def put_in_place(settings: Mapping[str, Any], schema: Schema, path: str = PATH) -> dict[str, Any]:
-    """Settings with every key that stands in the wrong place moved to where the schema has it.
+    """The settings, with every misplaced key moved to where the schema has it.
 
     `learning_rate`, `extras.learning_rate` and `extras.algo_params.learning_rate` are one setting; BadConfig when two
-    of them differ. So are two names of one setting (x-mosaic-same-as). A key of the top level that the schema does not
-    have goes where these settings open a place for it.
+    of them differ. So are two names of one setting (x-mosaic-same-as). A top-level key that the schema does not have
+    moves to the place that these settings open (x-mosaic-open-with), if there is one.
     """
     placed = _copy(settings)
     for place, key in [*_misplaced(placed, schema)]:
@@ -28,7 +28,7 @@ def put_in_place(settings: Mapping[str, Any], schema: Schema, path: str = PATH) 
 
 
 def with_whole_numbers(value: Any, schema: Schema) -> Any:
-    """1e5 is a whole number to a person and to JSON Schema, but a float to most programs."""
+    """Turn 1e5 into 100000 where the schema asks for an integer: to most programs 1e5 is a float."""
     if isinstance(value, float) and value.is_integer():
         kinds = kinds_of(schema)
         return int(value) if "integer" in kinds and "number" not in kinds else value
@@ -41,14 +41,14 @@ def with_whole_numbers(value: Any, schema: Schema) -> Any:
 
 
 def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """One that shares no object which a move changes."""
+    """A copy that shares no object with the original."""
     return {name: _copy(value) if isinstance(value, Mapping) else value for name, value in settings.items()}
 
 
 def _misplaced(settings: Mapping[str, Any], schema: Schema) -> Iterator[tuple[_Place, str]]:
     for place in PLACES:
         part = inside(schema, place)
-        # An open place below the top may hold a key of its own that has the name of another.
+        # An open place below the top level may have a key of its own with the name of another setting.
         if place and part.get("additionalProperties") is not False:
             continue
         for key in _object_at(settings, place) or ():
@@ -66,7 +66,7 @@ def _open_place(settings: Mapping[str, Any], schema: Schema) -> _Place:
 
 def _move(settings: dict[str, Any], key: str, old: _Place, new: _Place, path: str) -> None:
     source, target = _object_at(settings, old), _object_at(settings, new, make=True)
-    # What is no object where one belongs is refused by the check.
+    # A value in place of an object is refused by check.py.
     if source is None or target is None or source is target:
         return
     value = source.pop(key)
@@ -80,7 +80,7 @@ def _move(settings: dict[str, Any], key: str, old: _Place, new: _Place, path: st
 
 
 def _rename(settings: dict[str, Any], schema: Schema, path: str) -> None:
-    """Second names away: what is recorded of a run has one name for one setting."""
+    """Replace aliases by main names, so that a run is recorded with one name for each setting."""
     for name in [name for name in settings if SAME_KEY in properties_of(schema).get(name, {})]:
         first = str(properties_of(schema)[name][SAME_KEY])
         _put(settings, first, settings.pop(name), _dotted(path, name), first)
@@ -88,7 +88,7 @@ def _rename(settings: dict[str, Any], schema: Schema, path: str) -> None:
 
 def _put(target: dict[str, Any], key: str, value: Any, field: str, other: str) -> None:
     if target.setdefault(key, value) != value:
-        raise BadConfig(field, f"it is the same setting as {other}, and the two differ. Keep one of them.")
+        raise BadConfig(field, f"is the same setting as {other} but has another value. Keep one of them.")
 
 
 def _object_at(settings: Mapping[str, Any], place: _Place, make: bool = False) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""A worker's parameter schema: which settings there are, where each belongs, and how help describes them.
+"""A worker's schema: which settings there are, where each belongs, and how `--help` describes them.
 
 The schema is JSON Schema for the worker's config file (mosaic_sdk/schema.py builds one from a class), in the subset
 that keywords.py lists, with our own x-mosaic-* keywords (docs/howto/new-worker.md). check.py checks a config against
@@ -13,16 +13,16 @@ from typing import Any
 Schema = Mapping[str, Any]
 
 VARIANTS_KEY = "x-mosaic-variants"
-UNAVAILABLE_KEY = "x-mosaic-unavailable"  # {"rainbow": "why it cannot be had here"}: values that are known and refused
-OPEN_KEY = "x-mosaic-open-with"  # "extras.upstream_path": with that key set, the choices here are not all there is
-ALGORITHMS_KEY = "x-mosaic-algorithms"  # {"dqn": {"buffer_size": {…}}}: what extras.algo_params holds for each
-SAME_KEY = "x-mosaic-same-as"  # "steps": another name of that setting, in the same place
-INHERITS_KEY = "x-mosaic-inherits-with"  # ["extras.policy_path"]: with one set, what is left out comes from there
-WAY_KEYS = ("x-mosaic-resume", "x-mosaic-eval")  # how a run of this worker is made from another
-CHECKPOINT_KEY = "x-mosaic-checkpoint"  # true: this setting is a checkpoint, a path or a run's name
-# {"quick": {"path": "/…/quick.sh", "description": "…", "phases": 2, "total_timesteps": 50000}}: they come with a worker
+UNAVAILABLE_KEY = "x-mosaic-unavailable"  # {"rainbow": "why it is unavailable here"}: known values that are refused
+OPEN_KEY = "x-mosaic-open-with"  # "extras.upstream_path": if that key is set, other values are allowed too
+ALGORITHMS_KEY = "x-mosaic-algorithms"  # {"dqn": {"buffer_size": {…}}}: the properties of extras.algo_params for each
+SAME_KEY = "x-mosaic-same-as"  # "steps": an alias of that setting, in the same place
+INHERITS_KEY = "x-mosaic-inherits-with"  # ["extras.policy_path"]: if one is set, missing settings come from there
+WAY_KEYS = ("x-mosaic-resume", "x-mosaic-eval")  # how a run of this worker is derived from another
+CHECKPOINT_KEY = "x-mosaic-checkpoint"  # true: this setting is a checkpoint, given as a path or a run reference
+# {"quick": {"path": "/…/quick.sh", "description": "…", "phases": 2, "total_timesteps": 50000}}: shipped with the worker
 SCRIPTS_KEY = "x-mosaic-scripts"
-OWNER_KEY = "x-mosaic-owner"  # who has these keys, when it is not simply the worker; set here alone
+OWNER_KEY = "x-mosaic-owner"  # what has these keys, if not the worker as a whole; set here, not by workers
 EXAMPLES_KEY = "x-mosaic-examples"  # ["env=CartPole-v1 steps=1000"]: settings as a user types them
 LAB_KEY = "x-mosaic-lab"  # configs for `mosaic worker test`
 OUR_KEYS = (
@@ -34,14 +34,14 @@ PLACES = ((), ("extras",), ("extras", "algo_params"))
 
 
 def place_of(key: str, schema: Schema) -> tuple[str, ...] | None:
-    """Where a key belongs; None when the schema does not have it."""
+    """Where a key belongs; None if the schema does not have it."""
     return next((place for place in PLACES if key in properties_of(inside(schema, place))), None)
 
 
 def variant_for(config: Mapping[str, Any], schema: Schema) -> tuple[str, str]:
-    """The variant that the schema maps a value to, and that value, as the user wrote it: ("jax", "algo=ppo_jax").
+    """The variant that a setting requires, and that setting as the user wrote it: ("jax", "algo=ppo_jax").
 
-    The schema says it so: `"x-mosaic-variants": {"algo": {"ppo_jax": "jax"}}`.
+    In the schema: `"x-mosaic-variants": {"algo": {"ppo_jax": "jax"}}`.
     """
     for key, variants in schema.get(VARIANTS_KEY, {}).items():
         if str(config.get(key)) in variants:
@@ -50,29 +50,29 @@ def variant_for(config: Mapping[str, Any], schema: Schema) -> tuple[str, str]:
 
 
 def for_config(schema: Schema, config: Mapping[str, Any]) -> Schema:
-    """The schema as it counts for this very config: limits lifted by one of its keys, its algorithm's parameters."""
+    """The schema as it applies to this config: with lifted limits, and with the parameters of its algorithm."""
     return _for_algorithm(_opened(schema, config), config)
 
 
 def unavailable(schema: Schema) -> dict[str, dict[str, str]]:
-    """For every key that has some: the values that cannot be had here, each with its reason."""
+    """The unavailable values of each key, with their reasons."""
     found = {name: dict(part.get(UNAVAILABLE_KEY, {})) for _, name, part in parameters(schema)}
     return {name: values for name, values in found.items() if values}
 
 
 def inherits(config: Mapping[str, Any], schema: Schema) -> bool:
-    """Whether settings that the config leaves out come from a checkpoint instead of the schema's defaults."""
+    """Whether settings that the config leaves out come from a checkpoint, not from the schema's defaults."""
     return any(is_set(config, str(key)) for key in schema.get(INHERITS_KEY, ()))
 
 
 def ships(schema: Schema, script: str) -> bool:
-    """Whether this very file comes with the worker."""
+    """Whether this file is shipped with the worker."""
     shipped = schema.get(SCRIPTS_KEY, {}).values()
     return any(os.path.realpath(str(part.get("path", ""))) == os.path.realpath(script) for part in shipped)
 
 
 def is_set(config: Mapping[str, Any], key: str) -> bool:
-    """Whether a dotted key has a value that is not empty."""
+    """Whether a dotted key has a non-empty value."""
     value: Any = config
     for name in key.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
@@ -88,7 +88,7 @@ def _opened(schema: Schema, config: Mapping[str, Any]) -> Schema:
 
 
 def _for_algorithm(schema: Schema, config: Mapping[str, Any]) -> Schema:
-    """The schema with one algorithm's hyperparameters in place of everybody's."""
+    """The schema with the hyperparameters of one algorithm only."""
     extras = properties_of(schema).get("extras", {})
     params = properties_of(extras).get("algo_params", {})
     algo = _algorithm(schema, config)
@@ -100,23 +100,23 @@ def _for_algorithm(schema: Schema, config: Mapping[str, Any]) -> Schema:
 
 
 def _algorithm(schema: Schema, config: Mapping[str, Any]) -> str:
-    """The one that the config names; else the default one, unless a checkpoint decides."""
+    """The algorithm in the config; else the default one, unless it is inherited from a checkpoint."""
     if config.get("algo") or inherits(config, schema):
         return str(config.get("algo"))
     return str(properties_of(schema).get("algo", {}).get("default"))
 
 
 def parameters(schema: Schema) -> Iterator[tuple[tuple[str, ...], str, Schema]]:
-    """Every key a user may set, with its place, those of the top level first."""
+    """Every setting with its place, the top level first."""
     for place in PLACES:
         for name, part in properties_of(inside(schema, place)).items():
-            # Without a word about it, it is a key that MOSAIC fills in, or a place of other keys.
+            # An empty part is a key that MOSAIC fills in; one with properties and no description is a place.
             if part and ("properties" not in part or "description" in part):
                 yield place, name, part
 
 
 def help_rows(schema: Schema) -> list[tuple[str, str, str, str]]:
-    """key, kind, default, help of every parameter. Its place is not told: every key finds its own."""
+    """Key, kind, default and help of every setting. Places are not shown: a key finds its own."""
     return [
         (name, kind_of(part), _as_typed(part.get("default")), str(part.get("description", "")))
         for _, name, part in parameters(schema)
@@ -124,7 +124,7 @@ def help_rows(schema: Schema) -> list[tuple[str, str, str, str]]:
 
 
 def kind_of(part: Schema) -> str:
-    """`integer 1…64`, `ppo|dqn`, `number > 0`: the values a parameter takes."""
+    """The valid values of a setting: `integer 1…64`, `ppo|dqn`, `number > 0`."""
     if "enum" in part:
         return "|".join(str(value) for value in part["enum"] if value is not None)
     return " ".join(["|".join(kind for kind in kinds_of(part) if kind != "null"), *_ends(part)]).strip()
@@ -138,14 +138,14 @@ def _ends(part: Schema) -> list[str]:
 
 
 def _as_typed(value: object) -> str:
-    """As one would write it after `key=`."""
+    """As a user would write it after `key=`."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def kinds_of(schema: Schema) -> list[str]:
-    """JSON Schema's names of the types a value may have; none: any."""
+    """The JSON Schema types that a value may have; empty: any."""
     kinds = schema.get("type", [])
     return [kinds] if isinstance(kinds, str) else list(kinds)
 
@@ -156,14 +156,14 @@ def properties_of(schema: Schema) -> Schema:
 
 
 def inside(schema: Schema, place: tuple[str, ...]) -> Schema:
-    """The part of the schema at a place; empty when there is none."""
+    """The part of the schema at a place; empty if there is none."""
     for name in place:
         schema = properties_of(schema).get(name, {})
     return schema
 
 
 def oddity(schema: Schema) -> str:
-    """What makes this no schema that others can read without care; empty when nothing does."""
+    """Why this is not a schema that other code can read safely; empty if it is one."""
     for place in PLACES:
         part = inside(schema, place)
         if not isinstance(part.get("properties", {}), Mapping):
@@ -176,5 +176,5 @@ def oddity(schema: Schema) -> str:
         keys = sorted(way) if isinstance(way, Mapping) else []
         for key in keys:
             if any(other.startswith(f"{key}.") for other in keys):
-                return f"{keyword} sets {key} and something inside it"
+                return f"{keyword} sets {key} and also a key inside it"
     return ""

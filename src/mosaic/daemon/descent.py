@@ -76,7 +76,7 @@ class Descent:
         if worker.text("module") or worker.text("script"):
             return document
         if relation not in RELATIONS:
-            raise metadata.bad("relation", f"it must be one of {', '.join(RELATIONS)}, not '{relation}'.")
+            raise metadata.bad("relation", f"must be one of {', '.join(RELATIONS)}, not '{relation}'.")
         return await self._derived(document, metadata, record, notes)
 
     async def _derived(
@@ -190,7 +190,7 @@ def _refuse_relation(record: RunRecord, relation: str) -> None:
 
 
 def _notes(found: Checkpoint, sentence: str) -> list[str]:
-    return [sentence, *(f"passed over: {note}" for note in found.notes)]
+    return [sentence, *(f"skipped: {note}" for note in found.notes)]
 
 
 def _marked(config: Section, schema: Schema) -> Iterator[tuple[Section, str]]:

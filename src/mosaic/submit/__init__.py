@@ -1,3 +1,3 @@
-"""Hop 1: a submitted config in, a validated run and its files out."""
+"""Hop 1: validates a submitted config and writes the files of the run."""
 
 import mosaic.catalog  # noqa: F401  finds the SDK, whose names a config is checked against

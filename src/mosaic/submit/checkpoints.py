@@ -1,6 +1,6 @@
-"""Which checkpoint of a run to use: what the run said it saved, checked against what lies on the disk.
+"""Chooses a checkpoint of a run: one that its events report and that is intact on the disk.
 
-A worker says `checkpoint_saved` with a `path` (in the run's folder) and a `step`. Its best one lies under
+A worker reports `checkpoint_saved` with a `path` (in the run's folder) and a `step`. The best one is in
 `checkpoints/best/`, named by `checkpoints/best/best.json`: {"path", "step", "score", "episodes", "seeds", "version"}.
 """
 
@@ -16,29 +16,29 @@ from mosaic.model.durable import read_json
 from mosaic.model.rundir import RunDir
 from mosaic.submit.config import MAX_STEP
 
-COMMIT = "commit.json"  # of a checkpoint that is a folder: {"parts": {"agent.npz": {"bytes": 1234}}}, written last
+COMMIT = "commit.json"  # in a checkpoint that is a folder: {"parts": {"agent.npz": {"bytes": 1234}}}, written last
 _LARGEST_JSON = 16 << 20
 _HEAD = 512
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Something a worker can load."""
+    """A checkpoint that a worker can load."""
 
-    path: str  # real
-    step: int | None = None  # None: the worker did not say
-    notes: tuple[str, ...] = ()  # why newer ones were passed over
+    path: str  # resolved
+    step: int | None = None  # None: unknown
+    notes: tuple[str, ...] = ()  # why newer ones were skipped
 
 
 @dataclass(frozen=True)
 class Nothing:
-    """No checkpoint, and what was looked at in vain."""
+    """No checkpoint, and why each candidate was skipped."""
 
     notes: tuple[str, ...] = ()
 
 
 def payload_of(data: bytes) -> dict[str, Any]:
-    """The payload of an event, whatever the worker put there."""
+    """The payload of an event; empty if the worker wrote something else than an object."""
     try:
         value = json.loads(data or b"{}")
     except ValueError:  # a number of more than 4300 digits
@@ -47,12 +47,12 @@ def payload_of(data: bytes) -> dict[str, Any]:
 
 
 def newest(rundir: RunDir, saved: Iterable[Mapping[str, Any]]) -> Checkpoint | Nothing:
-    """The first of `saved` (payloads of `checkpoint_saved`, newest first) that is there and whole."""
+    """The first of `saved` (payloads of `checkpoint_saved`, newest first) that exists and is intact."""
     notes: list[str] = []
     seen: set[str] = set()
     for payload in saved:
         path = payload.get("path")
-        # The best one is a copy for evaluation: it may lack what a training needs to continue.
+        # The best one is a copy for evaluation: it may lack what is needed to continue the training.
         if not isinstance(path, str) or "\0" in path or payload.get("best") or path in seen:
             continue
         seen.add(path)
@@ -64,35 +64,35 @@ def newest(rundir: RunDir, saved: Iterable[Mapping[str, Any]]) -> Checkpoint | N
 
 
 def best(rundir: RunDir) -> Checkpoint | Nothing:
-    """What `checkpoints/best/best.json` names, relative to its folder or to the run's."""
+    """The checkpoint that `checkpoints/best/best.json` names, relative to its folder or to the run's."""
     folder = rundir.checkpoints / "best"
-    told = _read_small(folder / "best.json")
-    path = told.get("path")
+    about = _read_small(folder / "best.json")
+    path = about.get("path")
     if not isinstance(path, str) or not path or "\0" in path:
         return Nothing()
     named = str(folder / path) if (folder / path).exists() else path
     problem = damage(rundir, named)
-    return Nothing((f"{named} {problem}",)) if problem else Checkpoint(_real(rundir, named), _step(told))
+    return Nothing((f"{named} {problem}",)) if problem else Checkpoint(_real(rundir, named), _step(about))
 
 
 def known(rundir: RunDir, path: str, saved: Iterable[Mapping[str, Any]]) -> Checkpoint:
-    """The checkpoint at this real path, with its step if one of `saved` names it."""
+    """The checkpoint at this resolved path, with its step if one of `saved` has it."""
     for payload in saved:
-        told = payload.get("path")
-        if isinstance(told, str) and "\0" not in told and _real(rundir, told) == path:
+        saved_at = payload.get("path")
+        if isinstance(saved_at, str) and "\0" not in saved_at and _real(rundir, saved_at) == path:
             return Checkpoint(path, _step(payload))
     return Checkpoint(path)
 
 
 def damage(rundir: RunDir, path: str) -> str:
-    """What is wrong with a checkpoint as far as can be told without reading all of it; empty when nothing is."""
+    """What is wrong with a checkpoint, as far as a quick look shows; empty if nothing is."""
     real = Path(_real(rundir, path))
     try:
         if not real.is_relative_to(os.path.realpath(rundir.path)):
-            return "lies outside the run's folder"
+            return "is outside the run's folder"
         if real.is_dir():
             return _folder_damage(real)
-        return _file_damage(real) if real.is_file() else "does not exist any more"
+        return _file_damage(real) if real.is_file() else "no longer exists"
     except OSError as error:
         return f"cannot be read ({error.strerror})"
 
@@ -113,12 +113,12 @@ def _file_damage(path: Path) -> str:
     with open(path, "rb") as file:
         head = file.read(_HEAD)
     if not head.strip(b"\0"):
-        return "holds only zeros"
-    # torch and numpy write zip archives; their directory is at the end, so one that was cut short has none.
+        return "contains only zeros"
+    # torch and numpy write zip archives, whose directory is at the end: a truncated file has none.
     if head.startswith(b"PK") and not zipfile.is_zipfile(path):
-        return "is cut short"
+        return "is truncated"
     if path.suffix == ".json" and size <= _LARGEST_JSON and not _is_json(path):
-        return "is not whole JSON"
+        return "is not valid JSON"
     return ""
 
 
@@ -127,18 +127,18 @@ def _folder_damage(path: Path) -> str:
         parts = _read_small(path / COMMIT).get("parts")
         if not isinstance(parts, Mapping):
             return f"is damaged ({COMMIT} cannot be read)"
-        wrong = [name for name, told in parts.items() if not _has_size(path / name, told)]
-        return f"is damaged ({wrong[0]} is not as it was saved)" if wrong else ""
+        wrong = [name for name, part in parts.items() if not _has_size(path / name, part)]
+        return f"is damaged ({wrong[0]} is missing or has another size)" if wrong else ""
     return "" if any(path.iterdir()) else "is empty"
 
 
-def _has_size(path: Path, told: Any) -> bool:
-    wanted = told.get("bytes") if isinstance(told, Mapping) else None
-    return path.is_file() and (wanted is None or path.stat().st_size == wanted)
+def _has_size(path: Path, part: Any) -> bool:
+    size = part.get("bytes") if isinstance(part, Mapping) else None
+    return path.is_file() and (size is None or path.stat().st_size == size)
 
 
 def _read_small(path: Path) -> dict[str, Any]:
-    """The object in a file that a worker wrote; none when it is no such file, or far too large for one."""
+    """The JSON object in a worker's file; empty if it is missing, invalid or too large."""
     try:
         return (read_json(path) or {}) if path.stat().st_size <= _LARGEST_JSON else {}
     except OSError:

@@ -1,7 +1,7 @@
 """A trainer config as a typed object: shapes and ranges, nothing that depends on this machine.
 
-metadata   run_id run_name tags[] notes                 notes: anything, kept with the config, read by nobody
-           parent_run_id relation parent_checkpoint     the run that this one is made from: resume or eval
+metadata   run_id run_name tags[] notes                 notes: anything; kept with the config and not used
+           parent_run_id relation parent_checkpoint     the run that this one is derived from: resume or eval
   worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id
 payload
   resources        cpus memory_mb
@@ -39,19 +39,19 @@ MAX_STEP = 2**63 - 1  # the wire and the databases have 64 bits for it
 MAX_NAME = 120
 MAX_TAGS = 32
 MAX_TAG = 64
-TOTAL_NAMES = ("total_timesteps", "total_steps", "steps")  # how a worker may call the number of its steps
-MAX_ARGUMENT_BYTES = 128 * 1024 - 1  # the kernel takes no longer text in argv or in the environment
+TOTAL_NAMES = ("total_timesteps", "total_steps", "steps")  # names that workers use for their number of steps
+MAX_ARGUMENT_BYTES = 128 * 1024 - 1  # the kernel's limit for a string in argv or the environment
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RESERVED = {
-    "CUDA_VISIBLE_DEVICES": "it is set to the GPUs the run is granted; ask for them with payload.resources.gpus.",
-    "LD_PRELOAD": "it would reach into every process of the run. Preload in a script of your own if you must.",
+    "CUDA_VISIBLE_DEVICES": "MOSAIC sets it to the granted GPUs. Request GPUs with payload.resources.gpus.",
+    "LD_PRELOAD": "would affect every process of the run. If you need it, set it in a script of your own.",
 }
 
 
 def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key: str = "") -> RunConfig:
-    """The typed object, or BadConfig with the field's path. Unknown fields are not looked at: see refuse_unknown."""
+    """The typed config, or BadConfig with the path of the field. Unknown fields are ignored: see refuse_unknown."""
     top = Section(document, "")
     metadata, payload = top.section("metadata"), top.section("payload")
     worker = _read_worker(metadata.section("worker"))
@@ -73,7 +73,7 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
 
 
 def refuse_unknown(document: dict[str, Any]) -> None:
-    """BadConfig for the first field that nobody reads, with the one that was probably meant."""
+    """BadConfig for the first unknown field, with a suggestion."""
     elsewhere = {name: f"{path}.{name}" if path else name for path, names in FIELDS.items() for name in names}
     for path, names in FIELDS.items():
         section = Section(document, "")
@@ -99,18 +99,18 @@ def _read_worker(section: Section) -> WorkerSpec:
 def _read_program(section: Section) -> dict[str, str]:
     module, script = section.text("module"), section.text("script")
     if not module and not script:
-        raise section.bad("module", "a run needs something to start: name a module (toy_worker.cli) or a script.")
+        raise section.bad("module", "missing. Set a module (toy_worker.cli) or a script.")
     if module and script:
-        raise section.bad("script", "a module is given as well. Keep one of the two.")
+        raise section.bad("script", "metadata.worker.module is set as well. Keep one of the two.")
     if module and not _MODULE.fullmatch(module):
-        raise section.bad("module", f"'{module}' is no dotted module name such as toy_worker.cli.")
+        raise section.bad("module", f"'{module}' is not a valid module name such as toy_worker.cli.")
     return {"module": module, "script": script}
 
 
 def _read_worker_name(section: Section) -> str:
     name = section.text("name")
     if name and section.values.get("script"):
-        raise section.bad("name", "a script's environment is named by metadata.worker.variant. Leave the name out.")
+        raise section.bad("name", "not allowed with a script. Choose its environment with metadata.worker.variant.")
     return name
 
 
@@ -124,68 +124,71 @@ def _read_arguments(section: Section) -> tuple[str, ...]:
 def _read_environment(section: Section) -> dict[str, str]:
     for name, value in section.values.items():
         if not _VARIABLE.fullmatch(name):
-            raise section.bad(name, "a variable's name has only letters, digits and _, and no digit first.")
+            raise section.bad(name, "is not a valid variable name: use letters, digits and _, and no digit first.")
         if name in _RESERVED:
             raise section.bad(name, _RESERVED[name])
         if name.startswith("MOSAIC_"):
-            raise section.bad(name, "names that start with MOSAIC_ are set by MOSAIC alone.")
+            raise section.bad(name, "names that start with MOSAIC_ are reserved.")
         if not isinstance(value, str):
-            raise section.bad(name, f'a variable\'s value must be a text; write it as "{value}".')
+            raise section.bad(name, f'must be a string; write it as "{value}".')
         _check_for_kernel(section.of(name), value)
     return dict(section.values)
 
 
 def _check_for_kernel(field: str, text: str) -> None:
     if "\0" in text:
-        raise BadConfig(field, "it holds a NUL character, which no process can be given.")
+        raise BadConfig(field, "contains a NUL character, which cannot be passed to a process.")
     if len(text.encode()) > MAX_ARGUMENT_BYTES:
-        raise BadConfig(field, f"it is longer than {MAX_ARGUMENT_BYTES:,} bytes. Put it into metadata.worker.config.")
+        raise BadConfig(field, f"is longer than {MAX_ARGUMENT_BYTES:,} bytes. Put it into metadata.worker.config.")
 
 
 def _read_worker_id(section: Section) -> str:
     worker_id = section.text("worker_id")
     if worker_id and not _WORKER_ID.fullmatch(worker_id):
-        raise section.bad("worker_id", "it may have up to 64 letters, digits, and . _ - after the first.")
+        raise section.bad(
+            "worker_id",
+            "must have 1 to 64 letters, digits, dots, dashes or underscores, and start with a letter or digit.",
+        )
     return worker_id
 
 
 def _read_name(metadata: Section) -> str:
     name = metadata.text("run_name")
     if metadata.values.get("run_name") is not None and not _is_printable(name, MAX_NAME):
-        raise metadata.bad("run_name", f"it must have 1 to {MAX_NAME} printable characters.")
+        raise metadata.bad("run_name", f"must have 1 to {MAX_NAME} printable characters.")
     return name
 
 
 def _read_tags(metadata: Section) -> tuple[str, ...]:
     tags = metadata.texts("tags")
     if len(tags) > MAX_TAGS:
-        raise metadata.bad("tags", f"there are {len(tags)}; at most {MAX_TAGS} are kept.")
+        raise metadata.bad("tags", f"has {len(tags)} tags; the maximum is {MAX_TAGS}.")
     for number, tag in enumerate(tags):
         if not _is_printable(tag, MAX_TAG):
-            raise metadata.bad(f"tags[{number}]", f"it must have 1 to {MAX_TAG} printable characters.")
+            raise metadata.bad(f"tags[{number}]", f"must have 1 to {MAX_TAG} printable characters.")
     return tags
 
 
 def _read_lineage(metadata: Section) -> Lineage:
     parent, relation = metadata.text("parent_run_id"), metadata.text("relation")
     if parent and not is_ulid(parent):
-        raise metadata.bad("parent_run_id", f"'{parent}' is not a run id (26 letters and digits).")
+        raise metadata.bad("parent_run_id", f"'{parent}' is not a valid run id (26 letters and digits).")
     if relation and relation not in RELATIONS:
-        raise metadata.bad("relation", f"it must be one of {', '.join(RELATIONS)}, not '{relation}'.")
+        raise metadata.bad("relation", f"must be one of {', '.join(RELATIONS)}, not '{relation}'.")
     if bool(parent) != bool(relation):
-        raise metadata.bad("relation", "metadata.parent_run_id and metadata.relation are given together or not at all.")
+        raise metadata.bad("relation", "set both metadata.parent_run_id and metadata.relation, or neither.")
     _check_parent_checkpoint(metadata, parent)
     return Lineage(parent, relation)
 
 
 def _check_parent_checkpoint(metadata: Section, parent: str) -> None:
-    """The daemon writes it; a config that is submitted again has it too."""
+    """The daemon writes this field; a config that is submitted again contains it."""
     checkpoint = metadata.section("parent_checkpoint")
     checkpoint.refuse_unknown(("path", "step"))
     checkpoint.text("path")
     checkpoint.whole("step", 0, MAX_STEP)
     if checkpoint.values and not parent:
-        raise metadata.bad("parent_checkpoint", "it needs a run to belong to. Name it in metadata.parent_run_id.")
+        raise metadata.bad("parent_checkpoint", "needs the run that saved it in metadata.parent_run_id.")
 
 
 def _read_gpus(section: Section) -> GpuRequest:
@@ -194,7 +197,7 @@ def _read_gpus(section: Section) -> GpuRequest:
 
 def _read_resources(section: Section) -> ResourceRequest:
     cpus = section.number("cpus", MAX_CPUS)
-    # What the config leaves out depends on the worker and the machine: submit/needs.py.
+    # submit/needs.py fills in what the config leaves out.
     return ResourceRequest(ResourceRequest.cpus if cpus is None else cpus, section.whole("memory_mb", 0, MAX_MEMORY_MB))
 
 
@@ -210,13 +213,13 @@ def _read_limits(section: Section) -> Limits:
 
 
 def _read_spin(section: Section) -> float:
-    """0 means never; what the config leaves out, the worker may say (submit/needs.py)."""
+    """0 means never. If the config leaves it out, the worker may set it (submit/needs.py)."""
     value = section.seconds("spin_s", zero_allowed=True)
     return Limits.spin_s if value is None else value
 
 
 def total_steps(settings: Mapping[str, Any]) -> int | None:
-    """How many steps a run is to make, by the names that workers use; None when they do not tell."""
+    """The total number of steps of a run, under one of the names that workers use; None if it is not set."""
     for name in TOTAL_NAMES:
         value = settings.get(name)
         if isinstance(value, float) and value.is_integer():

@@ -1,9 +1,10 @@
-"""A run made from another one: the parent's settings, what its worker needs for the purpose, the user's on top.
+"""A run derived from another one: the parent's settings, those that its worker needs, the user's on top.
 
     {"metadata": {"parent_run_id": "01…", "relation": "resume", "worker": {"config": {"steps": 2000}}}}
 
-The worker's schema says what it needs: {"x-mosaic-resume": {"extras.mode": "resume_training", "extras.policy_path":
-"{checkpoint}"}}. See docs/howto/new-worker.md.
+The worker's schema says which settings it needs:
+{"x-mosaic-resume": {"extras.mode": "resume_training", "extras.policy_path": "{checkpoint}"}}.
+See docs/howto/new-worker.md.
 """
 
 import copy
@@ -21,8 +22,8 @@ from mosaic.submit.section import Section
 
 RESUME, EVAL = RELATIONS
 WAYS = dict(zip(RELATIONS, WAY_KEYS, strict=True))
-FIRST_EVAL_SEED = 1_000_000  # no training uses these
-TELLABLE = {"episodes": "the number of episodes", "seed": "the first seed", "video": "to record videos"}
+FIRST_EVAL_SEED = 1_000_000  # trainings do not use these seeds
+OPTIONS = {"episodes": "the number of episodes", "seed": "the first seed", "video": "video recording"}
 PARENT = "{parent}"  # the parent's own value of that setting
 _SUFFIX = re.compile(r" \(resumed(?: (\d+))?\)$")
 _OF_PARENT = ("run_id", "worker_id")
@@ -31,14 +32,14 @@ _NOT_CARRIED = ("config", "worker_id")
 
 @dataclass(frozen=True)
 class Parent:
-    """The run that another one is made from."""
+    """The run that another one is derived from."""
 
     run_id: str
     name: str
     worker_name: str
-    document: Mapping[str, Any]  # its trainer config, as it was validated
+    document: Mapping[str, Any]  # its validated trainer config
     schema: Schema = field(default_factory=dict)
-    is_finished: bool = False  # it ended by itself, and well
+    is_finished: bool = False  # it ran to its end
 
     @property
     def worker(self) -> Mapping[str, Any]:
@@ -52,7 +53,7 @@ class Parent:
 
 
 def way_of(parent: Parent, relation: str) -> Mapping[str, Any]:
-    """What the schema says for this relation; BadConfig, in one sentence, when it says nothing."""
+    """The settings that the schema has for this relation; BadConfig if it has none."""
     keyword = WAYS[relation]
     way = parent.schema.get(keyword)
     if isinstance(way, Mapping) and way:
@@ -61,27 +62,27 @@ def way_of(parent: Parent, relation: str) -> Mapping[str, Any]:
     who = f"Run {parent.run_id} is a script, which" if parent.worker.get("script") else f"Worker '{parent.worker_name}'"
     raise BadConfig(
         "",
-        f"{who} does not say how its runs are {verb}: a worker's schema says it with {keyword} (see "
-        "docs/howto/new-worker.md). Give its checkpoint as one of its own settings instead.",
+        f"{who} does not say how its runs are {verb}: its schema has no {keyword} (see docs/howto/new-worker.md). "
+        "Pass the checkpoint as one of its settings instead.",
     )
 
 
 def read_evaluation(metadata: Section, parent: Parent) -> dict[str, Any]:
-    """What `metadata.evaluation` asks for; BadConfig for what the worker cannot be told."""
+    """The options in `metadata.evaluation`; BadConfig for one that the worker does not support."""
     section = metadata.section("evaluation")
-    section.refuse_unknown(TELLABLE)
+    section.refuse_unknown(OPTIONS)
     asked = {name: value for name, value in section.values.items() if value is not None and value is not False}
     section.whole("episodes", 1, 1_000_000)
     section.whole("seed", 0, 2**31 - 1)
     section.flag("video")
     for name in asked:
         if f"{{{name}}}" not in way_of(parent, EVAL).values():
-            raise BadConfig("", f"Worker '{parent.worker_name}' cannot be told {TELLABLE[name]} of an evaluation.")
+            raise BadConfig("", f"Worker '{parent.worker_name}' has no setting for {OPTIONS[name]} of an evaluation.")
     return {"seed": FIRST_EVAL_SEED, **asked}
 
 
 def derive(document: Mapping[str, Any], parent: Parent, relation: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole config of the new run. `values` fill the braces of the schema's way: checkpoint, episodes …"""
+    """The complete config of the new run. `values` replace the {placeholders} in the schema: checkpoint, episodes …"""
     metadata = dict(document.get("metadata", {}))
     own = Section(dict(metadata.get("worker") or {}), "metadata.worker")
     asked = put_in_place(own.section("config").values, parent.schema)
@@ -102,7 +103,7 @@ def derive(document: Mapping[str, Any], parent: Parent, relation: str, values: M
 
 
 def merged(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, `top` where they disagree, object by object."""
+    """Both, merged object by object; `top` wins."""
     whole = copy.deepcopy(dict(base))
     for name, value in top.items():
         here = whole.get(name)
@@ -121,7 +122,7 @@ def name_of(name: str, relation: str) -> str:
 
 
 def total_of(config: Mapping[str, Any], schema: Schema) -> tuple[str, int | None]:
-    """The setting that says how many steps there are in all, and its value as far as config and schema tell it."""
+    """The setting for the total number of steps, and its value in the config or the schema's default."""
     known = {name: part.get("default") for place, name, part in parameters(schema) if not place}
     names = [name for name in TOTAL_NAMES if name in config] or [name for name in TOTAL_NAMES if name in known]
     if not names:
@@ -132,24 +133,24 @@ def total_of(config: Mapping[str, Any], schema: Schema) -> tuple[str, int | None
 
 
 def refuse_finished(parent: Parent, before: int | None, found: Checkpoint, config: Mapping[str, Any]) -> None:
-    """A training with nothing left to do would end at once, and look as if something had been trained.
+    """Refuse to resume a training that is complete: it would end at once and look like a success.
 
-    `before`: how many steps the parent was to take; None when nobody knows.
+    `before`: the total steps of the parent; None if unknown.
     """
     key, total = total_of(config, parent.schema)
     total = total or before
     if total is None:
         return
     is_done = found.step is not None and found.step >= total
-    # A training may end a few steps short of its total, for it counts in batches.
+    # A training may end a few steps before its total, because it counts in batches.
     was_done = parent.is_finished and before is not None and total <= before
     if is_done or was_done:
         at = f"step {found.step} of {total}" if found.step is not None else f"the end of its {total} steps"
         key = key or TOTAL_NAMES[0]
         raise BadConfig(
             "",
-            f"Run {parent.run_id} is at {at}: nothing is left to train. {key} counts from the beginning, so give "
-            f"more: mosaic resume {parent.run_id} {key}={2 * max(total, found.step or 0)}",
+            f"Run {parent.run_id} is at {at}: nothing is left to train. {key} counts from the start of the parent, so "
+            f"increase it: mosaic resume {parent.run_id} {key}={2 * max(total, found.step or 0)}",
         )
 
 
@@ -157,15 +158,16 @@ def _refuse_second_checkpoint(way: Mapping[str, Any], asked: Mapping[str, Any]) 
     for key in (key for key, value in way.items() if value == "{checkpoint}"):
         if _at(asked, key.split(".")):
             raise BadConfig(
-                f"metadata.worker.config.{key}", "it is the parent's checkpoint; choose one with --checkpoint."
+                f"metadata.worker.config.{key}",
+                "is set to the checkpoint of the parent. Choose another with --checkpoint.",
             )
 
 
 def _base(parent: Parent, relation: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What is carried over: all of a training that goes on; of an evaluation the schema names what matters."""
+    """The settings to inherit: all for a resume; for an evaluation the schema names them."""
     if relation == EVAL:
         return {}
-    # Two names of one setting: the one that the user gives now must not lose against the parent's.
+    # These are names of one setting: the user's value must replace the parent's, whatever its name.
     renamed = TOTAL_NAMES if any(name in asked for name in TOTAL_NAMES) else ()
     left_out = (*_OF_PARENT, *renamed)
     return {name: value for name, value in parent.config.items() if name not in left_out}
@@ -178,7 +180,7 @@ def _payload(parent: Parent, relation: str) -> dict[str, Any]:
 
 
 def _known(values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Without fields that nobody reads: an older MOSAIC let them through, and a submit today does not."""
+    """Without unknown fields, which an older MOSAIC accepted and this one refuses."""
     return {
         name: _known(value, f"{path}.{name}") if f"{path}.{name}" in FIELDS else value
         for name, value in values.items()
@@ -187,12 +189,12 @@ def _known(values: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def _filled(way: Mapping[str, Any], parent: Parent, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The way's settings in their places; one whose braces nothing fills is left out."""
+    """The settings of the way in their places, without those whose placeholder has no value."""
     placed: dict[str, Any] = {}
     for key, value in way.items():
         names = key.split(".")
-        is_brace = isinstance(value, str) and value.startswith("{") and value.endswith("}")
-        filled = _at(parent.config, names) if value == PARENT else values.get(value[1:-1]) if is_brace else value
+        is_placeholder = isinstance(value, str) and value.startswith("{") and value.endswith("}")
+        filled = _at(parent.config, names) if value == PARENT else values.get(value[1:-1]) if is_placeholder else value
         if filled is not None:
             _put(placed, names, filled)
     return placed

@@ -1,4 +1,4 @@
-"""The submitted text as a JSON object that is small, shallow and made of plain text - before anybody looks into it."""
+"""Parses a submitted config: a JSON object of limited size and depth, with valid strings only."""
 
 import hashlib
 import json
@@ -9,24 +9,24 @@ from mosaic.model.errors import BadConfig
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
-LONGEST_PATH = 200  # of what a complaint names: a name of 2 MB over half a million items would take a terabyte
+LONGEST_PATH = 200  # of a field in an error message: a name of 2 MB above half a million items would take a terabyte
 
 
 def read_document(config: str | Mapping[str, Any]) -> dict[str, Any]:
-    """A fresh object that shares nothing with `config`."""
+    """The object as a new dict that shares nothing with `config`."""
     text = config if isinstance(config, str) else _as_text(config)
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
-        raise BadConfig("config", f"it has {size:,} bytes; at most {MAX_BYTES:,} are read. Keep big data in a file.")
+        raise BadConfig("config", f"has {size:,} bytes; the maximum is {MAX_BYTES:,}. Put large data into a file.")
     document = _parse(text)
     if not isinstance(document, dict):
-        raise BadConfig("config", f"it must be a JSON object, not {type(document).__name__}.")
+        raise BadConfig("config", f"must be a JSON object, not {type(document).__name__}.")
     _check(document)
     return document
 
 
 def fingerprint(config: str | Mapping[str, Any]) -> str:
-    """The same for two texts of one config, whatever their spaces and the order of their keys."""
+    """A hash of the config that does not depend on whitespace or the order of keys."""
     text = json.dumps(read_document(config), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -35,7 +35,7 @@ def _as_text(config: Mapping[str, Any]) -> str:
     try:
         return json.dumps(config)
     except (TypeError, ValueError) as error:
-        raise BadConfig("config", f"it cannot be written as JSON ({error}).") from error
+        raise BadConfig("config", f"cannot be written as JSON ({error}).") from error
     except RecursionError as error:
         raise _too_deep() from error
 
@@ -44,13 +44,13 @@ def _parse(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise BadConfig("config", f"it is not JSON ({error}).") from error
+        raise BadConfig("config", f"is not valid JSON ({error}).") from error
     except RecursionError as error:
         raise _too_deep() from error
 
 
 def _check(document: dict[str, Any]) -> None:
-    # A loop with its own stack: the depth is what is being checked.
+    # An explicit stack, not recursion: the depth itself is being checked.
     todo: list[tuple[str, Any, int]] = [("config", document, 1)]
     while todo:
         path, value, depth = todo.pop()
@@ -67,12 +67,14 @@ def _check(document: dict[str, Any]) -> None:
 
 
 def _check_text(path: str, text: str) -> None:
-    # JSON can spell half a character (\ud800); no file, database or message takes it.
+    # JSON can contain half a surrogate pair (\ud800), which cannot be stored or sent.
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise BadConfig(path.removeprefix("config."), "it holds half of a surrogate pair, which is no text.") from error
+        raise BadConfig(
+            path.removeprefix("config."), "contains half of a surrogate pair, which is not valid text."
+        ) from error
 
 
 def _too_deep() -> BadConfig:
-    return BadConfig("config", f"it is nested too deep; {MAX_DEPTH} levels are read.")
+    return BadConfig("config", f"is nested too deeply; the maximum is {MAX_DEPTH} levels.")

@@ -1,4 +1,4 @@
-"""What a custom script says of itself in comments at its top: `# @total_timesteps: 50000`."""
+"""Reads the header comments of a custom script: `# @total_timesteps: 50000`."""
 
 import re
 
@@ -7,7 +7,7 @@ _TOTAL = re.compile(rb"^#\s*@total_timesteps\s*:?\s*([0-9][0-9_,]*)\s*$", re.MUL
 
 
 def total_timesteps(script: str) -> int | None:
-    """Of all its phases together, for the progress bar; None when it does not say."""
+    """The total of all its phases, for the progress bar; None if the header does not say."""
     try:
         with open(script, "rb") as file:
             found = _TOTAL.search(file.read(_HEAD_BYTES))

@@ -1,4 +1,4 @@
-"""What a run gets where its config says nothing: what its worker said of itself, else MOSAIC's defaults."""
+"""Limits and resources that the config leaves out: from the worker's capabilities, else MOSAIC's defaults."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,11 +8,11 @@ from mosaic.model.machine import MAX_MEMORY_MB, Machine
 from mosaic.model.run import Limits, ResourceRequest, RunConfig
 from mosaic.submit.section import MAX_SECONDS
 
-DEFAULT_MEMORY_MB = 512  # of a script, or of a worker that makes no sensible estimate
+DEFAULT_MEMORY_MB = 512  # for a script, or a worker without a valid estimate
 
 
 def with_worker_needs(config: RunConfig, capabilities: Mapping[str, Any], machine: Machine) -> RunConfig:
-    """The same run with its worker's own limits and needs. A capability that makes no sense counts as not given."""
+    """The config with the limits and resources of its worker. An invalid capability is ignored."""
     payload = config.raw.get("payload") or {}
     return replace(
         config,
@@ -31,7 +31,7 @@ def _limits(limits: Limits, said: Mapping[str, Any], capabilities: Mapping[str, 
 def _resources(
     asked: ResourceRequest, said: Mapping[str, Any], capabilities: Mapping[str, Any], machine: Machine
 ) -> ResourceRequest:
-    """An estimate is not a wish: one larger than the machine means the whole machine, and is not refused."""
+    """An estimate is not a request: one that exceeds the machine is reduced to the machine, not refused."""
     cpus, memory_mb = asked.cpus, asked.memory_mb
     if said.get("cpus") is None:
         cpus = min(cpus, machine.cpus)

@@ -1,4 +1,4 @@
-"""Paths inside a config: what a run writes stays in its folder, what it reads exists and is resolved."""
+"""Paths in a config: output paths must stay in the run's folder, input paths must exist and are resolved."""
 
 import os
 from collections.abc import Iterator
@@ -24,20 +24,20 @@ READ_FIELDS = (
 
 
 def check_writes(config: Section, folder: Path) -> None:
-    """Refuse a path that leads out of `folder`, by `..`, by being absolute, or over a link."""
+    """Refuse a path that leads out of `folder`: an absolute one, or one with `..` or through a link."""
     inside = Path(os.path.realpath(folder))
     for section in _places(config):
         for name in WRITE_FIELDS:
             path = _read_path(section, name)
-            # A library may expand these after we looked.
+            # A library may expand these after this check.
             if path.startswith("~") or "$" in path:
-                raise section.bad(name, f"'{path}' has ~ or $ in it. Give a path inside the run's folder.")
+                raise section.bad(name, f"'{path}' contains ~ or $. Use a path inside the run's folder.")
             if path and not Path(os.path.realpath(inside / path)).is_relative_to(inside):
-                raise section.bad(name, f"'{path}' leads out of the run's folder. A run writes only inside it.")
+                raise section.bad(name, f"'{path}' is outside the run's folder. A run can write only inside it.")
 
 
 def resolve_reads(config: Section) -> None:
-    """Put the real path in place of every path the run will read; each must exist."""
+    """Replace every input path by its real path; each must exist."""
     for section in _places(config):
         for name in READ_FIELDS:
             path = _read_path(section, name)
@@ -50,19 +50,21 @@ def resolve(section: Section, name: str, path: str) -> str:
     _refuse_nul(section, name, path)
     full = os.path.expanduser(path)
     if not os.path.isabs(full):
-        raise section.bad(name, f"'{path}' is relative, and the daemon does not know your folder. Give the whole path.")
+        raise section.bad(
+            name, f"'{path}' is relative, and the daemon does not know your working directory. Use an absolute path."
+        )
     real = os.path.realpath(full)
     if not os.path.exists(real):
         raise section.bad(name, f"'{path}' does not exist.")
     if not (os.path.isfile(real) or os.path.isdir(real)):
-        raise section.bad(name, f"'{path}' is not a file or a folder.")
+        raise section.bad(name, f"'{path}' is not a file or directory.")
     if not os.access(real, os.R_OK):
-        raise section.bad(name, f"'{path}' cannot be read by you. Look at its permissions.")
+        raise section.bad(name, f"'{path}' cannot be read. Check its permissions.")
     return real
 
 
 def _places(config: Section) -> Iterator[Section]:
-    """The config itself, its extras, and the parameters among those."""
+    """The config itself, `extras` and `extras.algo_params`."""
     yield config
     extras = config.section("extras")
     yield extras
@@ -79,4 +81,4 @@ def _read_path(section: Section, name: str) -> str:
 
 def _refuse_nul(section: Section, name: str, path: str) -> None:
     if "\0" in path:
-        raise section.bad(name, "it holds a NUL character, which no path has.")
+        raise section.bad(name, "contains a NUL character, which is not allowed in a path.")

@@ -1,4 +1,4 @@
-"""Which of the three areas a run's folder goes to."""
+"""Chooses the area of a run's folder: runs, evals or custom_scripts."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from mosaic.model.run import WorkerSpec
 
 
 def area_of(worker: WorkerSpec) -> str:
-    """Evaluations to `evals`, scripts to `custom_scripts`, everything else to `runs`."""
+    """`evals` for evaluations, `custom_scripts` for scripts, `runs` for everything else."""
     if _is_evaluation(worker):
         return "evals"
     return "custom_scripts" if worker.script else "runs"
@@ -15,6 +15,6 @@ def area_of(worker: WorkerSpec) -> str:
 def _is_evaluation(worker: WorkerSpec) -> bool:
     extras = worker.config.get("extras")
     extras = extras if isinstance(extras, Mapping) else {}
-    # XuanCe's test_mode stands on top, in strangers' configs among the extras.
+    # XuanCe has test_mode at the top level; other configs have it in extras.
     is_test = worker.config.get("test_mode") is True or extras.get("test_mode") is True
     return is_test or extras.get("mode") == "policy_eval"

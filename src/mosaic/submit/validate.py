@@ -1,4 +1,4 @@
-"""Hop 1: a submitted config in, a typed RunConfig out. Nothing is written here."""
+"""Hop 1: checks a submitted config and returns a typed RunConfig. Writes nothing."""
 
 import json
 import os
@@ -31,7 +31,7 @@ _VIDEO_MODES = (VideoModes.SINGLE, VideoModes.GRID, VideoModes.OFF)
 
 @dataclass(frozen=True)
 class SubmitContext:
-    """What a config is checked against."""
+    """The state of the daemon and the machine that a config is checked against."""
 
     root: StateRoot
     catalog: Catalog
@@ -40,13 +40,13 @@ class SubmitContext:
     gpu_count: int
     machine: Machine
     idempotency_key: str = ""
-    config_hash: str = ""  # of the config as it was submitted, which may have been changed since
+    config_hash: str = ""  # of the config as submitted, before any change
 
 
 def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConfig:
-    """A run that can be started as asked, or BadConfig naming the field.
+    """A run that can be started as requested, or BadConfig with the field.
 
-    `raw` has the id, the worker's name and real paths filled in.
+    In `raw` the id, the worker's name and real paths are filled in.
     """
     document = read_document(config)
     refuse_unknown(document)
@@ -73,26 +73,26 @@ def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConf
 
 
 def settle(config: RunConfig, verdict: Verdict, context: SubmitContext) -> RunConfig:
-    """The run with its settings as the worker reads them, in the variant that they need."""
-    # As text: to Python 1e5 and 100000 are equal, to a worker they are not.
+    """The run with its settings as the worker expects them, in the variant that they need."""
+    # Compared as text: in Python 1e5 and 100000 are equal, for a worker they are not.
     asked = json.dumps([config.worker.variant, config.worker.config])
     if json.dumps([verdict.variant, verdict.config]) != asked:
         metadata = config.raw["metadata"]
         worker = {**metadata["worker"], "config": verdict.config}
         worker |= {"variant": verdict.variant} if verdict.variant else {}
-        # Once more from the start: a key that was moved may name a path, or the run's area.
+        # Validated again: a key that was moved may be a path, or determine the run's area.
         config = validate({**config.raw, "metadata": {**metadata, "worker": worker}}, context)
-    # The registry is no place for secrets: only the config's own files carry them.
+    # Secrets do not belong in the registry: only the config files contain them.
     settings = Settings(redact(verdict.settings.values), verdict.settings.note)
     total = total_steps(verdict.settings.values) or config.total_steps
     return replace(config, settings=settings, total_steps=total)
 
 
 def _find_worker(read: RunConfig, worker: Section, context: SubmitContext) -> str:
-    """The name that listings show; a script's path becomes its real one."""
+    """The name that listings show. Resolves the path of a script."""
     if read.worker.module:
         found = context.catalog.for_module(read.worker.module, read.worker.variant, read.worker.name)
-        # Kept, so that a second environment that is installed while the run waits does not make it ambiguous.
+        # Recorded, so that an environment installed while the run waits does not make the module ambiguous.
         worker.values["name"] = read.worker.name or found.names[0 if found.entry_point else 1]
         return found.name
     context.catalog.environment(read.worker.variant)
@@ -104,15 +104,17 @@ def _find_worker(read: RunConfig, worker: Section, context: SubmitContext) -> st
 
 
 def _choose_run_id(metadata: Section, config: Section, context: SubmitContext) -> str:
-    """The id that was asked for, in either place, when it is a new ULID; else one of ours."""
+    """The requested id, in metadata or in the worker's config, if it is a new ULID; else a new one."""
     asked = {section.of("run_id"): section.values["run_id"] for section in (metadata, config) if _has_id(section)}
     for field, run_id in asked.items():
         if not is_ulid(run_id):
-            raise BadConfig(field, f"'{run_id}' is no ULID (26 letters and digits). Leave it out to get a new one.")
+            raise BadConfig(
+                field, f"'{run_id}' is not a valid ULID (26 letters and digits). Leave it out to get a new one."
+            )
         if context.run_exists(run_id):
-            raise BadConfig(field, f"there is a run {run_id} already. Leave the id out to get a new one.")
+            raise BadConfig(field, f"run {run_id} already exists. Leave the id out to get a new one.")
     if len(set(asked.values())) > 1:
-        raise config.bad("run_id", "it differs from metadata.run_id. Leave one of them out.")
+        raise config.bad("run_id", "differs from metadata.run_id. Leave one of them out.")
     return next(iter(asked.values()), "") or new_ulid()
 
 
@@ -124,41 +126,41 @@ def _check_grpc_target(read: RunConfig, worker: Section, tcp_address: str) -> No
     target = read.worker.grpc_target.replace("localhost:", "127.0.0.1:")
     real = tcp_address or DEFAULT_TCP_ADDRESS
     if target and target != real:
-        raise worker.bad("grpc_target", f"this daemon's address is {real}, not '{target}'. Leave it out.")
+        raise worker.bad("grpc_target", f"the address of this daemon is {real}, not '{target}'. Leave the field out.")
 
 
 def _check_gpus(read: RunConfig, gpu_count: int) -> None:
     if read.gpus.mandatory and read.gpus.requested > gpu_count:
         raise BadConfig(
             "payload.resources.gpus.requested",
-            f"{read.gpus.requested} are mandatory and this machine has {gpu_count}; the run would never start. "
-            "Ask for fewer, or set mandatory to false.",
+            f"{read.gpus.requested} are mandatory but this machine has {gpu_count}, so the run would never start. "
+            "Request fewer, or set mandatory to false.",
         )
 
 
 def _check_resources(read: RunConfig, machine: Machine) -> None:
     asked = read.resources
     said = Section(dict(read.raw), "").section("payload").section("resources").values
-    # What nobody asked for is a default, and shrinks with the machine: submit/needs.py.
+    # A default is not checked: submit/needs.py reduces it to what the machine has.
     if said.get("cpus") is not None and asked.cpus > machine.cpus:
         raise BadConfig(
             "payload.resources.cpus",
-            f"{asked.cpus:g} are requested and runs on this machine may use {machine.cpus:g}; the run would never "
-            f"start. Request fewer, or stop the daemon and: mosaic daemon start --cpus {asked.cpus:g}",
+            f"{asked.cpus:g} are requested but runs on this machine may use {machine.cpus:g}, so the run would never "
+            f"start. Request fewer, or stop the daemon and run: mosaic daemon start --cpus {asked.cpus:g}",
         )
     if asked.memory_mb > machine.memory_mb:
         raise BadConfig(
             "payload.resources.memory_mb",
-            f"{tell_memory(asked.memory_mb)} are requested and runs on this machine may use "
-            f"{tell_memory(machine.memory_mb)}; the run would never start. Request less, or stop the daemon and: "
-            f"mosaic daemon start --memory {asked.memory_mb}M",
+            f"{tell_memory(asked.memory_mb)} are requested but runs on this machine may use "
+            f"{tell_memory(machine.memory_mb)}, so the run would never start. Request less, or stop the daemon and "
+            f"run: mosaic daemon start --memory {asked.memory_mb}M",
         )
 
 
 def _check_parent(read: RunConfig, context: SubmitContext) -> None:
     parent = read.lineage.parent_run_id
     if parent and not context.run_exists(parent):
-        raise BadConfig("metadata.parent_run_id", f"there is no run {parent}.")
+        raise BadConfig("metadata.parent_run_id", f"there is no run {parent}. List runs with: mosaic runs")
 
 
 def _check_worker_config(read: RunConfig, worker: Section) -> None:
@@ -166,23 +168,23 @@ def _check_worker_config(read: RunConfig, worker: Section) -> None:
     extras = config.section("extras")
     for section in (config, extras):
         if section.values.get("mode") == "interactive":
-            raise section.bad("mode", "an interactive worker cannot be submitted; try it with: mosaic worker test")
+            raise section.bad("mode", "an interactive worker cannot be submitted. Test it with: mosaic worker test")
     if "--interactive" in read.worker.arguments:
         field = f"arguments[{read.worker.arguments.index('--interactive')}]"
-        raise worker.bad(field, "an interactive worker cannot be submitted; try it with: mosaic worker test")
+        raise worker.bad(field, "an interactive worker cannot be submitted. Test it with: mosaic worker test")
     _check_fastlane(extras)
 
 
 def _check_fastlane(extras: Section) -> None:
     mode = extras.text("fastlane_video_mode")
     if mode and mode not in _VIDEO_MODES:
-        raise extras.bad("fastlane_video_mode", f"'{mode}' is none of {', '.join(_VIDEO_MODES)}.")
+        raise extras.bad("fastlane_video_mode", f"must be one of {', '.join(_VIDEO_MODES)}, not '{mode}'.")
     extras.whole("fastlane_slot", 0, 63)
     extras.whole("fastlane_grid_limit", 1, 1024)
 
 
 def _with_total(config: RunConfig) -> RunConfig:
-    """How far a custom script goes is in its header, unless the config tells."""
+    """With the total steps from the header of a custom script, unless the config has them."""
     if config.total_steps is not None or not config.worker.script:
         return config
     return replace(config, total_steps=total_timesteps(config.worker.script))

@@ -54,7 +54,7 @@ def test_a_worker_that_told_nothing_yet_is_asked_and_its_schema_applied(inspect,
 
     assert good == ""
     assert isinstance(bad, BadConfig)
-    assert str(bad) == 'metadata.worker.config.steps: it must be a whole number, not "three".'
+    assert str(bad) == 'metadata.worker.config.steps: must be an integer, not "three".'
 
 
 def test_submits_that_arrive_together_ask_once_and_later_ones_not_at_all(inspect, answers, make_environment, install):

@@ -61,13 +61,13 @@ def test_a_key_goes_up_as_well_as_down():
     [
         (
             {"extras": {"learning_rate": 0.2, "algo_params": {"learning_rate": 0.1}}},
-            "c.extras.learning_rate: it is the same setting as extras.algo_params.learning_rate, and the two differ. "
+            "c.extras.learning_rate: is the same setting as extras.algo_params.learning_rate but has another value. "
             "Keep one of them.",
         ),
-        ({"seed": 1, "extras": {"seed": 2}}, "c.extras.seed: it is the same setting as seed, and the two differ. Keep"),
+        ({"seed": 1, "extras": {"seed": 2}}, "c.extras.seed: is the same setting as seed but has another value. Keep"),
         (
             {"algo_params": {"num_envs": 1}, "extras": {"algo_params": {"num_envs": 2}}},
-            "c.algo_params.num_envs: it is the same setting as extras.algo_params.num_envs, and the two differ.",
+            "c.algo_params.num_envs: is the same setting as extras.algo_params.num_envs but has another value.",
         ),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_setting_with_two_names_goes_by_its_first():
     with pytest.raises(BadConfig) as error:
         put_in_place({"steps": 3, "total": 4}, SECOND, "c")
 
-    assert str(error.value) == "c.total: it is the same setting as steps, and the two differ. Keep one of them."
+    assert str(error.value) == "c.total: is the same setting as steps but has another value. Keep one of them."
 
 
 def test_what_nobody_knows_stays_where_it_stands():

@@ -17,7 +17,7 @@ def root(tmp_path):
 
 @pytest.fixture
 def make_context(root):
-    """The world a config meets: an own environment with the toy worker, two GPUs, four CPUs, 8 GB, no run yet."""
+    """A daemon without runs on a machine with the toy worker, two GPUs, four CPUs and 8 GB."""
 
     def make(**changes):
         fields = {
@@ -35,7 +35,7 @@ def make_context(root):
 
 @pytest.fixture
 def files_below():
-    """Every path below a folder with its time of change, to see that nothing was written."""
+    """Every path below a folder with its modification time, to check that nothing was written."""
 
     def files(folder):
         return sorted(

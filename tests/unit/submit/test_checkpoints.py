@@ -1,4 +1,4 @@
-"""Which checkpoint of a run is used: the newest that is there and whole."""
+"""The checkpoint of a run that is used: the newest one that exists and is intact."""
 
 import json
 import zipfile
@@ -26,8 +26,8 @@ def put(rundir, name, data=b'{"step": 1}'):
 def put_folder(rundir, name, **parts):
     for part, data in parts.items():
         put(rundir, f"{name}/{part}", data)
-    told = {part: {"bytes": len(data)} for part, data in parts.items()}
-    put(rundir, f"{name}/commit.json", json.dumps({"parts": told}).encode())
+    sizes = {part: {"bytes": len(data)} for part, data in parts.items()}
+    put(rundir, f"{name}/commit.json", json.dumps({"parts": sizes}).encode())
     return str(rundir.checkpoints / name)
 
 
@@ -37,7 +37,7 @@ def cut_zip(tmp_path):
     return (tmp_path / "whole.zip").read_bytes()[:2000]
 
 
-def test_the_newest_is_taken_whether_its_path_is_relative_or_not(rundir):
+def test_the_newest_is_chosen_whether_its_path_is_relative_or_absolute(rundir):
     put(rundir, "one.json")
     two = put(rundir, "two.json")
 
@@ -47,7 +47,7 @@ def test_the_newest_is_taken_whether_its_path_is_relative_or_not(rundir):
     assert newest(rundir, saved[1:]).step == 100
 
 
-def test_damaged_ones_are_passed_over_with_a_note(rundir, tmp_path):
+def test_damaged_checkpoints_are_skipped_with_a_note(rundir, tmp_path):
     good = put(rundir, "good.pt", b"\x80\x02weights")
     put(rundir, "empty.pt", b"")
     put(rundir, "zeros.pt", bytes(600))
@@ -61,22 +61,22 @@ def test_damaged_ones_are_passed_over_with_a_note(rundir, tmp_path):
 
     assert found.path == good
     assert found.notes == (
-        "gone.pt does not exist any more",
+        "gone.pt no longer exists",
         "empty.pt is empty",
-        "zeros.pt holds only zeros",
-        "cut.pt is cut short",
-        "half.json is not whole JSON",
-        "elsewhere.pt lies outside the run's folder",
+        "zeros.pt contains only zeros",
+        "cut.pt is truncated",
+        "half.json is not valid JSON",
+        "elsewhere.pt is outside the run's folder",
     )
 
 
-def test_a_folder_is_held_against_its_commit(rundir):
+def test_a_folder_is_checked_against_its_commit_json(rundir):
     whole = put_folder(rundir, "epoch-1", **{"agent.npz": b"12345"})
     hurt = put_folder(rundir, "epoch-2", **{"agent.npz": b"12345"})
     put(rundir, "epoch-2/agent.npz", b"123")
 
     assert damage(rundir, whole) == ""
-    assert damage(rundir, hurt) == "is damaged (agent.npz is not as it was saved)"
+    assert damage(rundir, hurt) == "is damaged (agent.npz is missing or has another size)"
     assert newest(rundir, [{"path": hurt}, {"path": whole}]).path == whole
 
     put(rundir, "epoch-2/commit.json", b'{"parts": 3}')
@@ -87,7 +87,7 @@ def test_a_link_out_of_the_folder_is_not_followed(rundir, tmp_path):
     (tmp_path / "secret").write_text("x")
     (rundir.checkpoints / "link.pt").symlink_to(tmp_path / "secret")
 
-    assert damage(rundir, "checkpoints/link.pt") == "lies outside the run's folder"
+    assert damage(rundir, "checkpoints/link.pt") == "is outside the run's folder"
 
 
 def test_the_best_one_is_not_the_newest(rundir):
@@ -96,20 +96,20 @@ def test_the_best_one_is_not_the_newest(rundir):
     assert newest(rundir, [{"path": "checkpoints/best/state.json", "step": 5, "best": True}]) == Nothing()
 
 
-@pytest.mark.parametrize("told", ["state.json", "checkpoints/best/state.json"])
-def test_best_json_names_a_file_beside_it_or_in_the_run(rundir, told):
+@pytest.mark.parametrize("named", ["state.json", "checkpoints/best/state.json"])
+def test_best_json_names_a_file_beside_it_or_in_the_run(rundir, named):
     state = put(rundir, "best/state.json")
-    put(rundir, "best/best.json", json.dumps({"path": told, "step": 40, "score": 1.5, "version": 1}).encode())
+    put(rundir, "best/best.json", json.dumps({"path": named, "step": 40, "score": 1.5, "version": 1}).encode())
 
     assert best(rundir) == Checkpoint(state, 40)
 
 
 @pytest.mark.parametrize("data", [b"", b"[1]", b'"text"', b"9" * 5000, b"null"])
-def test_a_payload_that_is_no_object_is_an_empty_one(data):
+def test_a_payload_that_is_not_an_object_is_read_as_empty(data):
     assert payload_of(data) == {}
 
 
-def test_paths_that_cannot_be_are_not_looked_at(rundir):
+def test_invalid_paths_are_ignored(rundir):
     good = put(rundir, "good.json")
 
     found = newest(rundir, [{"path": "a\0b"}, {"path": 7}, {}, {"path": good, "step": True}])
@@ -121,13 +121,13 @@ def test_paths_that_cannot_be_are_not_looked_at(rundir):
 @pytest.mark.parametrize(
     "text", [b"", b"[]", b'{"path": 3}', b'{"path": "a\\u0000b"}', b'{"path": "../../../../etc/passwd"}']
 )
-def test_a_best_json_that_names_nothing_of_the_run_is_none(rundir, text):
+def test_a_best_json_that_names_no_file_of_the_run_is_ignored(rundir, text):
     put(rundir, "best/best.json", text)
 
     assert isinstance(best(rundir), Nothing)
 
 
-def test_the_step_of_a_path_is_what_the_run_said(rundir):
+def test_the_step_of_a_path_is_the_one_that_the_run_reported(rundir):
     path = put(rundir, "one.json")
 
     assert known(rundir, path, [{"path": "checkpoints/one.json", "step": 7}]).step == 7
@@ -135,7 +135,7 @@ def test_the_step_of_a_path_is_what_the_run_said(rundir):
 
 
 @pytest.mark.parametrize("step", [-1, 2**63, 10**30, True, 1.5, "7"])
-def test_a_step_that_no_database_holds_counts_as_not_given(rundir, step):
+def test_a_step_too_large_for_a_database_is_ignored(rundir, step):
     put(rundir, "one.json")
 
     assert newest(rundir, [{"path": "checkpoints/one.json", "step": step}]).step is None

@@ -1,4 +1,4 @@
-"""A run made from another: what is carried over, what the schema adds, what the user changes."""
+"""A run derived from another: what it inherits, what the schema adds, what the user changes."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_a_resumed_run_has_its_parents_settings_the_schemas_and_the_users():
     assert whole["payload"] == {"limits": {"time_s": 60}}
 
 
-def test_fields_that_an_older_mosaic_let_through_are_not_carried_over():
+def test_fields_that_only_an_older_mosaic_accepted_are_not_inherited():
     before = parent({"seed": 1})
     before.document["metadata"]["worker"]["color"] = "red"
     before.document["payload"]["resources"] = {"disk_gb": 3, "gpus": {"requested": 1, "kind": "A100"}}
@@ -69,7 +69,7 @@ def test_fields_that_an_older_mosaic_let_through_are_not_carried_over():
     assert whole["payload"] == {"resources": {"gpus": {"requested": 1}}, "limits": {"time_s": 60}}
 
 
-def test_an_evaluation_has_only_what_the_schema_names():
+def test_an_evaluation_inherits_only_what_the_schema_names():
     before = {"total_timesteps": 100, "seed": 1, "extras": {"cuda": True, "track_wandb": True}}
 
     whole = derive(asked(), parent(before), "eval", {**VALUES, "seed": 1000000})
@@ -81,7 +81,7 @@ def test_an_evaluation_has_only_what_the_schema_names():
     assert whole["payload"] == {}
 
 
-def test_another_name_of_the_total_takes_the_place_of_the_parents():
+def test_another_name_of_the_total_replaces_the_parents():
     whole = derive(asked(steps=900), parent({"total_timesteps": 100}), "resume", VALUES)
 
     assert config_of(whole)["steps"] == 900
@@ -89,23 +89,23 @@ def test_another_name_of_the_total_takes_the_place_of_the_parents():
 
 
 def test_a_second_checkpoint_is_refused():
-    with pytest.raises(BadConfig, match="choose one with --checkpoint"):
+    with pytest.raises(BadConfig, match="Choose another with --checkpoint"):
         derive(asked(policy_path="/other.pt"), parent(), "resume", VALUES)
 
 
 @pytest.mark.parametrize(("relation", "verb"), [("resume", "resumed"), ("eval", "evaluated")])
-def test_a_worker_without_the_keyword_is_told_so_in_a_sentence(relation, verb):
+def test_a_worker_without_the_keyword_is_refused_with_a_sentence(relation, verb):
     with pytest.raises(BadConfig, match=f"Worker 'acme' does not say how its runs are {verb}.*new-worker.md"):
         way_of(parent(schema={}), relation)
 
 
-def test_what_a_worker_cannot_be_told_is_refused():
-    with pytest.raises(BadConfig, match="'acme' cannot be told to record videos"):
+def test_an_option_that_the_worker_does_not_support_is_refused():
+    with pytest.raises(BadConfig, match="'acme' has no setting for video recording"):
         read_evaluation(Section({"evaluation": {"video": True}}, "metadata"), parent())
 
 
 @pytest.mark.parametrize("wrong", [{"episodes": 0}, {"episodes": "5"}, {"seed": -1}, {"vidoe": True}])
-def test_an_evaluation_that_cannot_be_is_refused(wrong):
+def test_an_invalid_evaluation_is_refused(wrong):
     with pytest.raises(BadConfig, match=r"metadata\.evaluation\."):
         read_evaluation(Section({"evaluation": wrong}, "metadata"), parent())
 
@@ -142,13 +142,13 @@ def test_a_training_with_steps_left_is_not(config, before, step, is_finished):
     refuse_finished(parent(config, is_finished=is_finished), before, Checkpoint("/c", step), config)
 
 
-def test_a_total_that_no_counter_reaches_is_no_total():
+def test_a_total_too_large_for_a_counter_is_ignored():
     before = parent({"total_timesteps": float("inf")})
 
     refuse_finished(before, None, Checkpoint("/c", 7), before.config)
 
 
-def test_names_say_where_a_run_came_from():
+def test_the_name_of_a_run_says_what_it_was_derived_from():
     assert name_of("crawler", "resume") == "crawler (resumed)"
     assert name_of("crawler (resumed)", "resume") == "crawler (resumed 2)"
     assert name_of("crawler (resumed 2)", "resume") == "crawler (resumed 3)"

@@ -15,12 +15,12 @@ from mosaic.submit.header import total_timesteps
         ("", None),
     ],
 )
-def test_a_script_says_in_its_header_how_far_it_goes(tmp_path, text, total):
+def test_the_header_of_a_script_has_its_total_steps(tmp_path, text, total):
     script = tmp_path / "train.sh"
     script.write_text(text)
 
     assert total_timesteps(str(script)) == total
 
 
-def test_a_script_that_is_gone_says_nothing(tmp_path):
+def test_a_missing_script_has_no_total_steps(tmp_path):
     assert total_timesteps(str(tmp_path / "gone.sh")) is None

@@ -34,7 +34,7 @@ def test_a_default_is_never_more_than_the_machine_has():
 
 
 @pytest.mark.parametrize("nonsense", [None, -1, True, "long", float("nan"), 1e300])
-def test_a_capability_that_makes_no_sense_counts_as_not_given(nonsense):
+def test_an_invalid_capability_is_ignored(nonsense):
     found = needs({"spin_s": nonsense, "estimated_memory_mb": nonsense})
 
     assert (found.limits, found.resources) == (Limits(), ResourceRequest(1.0, DEFAULT_MEMORY_MB))

@@ -27,7 +27,7 @@ def submitted(make_context):
     return submit
 
 
-def test_a_recorded_run_has_its_folder_and_its_config_closed_to_others(root, submitted):
+def test_the_folder_and_the_config_of_a_run_are_private(root, submitted):
     config = submitted()
 
     rundir = record(root, config)
@@ -49,7 +49,7 @@ def test_a_restarted_daemon_reads_the_same_config_back(root, submitted, tmp_path
         config={"steps": 5, "extras": {"policy_path": str(tmp_path / "policy.pt")}},
     )
     record(root, config)
-    # What existed at the submit may be gone by now: the run was accepted, and reading it back asks nothing again.
+    # A file that existed at the submit may be gone by now. Reading the config back does not check it again.
     (tmp_path / "policy.pt").unlink()
 
     assert load(root, ID, config.worker_name) == config
@@ -75,7 +75,7 @@ def test_a_custom_script_gets_its_config_folder(root, submitted, tmp_path):
     assert json.loads((rundir.config / "curriculum_config.json").read_text()) == schedule
 
 
-def test_a_custom_script_without_a_curriculum_gets_no_file_that_says_there_is_one(root, submitted, tmp_path):
+def test_a_custom_script_without_a_curriculum_gets_no_curriculum_file(root, submitted, tmp_path):
     (tmp_path / "train.sh").write_text("")
 
     rundir = record(root, submitted(script=str(tmp_path / "train.sh")))
@@ -83,7 +83,7 @@ def test_a_custom_script_without_a_curriculum_gets_no_file_that_says_there_is_on
     assert [path.name for path in rundir.config.iterdir()] == ["base_config.json"]
 
 
-def test_the_workers_file_has_the_seeds_shape(root, submitted):
+def test_the_workers_file_has_the_documented_shape(root, submitted):
     config = submitted(worker_id="worker-7", config={"worker_id": "no", "env_id": "A", "extras": {"lr": 1}, "own": 2})
 
     path = write_worker_file(root, config)
@@ -106,7 +106,7 @@ def test_an_empty_worker_config_still_names_the_run(root, submitted):
 
 
 @pytest.mark.parametrize("obstacle", ["folder", "link", "dangling link", "file"])
-def test_a_run_never_moves_into_what_is_already_there(root, submitted, tmp_path, obstacle):
+def test_a_run_never_uses_a_folder_that_already_exists(root, submitted, tmp_path, obstacle):
     place, outside = root.area("runs") / ID, tmp_path / "outside"
     if obstacle == "folder":
         place.mkdir()
@@ -126,7 +126,7 @@ def test_a_run_never_moves_into_what_is_already_there(root, submitted, tmp_path,
 
 @pytest.fixture
 def tiny_files():
-    """No file may grow beyond a few bytes: the same failed write as on a full disk, for root as well."""
+    """No file can grow beyond a few bytes: writes fail as on a full disk, also for root."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
     yield

@@ -1,4 +1,4 @@
-"""After the worker's schema had its say: the run with its settings as the worker reads them."""
+"""The run after the check against the schema: with its settings as the worker expects them."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def config(**settings):
     return {"metadata": {"worker": {"module": "toy_worker.cli", "config": settings}}}
 
 
-def test_settings_that_were_moved_are_kept_in_the_config_and_checked_once_more(make_context):
+def test_moved_settings_are_kept_in_the_config_and_checked_again(make_context):
     run = validate(config(mode="policy_eval", steps=2e3), make_context())
     moved = {"steps": 2000, "extras": {"mode": "policy_eval", "tensorboard_dir": "tb"}}
     bad = {"steps": 2000, "extras": {"tensorboard_dir": "/tmp"}}
@@ -26,11 +26,11 @@ def test_settings_that_were_moved_are_kept_in_the_config_and_checked_once_more(m
     assert repr(wholly.worker.config["steps"]) == "2000"
     assert settled.raw["metadata"]["worker"]["config"] == moved == settled.worker.config
     assert (settled.run_id, settled.config_hash) == (run.run_id, "h")
-    with pytest.raises(BadConfig, match="out of the run's folder"):
+    with pytest.raises(BadConfig, match="outside the run's folder"):
         settle(run, Verdict("", bad), make_context())
 
 
-def test_the_settings_in_force_give_the_length_and_tell_no_secret(make_context):
+def test_the_settings_in_force_give_the_total_steps_and_contain_no_secret(make_context):
     values = {"total_timesteps": 500_000, "extras.api_key": "hunter2"}
 
     run = settle(validate(config(), make_context()), Verdict("", {}, Settings(values, "why")), make_context())
