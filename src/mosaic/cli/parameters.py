@@ -9,15 +9,14 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.common import with_common
 from mosaic.catalog.descriptor import Descriptor
 from mosaic.catalog.placement import put_in_place
+from mosaic.catalog.request import describe_worker
 from mosaic.catalog.schema import (
     ALGORITHMS_KEY,
-    CHECKPOINT_KEY,
     SCRIPTS_KEY,
     Schema,
     for_config,
     help_rows,
     inside,
-    parameters,
     unavailable,
 )
 from mosaic.catalog.workers import Catalog, Worker
@@ -27,49 +26,17 @@ from mosaic.model.run import WorkerSpec
 from mosaic.model.rundir import StateRoot
 
 EXAMPLES_KEY = "x-mosaic-examples"  # ["env=CartPole-v1 steps=1000", …]: settings as one types them
-PATIENT_S = 60.0  # for a worker that gave no answer in the usual time
 LONGEST_KIND = 26
 NARROWEST = 34  # of the last column, on whatever terminal
 SCRIPT_FACTS = ("phases", "total_timesteps", "description")
-
-
-def place_settings(name: str, variant: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The module and the config that `mosaic run NAME[@VARIANT] key=value …` means."""
-    worker, told = _ask(name, variant)
-    schema = with_common(told.schema)
-    return worker.module, with_whole_paths(put_in_place(settings, schema), schema)
 
 
 def check_settings(name: str, variant: str, settings: dict[str, Any]) -> dict[str, Any]:
     """The config that a worker is given for these settings; BadConfig for what it would not take."""
     from mosaic.catalog.inspector import judge
 
-    worker, told = _ask(name, variant)
+    worker, told = describe_worker(name, variant, StateRoot.from_environment())
     return dict(judge(WorkerSpec(module=worker.module, config=settings), told).config)
-
-
-def _ask(name: str, variant: str) -> tuple[Worker, Descriptor]:
-    root = StateRoot.from_environment()
-    worker = Catalog(root).find(name, variant)
-    answers = Answers(root.answers)
-    told = answers.of(worker)
-    # Without its schema keys may go to the wrong place: a busy machine gets a second chance.
-    return worker, answers.ask(worker, PATIENT_S) if told.problem else told
-
-
-def with_whole_paths(settings: dict[str, Any], schema: Schema) -> dict[str, Any]:
-    """Checkpoints that lie below the working folder get their whole path: the daemon does not know that folder.
-
-    What does not exist stays as it is, for it may name a run.
-    """
-    for place, name, part in parameters(schema):
-        folder: Any = settings
-        for key in place:
-            folder = folder.get(key) if isinstance(folder, dict) else None
-        value = folder.get(name) if isinstance(folder, dict) else None
-        if part.get(CHECKPOINT_KEY) and isinstance(value, str) and value and os.path.exists(os.path.expanduser(value)):
-            folder[name] = os.path.abspath(os.path.expanduser(value))
-    return settings
 
 
 def place_script(script: str, env_of: str, settings: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mosaic.catalog.request import RunOptions, trainer_config, worker_section
 from mosaic.cli.amounts import cpus, memory
 from mosaic.cli.connection import connected, host_of, refuse_host, seen_from_here
 from mosaic.cli.durations import parse_duration
@@ -14,6 +15,7 @@ from mosaic.cli.follow import follow, wait_quietly
 from mosaic.cli.settings import parse_settings
 from mosaic.cli.verb import BadUsage, add_json, add_verb, count
 from mosaic.model.errors import MosaicError
+from mosaic.model.rundir import StateRoot
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -105,17 +107,9 @@ def worker_part(args: argparse.Namespace) -> dict[str, Any]:
         raise BadUsage("--env-of is for a --script; a worker has its own environment")
     if args.set:
         raise BadUsage("--set is for a --script; write a worker's settings as they are: key=value")
-    name, _, variant = args.worker.partition("@")
-    settings = parse_settings(args.settings)
-    if host_of(args):
-        # Another machine's catalog is not ours to read: there the guide's naming counts.
-        module = f"{name.removesuffix('_worker')}_worker.cli"
-    else:
-        from mosaic.cli.parameters import place_settings
-
-        module, settings = place_settings(name, variant, settings)
-    worker: dict[str, Any] = {"module": module, "name": name, "config": settings}
-    return {**worker, "variant": variant} if variant else worker
+    # The catalog of another machine cannot be read from here.
+    root = None if host_of(args) else StateRoot.from_environment()
+    return worker_section(args.worker, parse_settings(args.settings), root)
 
 
 def script_part(args: argparse.Namespace) -> dict[str, Any]:
@@ -131,22 +125,17 @@ def script_part(args: argparse.Namespace) -> dict[str, Any]:
 
 def build_config(args: argparse.Namespace, worker: dict[str, Any]) -> dict[str, Any]:
     """The trainer config of one `mosaic run` line."""
-    metadata: dict[str, Any] = {"worker": worker}
-    if args.name:
-        metadata["run_name"] = args.name
-    if args.tag:
-        metadata["tags"] = args.tag
-    wants_gpus = args.gpus or args.gpus_mandatory
-    gpus = {"requested": args.gpus, "mandatory": args.gpus_mandatory} if wants_gpus else None
-    payload = {
-        "resources": _said(gpus=gpus, cpus=args.cpus, memory_mb=args.memory),
-        "limits": _said(time_s=args.time_limit, spin_s=args.spin_limit),
-    }
-    return {"metadata": metadata, "payload": {name: section for name, section in payload.items() if section}}
-
-
-def _said(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+    limits = {"time_s": args.time_limit, "spin_s": args.spin_limit}
+    options = RunOptions(
+        name=args.name,
+        tags=args.tag,
+        gpus=args.gpus,
+        gpus_mandatory=args.gpus_mandatory,
+        cpus=args.cpus,
+        memory_mb=args.memory,
+        limits={name: limit for name, limit in limits.items() if limit is not None},
+    )
+    return trainer_config(worker, options)
 
 
 class WorkerHelp(argparse.Action):

@@ -4,9 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from mosaic.catalog.request import nest, rename_fields
 from mosaic.cli.verb import BadUsage
+from mosaic.model.errors import BadConfig
 
-SHORT = {"env": "env_id"}
 TYPED = {  # a field of the trainer config, as it is written on the command line
     "metadata.worker.config.": "",
     "payload.resources.gpus.requested": "--gpus",
@@ -19,13 +20,11 @@ TYPED = {  # a field of the trainer config, as it is written on the command line
 
 def parse_settings(words: Sequence[str]) -> dict[str, Any]:
     """`["steps=200", "extras.lr=3e-4"]` → `{"steps": 200, "extras": {"lr": 0.0003}}`."""
-    settings: dict[str, Any] = {}
-    for word in words:
-        key, equals, text = word.partition("=")
-        if not equals or not all(key.split(".")):
-            raise BadUsage(f"{word} is not key=value, as in steps=200 or extras.lr=3e-4")
-        _put(settings, SHORT.get(key, key), parse_value(text))
-    return settings
+    pairs = [_split(word) for word in words]
+    try:
+        return nest(pairs)
+    except BadConfig as error:
+        raise BadUsage(str(error)) from None
 
 
 def parse_value(text: str) -> Any:
@@ -35,21 +34,13 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def _put(settings: dict[str, Any], key: str, value: Any) -> None:
-    *outer, last = key.split(".")
-    place = settings
-    for name in outer:
-        place = place.setdefault(name, {})
-        if not isinstance(place, dict):
-            raise BadUsage(f"{key}: '{name}' already has a value of its own; it cannot hold '{last}' as well")
-    if last in place:
-        raise BadUsage(f"{key} is given twice")
-    place[last] = value
+def _split(word: str) -> tuple[str, Any]:
+    key, equals, text = word.partition("=")
+    if not equals or not all(key.split(".")):
+        raise BadUsage(f"{word} is not key=value, as in steps=200 or extras.lr=3e-4")
+    return key, parse_value(text)
 
 
 def as_typed(message: str) -> str:
     """What is wrong with a config, in the words of who typed a command and never saw the config."""
-    for field, typed in TYPED.items():
-        if message.startswith(field):
-            return typed + message[len(field) :]
-    return message
+    return rename_fields(message, TYPED)

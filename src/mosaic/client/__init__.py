@@ -1,8 +1,10 @@
-"""Hop 7: what the CLI, the GUI and a user's own code call. Async first, with a sync face; knows no Qt."""
+"""Hop 7: the Python client, which the command line uses as well. Async, with a synchronous wrapper."""
 
+from mosaic.catalog.request import RunOptions
 from mosaic.client.asynchronous import AsyncTrainerClient
 from mosaic.client.frames import Frame
+from mosaic.client.handle import AsyncRunHandle, RunHandle
 from mosaic.client.run import Run
 from mosaic.client.synchronous import TrainerClient
 
-__all__ = ["AsyncTrainerClient", "Frame", "Run", "TrainerClient"]
+__all__ = ["AsyncRunHandle", "AsyncTrainerClient", "Frame", "Run", "RunHandle", "RunOptions", "TrainerClient"]

@@ -1,22 +1,24 @@
-"""The client for asyncio: one method per call of the service, typed answers, the model's errors."""
+"""The asyncio client: one method per RPC, typed results, and the errors of `mosaic.model.errors`."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import grpc
 
+from mosaic.catalog.request import RunOptions, nest, rename_fields, trainer_config, worker_section
 from mosaic.client.endpoint import Endpoint, endpoint_elsewhere, find_endpoint, how_to_start, is_elsewhere
 from mosaic.client.events import Curve, Event, LogPiece
-from mosaic.client.frames import Frame, FrameStream, FrameWish
+from mosaic.client.frames import Frame, FrameRequest, FrameStream
+from mosaic.client.handle import AsyncRunHandle
 from mosaic.client.run import Run, RunList
 from mosaic.client.starting import StartedDaemon, may_start
-from mosaic.client.status import error_from
+from mosaic.client.status import error_from, with_sentence
 from mosaic.client.streams import EventStream, LogStream, watch_runs
-from mosaic.model.errors import MosaicError, NoDaemon
+from mosaic.model.errors import BadConfig, MosaicError, NoDaemon
 from mosaic.model.owner import refuse_foreign
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
@@ -28,17 +30,17 @@ from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 MESSAGE_LIMIT = 64 * 1024 * 1024
 REACH_WITHIN_S = 10.0
 CALL_TIMEOUT_S = 30.0
-SLOW_CALL_TIMEOUT_S = 180.0  # ends process trees or deletes large folders
+SLOW_CALL_TIMEOUT_S = 180.0  # for calls that end process trees or delete large folders
 
 CHANNEL_OPTIONS = (
-    # gRPC's own backoff grows to minutes: a client would find a restarted daemon 8-10 s late.
+    # gRPC's own backoff grows to minutes: a client would notice a restarted daemon 8-10 s late.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 300),
-    ("grpc.use_local_subchannel_pool", 1),  # a connection of its own: another client's may be a dead daemon's
-    ("grpc.enable_http_proxy", 0),  # the daemon is on this machine, whatever http_proxy says
+    ("grpc.use_local_subchannel_pool", 1),  # do not share: another client's connection may lead to a dead daemon
+    ("grpc.enable_http_proxy", 0),  # the daemon is on this machine, even if http_proxy is set
     ("grpc.max_receive_message_length", MESSAGE_LIMIT),
     ("grpc.max_send_message_length", MESSAGE_LIMIT),
-    ("grpc.default_authority", "localhost"),  # a socket's path is no valid authority
+    ("grpc.default_authority", "localhost"),  # a socket's path is not a valid authority
 )
 
 
@@ -46,21 +48,24 @@ class AsyncTrainerClient:
     """Talks to the daemon from asyncio code.
 
     1. Every failure is a `MosaicError` whose text says what to do.
-    2. A stream delivers every event once and in order, across restarts of the daemon and however slow its reader is.
+    2. A stream delivers every event once and in order, even if the daemon restarts or the reader is slow.
 
     Example::
 
         async with await AsyncTrainerClient.connect() as client:
-            worker = {"module": "toy_worker.cli", "config": {"steps": 200}}
-            run = await client.submit_run({"metadata": {"worker": worker}})
-            async for event in client.stream_events(run.run_id):
+            run = await client.run("toy", steps=200)
+            async for event in run.events():
                 print(event.seq, event.to_dict())
-            print((await client.get_run(run.run_id)).state)
+            print((await run.wait()).state)
     """
 
-    def __init__(self, endpoint: Endpoint, patience_s: float = 60.0) -> None:
-        """`patience_s`: how long a broken stream waits for the next daemon before it raises NoDaemon."""
+    def __init__(self, endpoint: Endpoint, patience_s: float = 60.0, root: StateRoot | None = None) -> None:
+        """`patience_s`: how long a broken stream waits for the next daemon before it raises NoDaemon.
+
+        `root`: the state folder whose workers `run` looks up; None if the daemon is on another machine.
+        """
         self.target = endpoint.target
+        self._root = root
         self._patience_s = patience_s
         self._metadata = (("authorization", f"Bearer {endpoint.token}"),)
         self._channel = grpc.aio.insecure_channel(endpoint.target, options=CHANNEL_OPTIONS)
@@ -70,23 +75,23 @@ class AsyncTrainerClient:
     async def connect(
         cls, root: StateRoot | None = None, start: bool = True, options: tuple[str, ...] = ()
     ) -> "AsyncTrainerClient":
-        """A client of the daemon of `root`, which is started (with `options`) when nobody answers."""
+        """Connect to the daemon of `root` (default: MOSAIC_HOME's); start it, with `options`, if none answers."""
         root = root or StateRoot.from_environment()
         if is_elsewhere():
             return await cls._answering(endpoint_elsewhere(root))
         refuse_foreign(root.path)
         try:
-            return await cls._answering(find_endpoint(root))
+            return await cls._answering(find_endpoint(root), root)
         except NoDaemon:
             if not start or not may_start():
                 raise
         return await cls._started(root, options)
 
     @classmethod
-    async def _answering(cls, endpoint: Endpoint | None) -> "AsyncTrainerClient":
+    async def _answering(cls, endpoint: Endpoint | None, root: StateRoot | None = None) -> "AsyncTrainerClient":
         if endpoint is None:
             raise NoDaemon("No daemon is running. Start it with: mosaic daemon start")
-        client = cls(endpoint)
+        client = cls(endpoint, root=root)
         try:
             await asyncio.wait_for(client._reach(), REACH_WITHIN_S)
             return client
@@ -102,13 +107,13 @@ class AsyncTrainerClient:
         daemon = StartedDaemon(root, options)
         while True:
             try:
-                return await cls._answering(find_endpoint(root))
+                return await cls._answering(find_endpoint(root), root)
             except NoDaemon:
                 daemon.check()
             await asyncio.sleep(0.03)
 
     async def _reach(self) -> None:
-        """Wait for the connection itself; cheaper than a call, and it fails at once where nobody listens."""
+        """Wait for the connection. This is cheaper than a call, and it fails at once if no process listens."""
         state = self._channel.get_state(try_to_connect=True)
         while state is not grpc.ChannelConnectivity.READY:
             if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
@@ -127,28 +132,64 @@ class AsyncTrainerClient:
 
     # Runs
 
+    async def run(
+        self, worker: str, /, *, run_options: RunOptions | Mapping[str, Any] | None = None, **settings: Any
+    ) -> AsyncRunHandle:
+        """Start a run of `worker` (`NAME` or `NAME@VARIANT`) and return a handle to it at once.
+
+        Every keyword except `run_options` is a setting of the worker, placed by the worker's schema as `mosaic run`
+        does. Dots nest: `**{"extras.algo_params.gamma": 0.9}`. BadConfig for a setting that the worker does not know,
+        UnknownWorker for a worker that is not installed.
+        """
+        options = RunOptions.of(run_options)
+        try:
+            # In a thread: the worker may have to be started to describe its settings.
+            section = await asyncio.to_thread(worker_section, worker, nest(settings.items()), self._root)
+            run = await self.submit_run(trainer_config(section, options), options.idempotency_key)
+        except BadConfig as error:
+            raise with_sentence(type(error), rename_fields(str(error))) from None
+        return AsyncRunHandle(self, run)
+
+    async def attach(self, run_id: str) -> AsyncRunHandle:
+        """A handle to a run that exists already."""
+        return AsyncRunHandle(self, await self.get_run(run_id))
+
+    async def wait_run(self, run_id: str, timeout_s: float | None = None) -> Run:
+        """Wait until a run is over and return it; TimeoutError after `timeout_s`."""
+        run_id = await self._id_of(run_id)
+        try:
+            async with asyncio.timeout(timeout_s), aclosing(self.watch_runs(run_ids=(run_id,))) as changes:
+                async for change in changes:
+                    if run_id in change.deleted or any(run.state.is_over for run in change.runs):
+                        break
+        except TimeoutError:
+            raise TimeoutError(f"Run {run_id} is not over after {timeout_s:g} s.") from None
+        return await self.get_run(run_id)
+
     async def submit_run(self, config: Mapping[str, Any] | str | Path, idempotency_key: str = "") -> Run:
         """Submit a trainer config: a mapping, JSON text, or the path of a JSON file."""
         request = pb.SubmitRunRequest(config_json=config_text(config), idempotency_key=idempotency_key)
         return Run.from_wire(await self._ask(self._stub.SubmitRun, request))
 
     async def cancel_run(self, run_id: str) -> Run:
-        """Ask for the end of a run. The wish is durable when this returns; the run ends a little later."""
+        """Request the end of a run. The request is durable when this returns; the run ends shortly afterwards."""
         return Run.from_wire(await self._ask(self._stub.CancelRun, pb.RunRequest(run_id=run_id)))
 
     async def delete_run(self, run_id: str) -> int:
-        """Delete a run that is over, with its folder; answers the bytes freed."""
+        """Delete a run that is over, with its folder; return the number of bytes freed."""
         reply = await self._ask(self._stub.DeleteRun, pb.RunRequest(run_id=run_id), SLOW_CALL_TIMEOUT_S)
         return int(reply.freed_bytes)
 
     async def get_run(self, run_id: str) -> Run:
-        """One run with its history and config. Wherever a run is named: an id, its start, a name, `last`, `last~N`."""
+        """One run with its history and config. `run_id` may be an id, a prefix of one, a name, `last` or `last~N`."""
         return Run.from_wire(await self._ask(self._stub.GetRun, pb.RunRequest(run_id=run_id)))
 
     async def list_runs(self, states: Collection[RunState] = (), limit: int = 0) -> RunList:
-        """Newest first; without `states` all, without `limit` every one."""
-        wanted = [state_to_wire(state) for state in states]
-        return RunList.from_wire(await self._ask(self._stub.ListRuns, pb.ListRunsRequest(states=wanted, limit=limit)))
+        """Newest first. Default: runs in all states, without a limit."""
+        wire_states = [state_to_wire(state) for state in states]
+        return RunList.from_wire(
+            await self._ask(self._stub.ListRuns, pb.ListRunsRequest(states=wire_states, limit=limit))
+        )
 
     def watch_runs(
         self,
@@ -156,10 +197,10 @@ class AsyncTrainerClient:
         limit: int = 0,
         interval_ms: int = 500,
         run_ids: Collection[str] = (),
-    ) -> AsyncIterator[RunList]:
-        """First all runs that match, then what changed, for ever; an empty answer every 5 s in which nothing did."""
-        wanted = [state_to_wire(state) for state in states]
-        request = pb.WatchRunsRequest(states=wanted, limit=limit, interval_ms=interval_ms, run_ids=run_ids)
+    ) -> AsyncGenerator[RunList, None]:
+        """All runs that match, then changes, without end. After 5 s without a change the next item is empty."""
+        wire_states = [state_to_wire(state) for state in states]
+        request = pb.WatchRunsRequest(states=wire_states, limit=limit, interval_ms=interval_ms, run_ids=run_ids)
         return watch_runs(self._open(self._stub.WatchRuns), request, self.target, self._revive)
 
     # Telemetry
@@ -185,7 +226,7 @@ class AsyncTrainerClient:
     ) -> AsyncIterator[Event]:
         """Steps, episodes, metrics and lifecycle events of a run, then live ones until it is over.
 
-        `since_seq`: those after this one. `until_seq`: stop after this one. `tail`: begin with the newest so many.
+        `since_seq`: begin after this event. `until_seq`: stop after this event. `tail`: begin with the newest N events.
         """
         async for batch in self.event_batches("", run_id, since_seq, until_seq, tail):
             for event in batch:
@@ -194,7 +235,7 @@ class AsyncTrainerClient:
     async def event_batches(
         self, kind: str, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
     ) -> AsyncIterator[list[Event]]:
-        """The same by the batch, for callers that take many at once; `kind` is step, episode or empty for all."""
+        """The events in batches, for callers that process many at once. `kind`: step, episode, or empty for all."""
         calls = {
             "step": self._stub.StreamRunSteps,
             "episode": self._stub.StreamRunEpisodes,
@@ -214,7 +255,7 @@ class AsyncTrainerClient:
     async def stream_logs(
         self, run_id: str, follow: bool = False, tail_bytes: int = 0, since_stdout: int = 0, since_stderr: int = 0
     ) -> AsyncIterator[LogPiece]:
-        """What the worker printed beside telemetry; with `follow` until the run is over."""
+        """Output of the worker that is not telemetry; with `follow`, until the run is over."""
         async for batch in self.log_batches(run_id, follow, tail_bytes, since_stdout, since_stderr):
             for piece in batch:
                 yield piece
@@ -222,6 +263,7 @@ class AsyncTrainerClient:
     async def log_batches(
         self, run_id: str, follow: bool = False, tail_bytes: int = 0, since_stdout: int = 0, since_stderr: int = 0
     ) -> AsyncIterator[list[LogPiece]]:
+        """The log in batches."""
         run_id = await self._id_of(run_id)
         request = pb.StreamLogsRequest(
             run_id=run_id, since_stdout=since_stdout, since_stderr=since_stderr, follow=follow, tail_bytes=tail_bytes
@@ -232,20 +274,19 @@ class AsyncTrainerClient:
                 yield batch
 
     async def _id_of(self, reference: str) -> str:
-        """For calls that are made again after a break: by then `last` may mean another run."""
+        """The id, for calls that are repeated after a broken connection: by then `last` may mean another run."""
         return reference if is_ulid(reference) else (await self.get_run(reference)).run_id
 
     def frames(self, run_id: str, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0) -> AsyncIterator[Frame]:
-        """What a run shows, the newest frame each time, at most `hz` per second, until it is over.
+        """Frames of a run, the newest each time, at most `hz` per second, until it is over.
 
-        While this is iterated the run is watched: its worker renders. Through shared memory where the run is on this
-        machine, else through the daemon. NoFrames, with the reason, when there is none within `wait_s`. `max_dim`: no
-        side longer than this (0: as large as they are).
+        The worker renders only while this is iterated. Frames come through shared memory if the run is on this
+        machine, else through the daemon. NoFrames, with the reason, if there is no frame within `wait_s`. `max_dim`:
+        the longest side in pixels (0: full size).
         """
-        wish = FrameWish(hz, wait_s, max_dim)
-        return FrameStream(self._open(self._stub.StreamFrames), self.get_run, self._revive, self.target, wish).of(
-            run_id
-        )
+        request = FrameRequest(hz, wait_s, max_dim)
+        call = self._open(self._stub.StreamFrames)
+        return FrameStream(call, self.get_run, self._revive, self.target, request).of(run_id)
 
     async def query_curve(self, run_id: str, name: str, points: int = 0, to_step: int | None = None) -> Curve:
         """A metric, `step/reward`, `episode/return` or `episode/length` in at most `points` (0: 2000) points."""
@@ -253,7 +294,7 @@ class AsyncTrainerClient:
         return Curve.from_wire(await self._ask(self._stub.QueryCurve, request))
 
     async def curve_names(self, run_id: str) -> list[str]:
-        """Every curve that `query_curve` can draw for this run."""
+        """The names of all curves that `query_curve` has for this run."""
         reply = await self._ask(self._stub.QueryCurve, pb.QueryCurveRequest(run_id=run_id))
         return list(reply.known_names)
 
@@ -264,7 +305,7 @@ class AsyncTrainerClient:
         return reply
 
     async def shutdown(self, kill_runs: bool = False) -> int:
-        """Stop the daemon; answers how many runs go on without it (none with `kill_runs`)."""
+        """Stop the daemon; return how many runs continue without it (none with `kill_runs`)."""
         request = pb.ShutdownRequest(kill_runs=kill_runs)
         reply = await self._ask(self._stub.Shutdown, request, SLOW_CALL_TIMEOUT_S)
         return int(reply.runs_left)

@@ -1,4 +1,4 @@
-"""Where the daemon listens and the token that opens it."""
+"""The daemon's address and the token that authorizes a client."""
 
 import os
 from dataclasses import dataclass, field
@@ -16,19 +16,19 @@ class Endpoint:
 
 
 def is_elsewhere() -> bool:
-    """Whether the user points at a daemon that is not ours to start."""
+    """Whether MOSAIC_ADDRESS names a daemon, which this client then must not start."""
     return bool(os.environ.get("MOSAIC_ADDRESS"))
 
 
 def how_to_start() -> str:
-    """What to do when nobody answers. `mosaic daemon start` would ask the same silent address."""
+    """What to do when no daemon answers. With MOSAIC_ADDRESS set, `mosaic daemon start` would not help."""
     if is_elsewhere():
         return "MOSAIC_ADDRESS names it: start the daemon there, or unset MOSAIC_ADDRESS to use this machine's own."
     return "Start it with: mosaic daemon start"
 
 
 def find_endpoint(root: StateRoot) -> Endpoint | None:
-    """The endpoint named by the environment or left by the daemon of `root`; None when there is none yet."""
+    """The endpoint that the environment names or the daemon of `root` wrote; None if there is none yet."""
     target = os.environ.get("MOSAIC_ADDRESS") or _address_in(root)
     token = _token(root)
     if not target or token is None:
@@ -40,7 +40,7 @@ def endpoint_elsewhere(root: StateRoot) -> Endpoint:
     found = find_endpoint(root)
     if found is None:
         raise NoDaemon(
-            f"MOSAIC_ADDRESS is set, but {root.token} does not exist. Name the token's file with MOSAIC_TOKEN_FILE."
+            f"MOSAIC_ADDRESS is set, but {root.token} does not exist. Set MOSAIC_TOKEN_FILE to the token's file."
         )
     return found
 

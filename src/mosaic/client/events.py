@@ -1,6 +1,6 @@
-"""What streams deliver: steps, episodes, metrics and lifecycle events, then log text.
+"""The items of a stream: steps, episodes, metrics, lifecycle events, and log text.
 
-`to_dict` is a line of `mosaic export`: the fields flat, with every other field the worker sent beside them.
+`to_dict` gives a line of `mosaic export`: the known fields, and beside them every other field that the worker sent.
 """
 
 import json
@@ -57,14 +57,14 @@ class Episode:
     terminated: bool
     truncated: bool
     extra_json: bytes
-    global_step: int | None = None  # env steps of the training when it ended, if the worker told
+    global_step: int | None = None  # env steps of the training when the episode ended, if the worker reported it
 
     @property
     def extra(self) -> dict[str, Any]:
         return _object(self.extra_json)
 
     def to_dict(self) -> dict[str, Any]:
-        told = {} if self.global_step is None else {"global_step": self.global_step}
+        optional = {} if self.global_step is None else {"global_step": self.global_step}
         return {
             **self.extra,
             "type": self.type,
@@ -77,7 +77,7 @@ class Episode:
             "agent_id": self.agent_id,
             "terminated": self.terminated,
             "truncated": self.truncated,
-            **told,
+            **optional,
         }
 
 
@@ -166,19 +166,19 @@ def _object(text: bytes) -> dict[str, Any]:
     try:
         return dict(json.loads(text)) if text else {}
     except ValueError:
-        # A whole number of more than 4300 digits is JSON all the same; one such field must not hide all other events.
+        # An integer of more than 4300 digits is valid JSON; one such field must not hide all other events.
         return dict(json.loads(text, parse_int=float))
 
 
 @dataclass(frozen=True)
 class LogPiece:
-    """Bytes of a worker's stdout or stderr, or the reason why some are not here."""
+    """Bytes of a worker's stdout or stderr, or the reason why some are missing."""
 
     stream: str  # stdout or stderr
     offset: int  # in the spool
     length: int
     text: bytes
-    trouble: str = ""  # a rejected line's or a gap's reason; `text` is then the line's beginning
+    trouble: str = ""  # why a line was rejected or bytes are missing; `text` is then the beginning of the line
 
     @property
     def end(self) -> int:
@@ -186,7 +186,7 @@ class LogPiece:
 
 
 def log_from_wire(batch: pb.LogBatch) -> list[LogPiece]:
-    """The batch's pieces in the order in which they lie in the spool."""
+    """The pieces of a batch, in the order of the spool."""
     pieces = [LogPiece(_stream(t.stream), t.offset, len(t.text), t.text) for t in batch.texts]
     pieces += [LogPiece(_stream(r.stream), r.offset, r.length, r.head, f"rejected: {r.reason}") for r in batch.rejects]
     pieces += [LogPiece(_stream(g.stream), g.offset, g.length, b"", f"gap: {g.reason}") for g in batch.gaps]
@@ -199,7 +199,7 @@ def _stream(wire: int) -> str:
 
 @dataclass(frozen=True)
 class Curve:
-    """A metric over its steps, thinned to a number of points: lists of equal length."""
+    """A metric over its steps, reduced to a number of points: lists of equal length."""
 
     name: str
     step: list[int]

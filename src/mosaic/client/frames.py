@@ -1,4 +1,4 @@
-"""What a run shows: through shared memory where the run is on this machine, else as PNG through the daemon."""
+"""Frames of a run: through shared memory if the run is on this machine, else as PNG through the daemon."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mosaic_sdk.fastlane import FastLaneReader
     from mosaic_sdk.fastlane import Frame as SharedFrame
 
-ASK_S = 1.0  # without a new frame: how often the daemon is asked whether the run is over
+ASK_S = 1.0  # while there is no new frame, how often to ask the daemon whether the run is over
 LEASE_S = 2.0
 PAUSE_S = 0.1
 LEAST_HZ, MOST_HZ = 0.1, 240
@@ -26,15 +26,15 @@ LEAST_HZ, MOST_HZ = 0.1, 240
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame, the caller's own."""
+    """One frame; the pixels are a copy that belongs to the caller."""
 
     pixels: Any = field(repr=False)  # uint8 array, height × width × channels (1, 3 or 4)
-    number: int  # counts the worker's frames; begins anew with their size
+    number: int  # counts the worker's frames; starts again when their size changes
     last_reward: float
     rolling_return: float
     step_rate_hz: float
-    when_ns: int  # it was made, on this machine's CLOCK_MONOTONIC
-    cost_ns: int  # CPU that a frame takes from its env, render and copy; 0: not known
+    when_ns: int  # when it was rendered, on this machine's CLOCK_MONOTONIC
+    cost_ns: int  # CPU time of rendering and copying one frame; 0: unknown
     is_shared: bool  # it came through shared memory
 
     @property
@@ -45,7 +45,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class FrameWish:
+class FrameRequest:
     hz: float
     wait_s: float
     max_dim: int
@@ -64,13 +64,13 @@ class FrameStream:
         get_run: Callable[[str], Awaitable[Run]],
         revive: Callable[[], Awaitable[None]],
         target: str,
-        wish: FrameWish,
+        request: FrameRequest,
     ) -> None:
         self._call = call
         self._get_run = get_run
         self._revive = revive
         self._target = target
-        self._wish = wish
+        self._request = request
 
     async def of(self, run_id: str) -> AsyncIterator[Frame]:
         run_id = (await self._get_run(run_id)).run_id
@@ -80,14 +80,14 @@ class FrameStream:
                 is_empty = False
                 yield frame
         if is_empty:
-            raise NoFrames(f"Run {run_id} is over, and showed nothing while it was watched.")
+            raise NoFrames(f"Run {run_id} ended before it published a frame.")
 
     async def _frames(self, run_id: str) -> AsyncGenerator[Frame, None]:
         reader = self._attach(run_id)
         if reader is None:
             async with aclosing(self._relayed(run_id)) as relayed:
                 async for frame in relayed:
-                    # A run that had just begun may have its frames here after all.
+                    # The run may have created its shared memory since.
                     reader = self._attach(run_id)
                     if reader:
                         break
@@ -98,11 +98,11 @@ class FrameStream:
                     yield frame
 
     def _attach(self, run_id: str) -> "FastLaneReader | None":
-        """A reader of this machine's shared memory. Run ids are unique: a lane of that name is the run's."""
-        from mosaic_sdk.fastlane import FastLaneError, FastLaneReader  # numpy: not before somebody wants frames
+        """A reader of the run's shared memory, if it is on this machine. Lanes are named by run id, which is unique."""
+        from mosaic_sdk.fastlane import FastLaneError, FastLaneReader  # imports numpy, which only frames need
 
         try:
-            return FastLaneReader.attach(run_id, 1 / self._wish.hz + LEASE_S)
+            return FastLaneReader.attach(run_id, 1 / self._request.hz + LEASE_S)
         except (OSError, FastLaneError):
             return None
 
@@ -120,9 +120,9 @@ class FrameStream:
                     asked_at = now
                     if await self._is_over(run_id, reader):
                         break
-                if is_first and now - news_at > self._wish.wait_s:
-                    raise NoFrames(_no_steps(run_id, self._wish.wait_s))
-                next_at = max(next_at + 1 / self._wish.hz, clock())
+                if is_first and now - news_at > self._request.wait_s:
+                    raise NoFrames(_no_steps(run_id, self._request.wait_s))
+                next_at = max(next_at + 1 / self._request.hz, clock())
                 await asyncio.sleep(next_at - clock())
         finally:
             reader.close()
@@ -131,19 +131,19 @@ class FrameStream:
         try:
             return (await self._get_run(run_id)).state.is_over
         except NoDaemon:
-            return not reader.is_current  # runs go on without a daemon, and so do their frames
+            return not reader.is_current  # runs and their frames continue without a daemon
 
     def _from_shared(self, found: "SharedFrame", cost_ns: int) -> Frame:
         from mosaic_sdk.fastlane.scale import shrink
 
-        pixels = shrink(found.pixels, self._wish.max_dim)
+        pixels = shrink(found.pixels, self._request.max_dim)
         return Frame(pixels, found.number, *found.metrics, found.when_ns, cost_ns, is_shared=True)
 
     async def _relayed(self, run_id: str) -> AsyncGenerator[Frame, None]:
         from mosaic.wire import png
 
-        wish = self._wish
-        request = pb.StreamFramesRequest(run_id=run_id, hz=wish.hz, max_dim=wish.max_dim, wait_s=wish.wait_s)
+        asked = self._request
+        request = pb.StreamFramesRequest(run_id=run_id, hz=asked.hz, max_dim=asked.max_dim, wait_s=asked.wait_s)
         is_first = True
         while True:
             try:
@@ -152,13 +152,13 @@ class FrameStream:
                         is_first = False
                         yield _from_wire(wire, png.decode(wire.png))
             except grpc.aio.AioRpcError as failure:
-                await self._mend(failure, is_first)
-            # The daemon ends its streams now and then, to see who still asks; only the run's own end is the end.
+                await self._recover(failure, is_first)
+            # The daemon ends frame streams periodically, to find out whether they are still in use.
             if (await self._get_run(run_id)).state.is_over:
                 return
 
-    async def _mend(self, failure: grpc.aio.AioRpcError, is_first: bool) -> None:
-        """Wait for a daemon, or for an env that pauses between two frames; raise the model's error otherwise."""
+    async def _recover(self, failure: grpc.aio.AioRpcError, is_first: bool) -> None:
+        """Wait for a daemon, or for an env that pauses between two frames; raise any other error."""
         error = error_from(failure, self._target)
         if failure.code() in BROKEN:
             await asyncio.sleep(PAUSE_S)
@@ -168,31 +168,31 @@ class FrameStream:
 
 
 async def _newest(call: Any) -> AsyncGenerator[pb.Frame, None]:
-    """The last of those that have arrived. They are read as they come: a slow caller must not look into the past."""
-    shelf: list[pb.Frame] = []
-    news = asyncio.Event()
+    """The newest frame that has arrived. Frames are read as they come, so that a slow caller does not lag behind."""
+    newest: list[pb.Frame] = []
+    arrived = asyncio.Event()
 
     async def read() -> None:
         try:
             while (frame := await call.read()) is not grpc.aio.EOF:
-                shelf[:] = [frame]
-                news.set()
+                newest[:] = [frame]
+                arrived.set()
         finally:
-            news.set()
+            arrived.set()
 
     reading = asyncio.ensure_future(read())
     try:
-        while shelf or not reading.done():
-            await news.wait()
-            if shelf:
-                yield shelf.pop()
+        while newest or not reading.done():
+            await arrived.wait()
+            if newest:
+                yield newest.pop()
             elif not reading.done():
-                news.clear()
+                arrived.clear()
         reading.result()
     finally:
         call.cancel()
         await asyncio.wait({reading})
-        reading.cancelled() or reading.exception()  # seen: asyncio would complain of it otherwise
+        reading.cancelled() or reading.exception()  # retrieved, or asyncio would log it
 
 
 def _from_wire(wire: pb.Frame, pixels: Any) -> Frame:
@@ -202,5 +202,5 @@ def _from_wire(wire: pb.Frame, pixels: Any) -> Frame:
 
 
 def _no_steps(run_id: str, wait_s: float) -> str:
-    why = "its env takes no steps, or draws no pictures"
-    return f"Run {run_id} showed nothing for {wait_s:g} s: {why}. See: mosaic show {run_id}, mosaic logs {run_id}"
+    why = "its env takes no steps, or does not render"
+    return f"Run {run_id} published no frame for {wait_s:g} s: {why}. See: mosaic show {run_id}, mosaic logs {run_id}"

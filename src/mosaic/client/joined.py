@@ -17,23 +17,23 @@ class Part:
     """One run of a chain."""
 
     run_id: str
-    first_step: int | None  # where it took over from the run before; None: it did not say
+    first_step: int | None  # where it took over from its parent; None: unknown
 
 
 def joined_curve(client: TrainerClient, run_id: str, name: str, points: int = 0) -> Curve:
-    """The metric over the whole chain, each run's part cut where the next one took over."""
+    """The metric over the whole chain of runs; each run's part ends where the next run took over."""
     chain = ancestors(client, run_id)
     share = max(1, points // len(chain)) if points else 0
     curves: list[Curve] = []
     until: int | None = None
-    for part in reversed(chain):  # the newest first: where it begins is where the one before is cut
+    for part in reversed(chain):  # newest first: each run's start is the end of its parent's part
         curves.append(client.query_curve(part.run_id, name, share, until))
         until = _last_of_parent(client, part, name, until)
     return join(name, curves[::-1])
 
 
 def ancestors(client: TrainerClient, run_id: str) -> list[Part]:
-    """The run and those it was resumed from, oldest first; one that was deleted ends the chain."""
+    """The run and those it was resumed from, oldest first. A deleted run ends the chain."""
     chain: list[Part] = []
     run: Run | None = client.get_run(run_id)
     while run and len(chain) < MOST_ANCESTORS:
@@ -43,7 +43,7 @@ def ancestors(client: TrainerClient, run_id: str) -> list[Part]:
 
 
 def join(name: str, curves: Sequence[Curve]) -> Curve:
-    """One curve after the other."""
+    """Concatenate curves."""
     fields: dict[str, Any] = {
         field: [value for curve in curves for value in getattr(curve, field)]
         for field in ("step", "mean", "min", "max", "count")
@@ -66,10 +66,10 @@ def _first_step(run: Run) -> int | None:
 
 
 def _last_of_parent(client: TrainerClient, part: Part, name: str, until: int | None) -> int | None:
-    """The last step of the run before that still counts."""
+    """The last step of the parent that belongs to the chain."""
     if part.first_step is None:
         steps = client.query_curve(part.run_id, name, 0, until).step
         return steps[0] - 1 if steps else until
-    # A checkpoint's step is a count of steps; a worker may number its steps from 0, and then it is the child's first.
-    is_the_childs = client.query_curve(part.run_id, name, 1, part.first_step).step
-    return part.first_step - 1 if is_the_childs else part.first_step
+    # A checkpoint's step is a count. If the worker numbers its steps from 0, this number is the child's first step.
+    child_has_it = client.query_curve(part.run_id, name, 1, part.first_step).step
+    return part.first_step - 1 if child_has_it else part.first_step

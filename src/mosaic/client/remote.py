@@ -1,6 +1,6 @@
 """`--host user@box`: the daemon of another machine. ssh forwards its socket and reads its token.
 
-`user@box:/path` names a state root there; without it the remote shell's MOSAIC_HOME or its default counts.
+`user@box:/path` names a state folder there; the default is the remote shell's MOSAIC_HOME, or else its default.
 """
 
 import json
@@ -19,13 +19,12 @@ FORWARD_WITHIN_S = 20.0
 
 
 class Tunnel:
-    """An ssh that forwards the remote socket while this object is open."""
+    """An ssh process that forwards the remote socket while this object is open."""
 
     def __init__(self, host: str) -> None:
         self.host, _, self._home = host.partition(":")
-        self._folder = Path(
-            tempfile.mkdtemp(prefix="mosaic-ssh-")
-        )  # 0700: whoever reaches the socket reaches the daemon
+        # mkdtemp makes it 0700: a process that can open the socket can connect to the daemon.
+        self._folder = Path(tempfile.mkdtemp(prefix="mosaic-ssh-"))
         self._ssh: "subprocess.Popen[bytes] | None" = None
 
     def open(self) -> Endpoint:
@@ -54,10 +53,10 @@ class Tunnel:
 
 
 def read_command(host: str, home: str = "") -> list[str]:
-    """One ssh that prints daemon.addr and then daemon.token."""
+    """An ssh command that prints daemon.addr and then daemon.token."""
     root = shlex.quote(home) if home else '"${MOSAIC_HOME:-${XDG_STATE_HOME:-$HOME/.local/state}/mosaic}"'
     script = f"cd {root}/trainer && cat daemon.addr && echo && cat daemon.token"
-    # A login shell, so that a MOSAIC_HOME set in the profile counts.
+    # A login shell, so that a MOSAIC_HOME set in the profile is used.
     return ["ssh", host, f"sh -lc {shlex.quote(script)}"]
 
 
@@ -69,7 +68,7 @@ def forward_command(host: str, local: Path, target: str) -> list[str]:
 def read_remote(host: str, home: str = "") -> tuple[str, str]:
     """The remote daemon's address and token."""
     try:
-        told = subprocess.run(read_command(host, home), stdout=subprocess.PIPE, check=True).stdout.decode()
+        output = subprocess.run(read_command(host, home), stdout=subprocess.PIPE, check=True).stdout.decode()
     except FileNotFoundError:
         raise NoDaemon("There is no ssh on this machine. Install an ssh client to use --host.") from None
     except subprocess.CalledProcessError as error:
@@ -77,9 +76,9 @@ def read_remote(host: str, home: str = "") -> tuple[str, str]:
             raise NoDaemon(f"ssh cannot reach {host}. See what is wrong with: ssh {host} true") from None
         where = f"MOSAIC_HOME={shlex.quote(home)} " if home else ""
         raise NoDaemon(f"No daemon has run on {host}. Start it with: ssh {host} {where}mosaic daemon start") from None
-    return parse_remote(told)
+    return parse_remote(output)
 
 
-def parse_remote(told: str) -> tuple[str, str]:
-    address, end = json.JSONDecoder().raw_decode(told.lstrip())
-    return str(address["addresses"][0]), told.lstrip()[end:].strip()
+def parse_remote(output: str) -> tuple[str, str]:
+    address, end = json.JSONDecoder().raw_decode(output.lstrip())
+    return str(address["addresses"][0]), output.lstrip()[end:].strip()

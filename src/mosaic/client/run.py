@@ -1,4 +1,4 @@
-"""A run as a client sees it: the registry's record, the live summary, and what can be worked out from both."""
+"""A run as a client sees it: its record in the registry, its live summary, and values derived from both."""
 
 import json
 import time
@@ -30,22 +30,22 @@ class Run:
     time_limit_s: float | None
     cancel_requested: bool
     waiting_for: str  # INIT: what it waits for
-    held_by: str  # how the process tree is held
-    telemetry: str  # "" is fine; else "draining 3 MB", "incomplete" …
-    life: str  # "" is fine; else "quiet 6 min" …
+    held_by: str  # how its process tree is held: "pid namespace", "subreaper (best effort)"
+    telemetry: str  # "" if complete; else "draining 3 MB", "incomplete" …
+    life: str  # "" if healthy; else "quiet 6 min" …
     revision: int
     run_dir: str
     summary: RunSummary
     cpus: float = 1.0
-    memory_mb: int = 0  # 0: not known
+    memory_mb: int = 0  # 0: unknown
     parent_run_id: str = ""  # the run this one was made from
     relation: str = ""  # "resume" or "eval"
-    settings_note: str = ""  # why its settings were not checked; "" when they were
+    settings_note: str = ""  # why its settings were not checked; "" if they were
     history: tuple[Move, ...] = ()  # get_run only
     config: dict[str, Any] | None = None  # get_run only; secrets redacted
-    settings: dict[str, Any] | None = None  # get_run only: what was in force, under dotted keys; secrets redacted
+    settings: dict[str, Any] | None = None  # get_run only: with defaults, under dotted keys; secrets redacted
     children: tuple[str, ...] = ()  # get_run only: the runs made from this one
-    capabilities: dict[str, Any] | None = None  # get_run only: what its worker registered
+    capabilities: dict[str, Any] | None = None  # get_run only: as its worker registered them
 
     @classmethod
     def from_wire(cls, info: pb.RunInfo) -> "Run":
@@ -87,14 +87,14 @@ class Run:
 
     @property
     def waiting(self) -> str:
-        """ "waiting for 1 CPU: …", or nothing."""
+        """ "waiting for 1 CPU: …", or empty."""
         return f"waiting for {self.waiting_for}" if self.waiting_for else ""
 
     @property
     def progress(self) -> float | None:
-        """Between 0 and 1, when the config or the worker told how many steps there are.
+        """Between 0 and 1; None if the total number of steps is unknown.
 
-        A run that finished is done, however many steps it made: a trainer stops at the last whole batch.
+        A finished run has progress 1 even if it made fewer steps: a trainer stops at the last whole batch.
         """
         if not self.total_steps:
             return None
@@ -102,19 +102,19 @@ class Run:
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds until the last step at the present rate; None when nobody can tell."""
+        """Seconds until the last step at the present rate; None if unknown."""
         if self.state is not RunState.EXECUTING or not self.total_steps or self.summary.steps_per_s <= 0:
             return None
         return max(0.0, self.total_steps - self.summary.env_steps) / self.summary.steps_per_s
 
     @property
     def duration_s(self) -> float:
-        """From the submit until its end, or until now."""
+        """From submission until the end, or until now."""
         end = self.updated_at if self.state.is_over else time.time()
         return max(0.0, end - self.created_at)
 
     def to_dict(self) -> dict[str, Any]:
-        """What `--json` prints: plain values, states as strings."""
+        """The object that `--json` prints: plain values, states as strings."""
         plain = asdict(self)
         plain["state"] = str(self.state)
         plain["progress"] = self.progress
@@ -128,13 +128,13 @@ class Run:
 
 @dataclass(frozen=True)
 class RunList:
-    """An answer of list_runs or one turn of watch_runs."""
+    """The result of list_runs, or one item of watch_runs."""
 
     runs: tuple[Run, ...]
-    total: int  # how many match, the limit aside
-    deleted: tuple[str, ...] = ()  # watch_runs: ids that are gone
-    is_whole: bool = True  # watch_runs: all that match, not only what changed
-    trouble: str = ""  # watch_runs: why nothing is heard now; the next answer comes when a daemon answers again
+    total: int  # how many runs match, without the limit
+    deleted: tuple[str, ...] = ()  # watch_runs: ids of deleted runs
+    is_whole: bool = True  # watch_runs: all runs that match, not only changes
+    trouble: str = ""  # watch_runs: why there is no connection now; the next item comes when a daemon answers again
 
     @classmethod
     def from_wire(cls, reply: pb.ListRunsReply, is_whole: bool = True) -> "RunList":

@@ -1,4 +1,4 @@
-"""Starting a daemon for this state root, when nobody answers."""
+"""Starting a daemon for a state folder if none answers."""
 
 import os
 import subprocess
@@ -10,11 +10,11 @@ from mosaic.model.errors import NoDaemon
 from mosaic.model.rundir import StateRoot
 
 ANSWER_WITHIN_S = 20.0
-LOCK_IS_HELD = 3  # exit code of a daemon that found another one at work
+LOCK_IS_HELD = 3  # exit code of a daemon that found another one running
 
 
 def may_start() -> bool:
-    """Inside a run nobody starts a daemon: it would die with the run's process tree. The run's tailer starts one."""
+    """Not inside a run: the daemon would die with the run's process tree. The run's tailer starts one instead."""
     return "MOSAIC_RUN_ID" not in os.environ
 
 
@@ -23,7 +23,7 @@ def command(root: StateRoot, options: Sequence[str] = ()) -> list[str]:
 
 
 class StartedDaemon:
-    """A daemon on its way up, in a session of its own, so that a closed terminal does not end it."""
+    """A daemon that is starting, in its own session, so that closing the terminal does not end it."""
 
     def __init__(self, root: StateRoot, options: Sequence[str] = ()) -> None:
         self._root = root
@@ -35,10 +35,10 @@ class StartedDaemon:
             raise NoDaemon(f"{root.path} cannot be used ({error.strerror}). Set MOSAIC_HOME elsewhere.") from None
 
     def check(self) -> None:
-        """Raise when it will not answer any more: it ended, or took too long."""
+        """Raise NoDaemon if the daemon exited or takes too long."""
         code = self._process.poll()
         if code is not None and code != LOCK_IS_HELD:
-            raise NoDaemon(f"The daemon ended at its start (exit code {code}).{self._last_lines()}")
+            raise NoDaemon(f"The daemon exited while it was starting (exit code {code}).{self._last_lines()}")
         if time.monotonic() > self._deadline:
             raise NoDaemon(f"The daemon did not answer within {ANSWER_WITHIN_S:.0f} s.{self._last_lines()}")
 
@@ -54,7 +54,7 @@ class StartedDaemon:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                cwd="/",  # keeps no folder of the user's busy
+                cwd="/",  # so that none of the user's folders is in use
             )
 
     def _last_lines(self, count: int = 8) -> str:
@@ -64,5 +64,5 @@ class StartedDaemon:
                 lines = log.read().decode(errors="replace").splitlines()[-count:]
         except OSError:
             lines = []
-        told = "".join(f"\n  {line}" for line in lines)
-        return f" Its log {self._root.daemon_log} ends with:{told}" if told else f" Its log: {self._root.daemon_log}"
+        shown = "".join(f"\n  {line}" for line in lines)
+        return f" Its log {self._root.daemon_log} ends with:{shown}" if shown else f" Its log: {self._root.daemon_log}"

@@ -1,4 +1,4 @@
-"""gRPC's status codes back into the model's errors, with the server's own sentence."""
+"""Turns gRPC status codes back into the errors of `mosaic.model.errors`, with the daemon's own message."""
 
 import grpc
 
@@ -19,18 +19,18 @@ ERRORS: dict[grpc.StatusCode, type[errors.MosaicError]] = {
     grpc.StatusCode.DEADLINE_EXCEEDED: errors.NoDaemon,
 }
 
-# The daemon died, or is stopping: what was asked for can be asked for again at the next one.
+# The daemon died or is stopping: the call can be repeated with the next daemon.
 BROKEN = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED})
 
 
 def error_from(failure: grpc.aio.AioRpcError, target: str) -> errors.MosaicError:
-    """The model's error for a failed call."""
+    """The MosaicError for a failed call."""
     kind = _named(failure) or ERRORS.get(failure.code(), errors.MosaicError)
     return with_sentence(kind, _sentence(failure, target))
 
 
 def _named(failure: grpc.aio.AioRpcError) -> type[errors.MosaicError] | None:
-    """The class that the daemon raised, when it told: several share one status code."""
+    """The class that the daemon raised, if it sent its name: several classes share one status code."""
     for key, name in failure.trailing_metadata() or ():
         kind = getattr(errors, str(name), None) if key == ERROR_NAME else None
         if isinstance(kind, type) and issubclass(kind, errors.MosaicError):
@@ -39,7 +39,7 @@ def _named(failure: grpc.aio.AioRpcError) -> type[errors.MosaicError] | None:
 
 
 def with_sentence(kind: type[errors.MosaicError], sentence: str) -> errors.MosaicError:
-    """An error of `kind` that says `sentence`, whatever its constructor would have said."""
+    """An error of `kind` with the message `sentence`, bypassing the constructor."""
     error = kind.__new__(kind)
     error.args = (sentence,)
     if isinstance(error, errors.BadConfig):

@@ -1,4 +1,4 @@
-"""Streams that outlive the daemon: each goes on where it broke off; a caller sees everything once and in order."""
+"""Streams that survive a restart of the daemon: each continues where it broke off, without gaps or repetition."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -11,7 +11,7 @@ from mosaic.client.run import RunList
 from mosaic.client.status import BROKEN, error_from
 from mosaic.wire import mosaic_pb2 as pb
 
-# Between a break and the next try; a daemon that is stopping must not be asked in a tight loop.
+# Between a failure and the next attempt, so that a daemon that is stopping is not called in a tight loop.
 PAUSE_S = 0.1
 
 Call = Callable[..., Any]
@@ -20,7 +20,7 @@ IsOver = Callable[[], Awaitable[bool]]
 
 
 class EventStream:
-    """The events of one run from `since_seq` on; ranges that a slow reader missed are fetched in their place."""
+    """The events of one run after `since_seq`. Ranges that a slow reader missed are fetched in order."""
 
     def __init__(self, call: Call, request: pb.StreamRequest, target: str, revive: Revive, is_over: IsOver) -> None:
         self._call = call
@@ -37,9 +37,9 @@ class EventStream:
                     async for events in self._complete(batch):
                         yield events
             except grpc.aio.AioRpcError as failure:
-                await _mend(failure, self._target, self._revive)
+                await _recover(failure, self._target, self._revive)
                 continue
-            # A daemon that stops may end its streams politely; only the run's own end is the end.
+            # A daemon that stops may end its streams without an error, while the run continues.
             if self._request.HasField("until_seq") or await self._is_over():
                 return
             await asyncio.sleep(PAUSE_S)
@@ -87,7 +87,7 @@ class LogStream:
                         yield pieces
                 return
             except grpc.aio.AioRpcError as failure:
-                await _mend(failure, self._target, self._revive)
+                await _recover(failure, self._target, self._revive)
 
     def _next_request(self) -> pb.StreamLogsRequest:
         request = pb.StreamLogsRequest()
@@ -104,8 +104,10 @@ class LogStream:
         return fresh
 
 
-async def watch_runs(call: Call, request: pb.WatchRunsRequest, target: str, revive: Revive) -> AsyncIterator[RunList]:
-    """All runs that match, then what changed; after a break, which is told as `trouble`, all of them again."""
+async def watch_runs(
+    call: Call, request: pb.WatchRunsRequest, target: str, revive: Revive
+) -> AsyncGenerator[RunList, None]:
+    """All runs that match, then changes. After a failure, which is reported as `trouble`, all of them again."""
     while True:
         is_whole = True
         try:
@@ -116,11 +118,11 @@ async def watch_runs(call: Call, request: pb.WatchRunsRequest, target: str, revi
         except grpc.aio.AioRpcError as failure:
             if failure.code() in BROKEN:
                 yield RunList((), 0, is_whole=False, trouble=str(error_from(failure, target)))
-            await _mend(failure, target, revive)
+            await _recover(failure, target, revive)
 
 
-async def _mend(failure: grpc.aio.AioRpcError, target: str, revive: Revive) -> None:
-    """Wait for a daemon when the break is one that a new daemon mends; raise the model's error otherwise."""
+async def _recover(failure: grpc.aio.AioRpcError, target: str, revive: Revive) -> None:
+    """Wait for the next daemon if the failure is a lost connection; raise the error otherwise."""
     if failure.code() not in BROKEN:
         raise error_from(failure, target) from None
     await asyncio.sleep(PAUSE_S)

@@ -1,4 +1,4 @@
-"""The same client for code without asyncio."""
+"""The client for code without asyncio."""
 
 import asyncio
 import threading
@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iter
 from pathlib import Path
 from typing import Any, TypeVar
 
+from mosaic.catalog.request import RunOptions
 from mosaic.client.asynchronous import AsyncTrainerClient
 from mosaic.client.endpoint import Endpoint
 from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.frames import Frame
+from mosaic.client.handle import RunHandle
 from mosaic.client.run import Run, RunList
 from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import StateRoot
@@ -20,7 +22,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop in a thread of its own, so that Ctrl-C reaches the caller and never a call half made."""
+    """An event loop in its own thread, so that Ctrl-C interrupts the caller and never a half-finished call."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -36,7 +38,7 @@ class LoopThread:
             raise
 
     def iterate(self, batches: AsyncIterator[T]) -> Iterator[T]:
-        """One hop between the threads per batch, not per event."""
+        """Cross from one thread to the other once per batch, not once per event."""
         try:
             while (batch := self.run(_next(batches))) is not None:
                 yield batch
@@ -44,8 +46,8 @@ class LoopThread:
             if not self._loop.is_closed():
                 self.run(_close(batches))
 
-    def listen(self, source: AsyncIterator[T], hear: Callable[[T | MosaicError], None]) -> Callable[[], None]:
-        listening = self.run(_begin(_pump(source, hear)))
+    def listen(self, source: AsyncIterator[T], receive: Callable[[T | MosaicError], None]) -> Callable[[], None]:
+        listening = self.run(_begin(_pump(source, receive)))
         return lambda: self.run(_end(listening))
 
     def stop(self) -> None:
@@ -55,18 +57,17 @@ class LoopThread:
 
 
 class TrainerClient:
-    """Talks to the daemon: submit runs, follow them, read what they measured.
+    """Talks to the daemon: start runs, follow them, read their results.
 
     Its methods are those of `AsyncTrainerClient`, with plain iterators for streams.
 
     Example::
 
-        with TrainerClient.connect() as client:  # starts the daemon when none runs
-            worker = {"module": "toy_worker.cli", "config": {"steps": 200}}
-            run = client.submit_run({"metadata": {"worker": worker}})
-            for event in client.stream_events(run.run_id):
+        with TrainerClient.connect() as client:  # starts the daemon if none is running
+            run = client.run("toy", steps=200)
+            for event in run.events():
                 print(event.seq, event.to_dict())
-            print(client.get_run(run.run_id).state)
+            print(run.wait().state)
     """
 
     def __init__(self, inner: AsyncTrainerClient, loop: LoopThread) -> None:
@@ -77,12 +78,12 @@ class TrainerClient:
     def connect(
         cls, root: StateRoot | None = None, start: bool = True, options: tuple[str, ...] = ()
     ) -> "TrainerClient":
-        """A client of the daemon of `root` (else of MOSAIC_HOME), which is started when nobody answers."""
+        """Connect to the daemon of `root` (default: MOSAIC_HOME's); start it, with `options`, if none answers."""
         return cls._in_thread(lambda: AsyncTrainerClient.connect(root, start, options))
 
     @classmethod
     def at(cls, endpoint: Endpoint) -> "TrainerClient":
-        """A client of exactly this endpoint; nothing is started and nothing is asked yet."""
+        """A client of exactly this endpoint. No daemon is started, and no call is made yet."""
 
         async def make() -> AsyncTrainerClient:
             return AsyncTrainerClient(endpoint)
@@ -112,6 +113,23 @@ class TrainerClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def run(
+        self, worker: str, /, *, run_options: RunOptions | Mapping[str, Any] | None = None, **settings: Any
+    ) -> RunHandle:
+        """Start a run of `worker` (`NAME` or `NAME@VARIANT`) and return a handle to it at once.
+
+        Every keyword except `run_options` is a setting of the worker: see `AsyncTrainerClient.run`.
+        """
+        started = self._loop.run(self._inner.run(worker, run_options=run_options, **settings))
+        return RunHandle(self, started.latest)
+
+    def attach(self, run_id: str) -> RunHandle:
+        """A handle to a run that exists already."""
+        return RunHandle(self, self.get_run(run_id))
+
+    def wait_run(self, run_id: str, timeout_s: float | None = None) -> Run:
+        return self._loop.run(self._inner.wait_run(run_id, timeout_s))
+
     def submit_run(self, config: Mapping[str, Any] | str | Path, idempotency_key: str = "") -> Run:
         return self._loop.run(self._inner.submit_run(config, idempotency_key))
 
@@ -137,13 +155,13 @@ class TrainerClient:
         return self._loop.iterate(self._inner.watch_runs(states, limit, interval_ms, run_ids))
 
     def listen(
-        self, source: Callable[[AsyncTrainerClient], AsyncIterator[T]], hear: Callable[[T | MosaicError], None]
+        self, source: Callable[[AsyncTrainerClient], AsyncIterator[T]], receive: Callable[[T | MosaicError], None]
     ) -> Callable[[], None]:
-        """Hand everything that `source` gives to `hear`, in the client's thread, until the answer is called.
+        """Pass every item of `source` to `receive`, in the client's thread, until the returned function is called.
 
-        For views that also wait for keys: no stream can hold them up. A stream that fails ends with its error.
+        For views that also wait for keys: no stream can block them. If the stream fails, the last item is its error.
         """
-        return self._loop.listen(source(self._inner), hear)
+        return self._loop.listen(source(self._inner), receive)
 
     def stream_steps(
         self, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
@@ -192,12 +210,12 @@ async def _next(batches: AsyncIterator[T]) -> T | None:
     return await anext(batches, None)
 
 
-async def _pump(source: AsyncIterator[T], hear: Callable[[T | MosaicError], None]) -> None:
+async def _pump(source: AsyncIterator[T], receive: Callable[[T | MosaicError], None]) -> None:
     try:
         async for item in source:
-            hear(item)
+            receive(item)
     except MosaicError as error:
-        hear(error)
+        receive(error)
     finally:
         await _close(source)
 
@@ -207,7 +225,7 @@ async def _begin(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
 
 
 async def _end(listening: "asyncio.Task[None]") -> None:
-    """Return when it is over: a stream that is still closing would complain when the loop stops."""
+    """Cancel and wait: a stream that is still closing when the loop stops would log an error."""
     listening.cancel()
     await asyncio.wait({listening})
 
@@ -218,5 +236,5 @@ async def _close(batches: AsyncIterator[T]) -> None:
             await batches.aclose()  # type: ignore[attr-defined]
             return
         except RuntimeError:
-            # Ctrl-C cancelled a step that is still on its way out; closing has to wait for it.
+            # Ctrl-C cancelled a step that has not finished yet; closing must wait for it.
             await asyncio.sleep(0.01)

@@ -1,0 +1,164 @@
+"""What `client.run` and `mosaic run` submit: a trainer config made from a worker's name, its settings and options."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from mosaic.model.errors import BadConfig, MosaicError
+from mosaic.model.nearest import did_you_mean
+from mosaic.model.rundir import StateRoot
+
+if TYPE_CHECKING:
+    from mosaic.catalog.descriptor import Descriptor
+    from mosaic.catalog.workers import Worker
+
+SHORT = {"env": "env_id"}
+PATIENT_S = 60.0  # the second attempt, for a worker that did not describe itself within the usual time
+FIELDS = {  # fields of the trainer config, as a caller of `client.run` writes them
+    "metadata.worker.config.": "",
+    "metadata.run_name": "run_options.name",
+    "metadata.tags": "run_options.tags",
+    "payload.resources.gpus.requested": "run_options.gpus",
+    "payload.resources.gpus.mandatory": "run_options.gpus_mandatory",
+    "payload.resources.": "run_options.",
+    "payload.limits": "run_options.limits",
+}
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What MOSAIC does with a run, as opposed to the settings that its worker reads.
+
+    Attributes:
+        name: The name in listings. Default: the worker's name and its environment.
+        tags: Labels to select runs by.
+        gpus: How many GPUs the run asks for.
+        gpus_mandatory: Wait for the GPUs instead of running without them.
+        cpus: CPUs that the run needs; it waits until they are free. Default: 1.
+        memory_mb: Memory that the run needs. Default: the worker's own estimate.
+        limits: `time_s`, `spin_s` and the other keys of `payload.limits` in a trainer config.
+        idempotency_key: Two submissions of one config with the same key are one run.
+    """
+
+    name: str = ""
+    tags: Sequence[str] = ()
+    gpus: int = 0
+    gpus_mandatory: bool = False
+    cpus: float | None = None
+    memory_mb: int | None = None
+    limits: Mapping[str, float] = field(default_factory=dict)
+    idempotency_key: str = ""
+
+    @classmethod
+    def of(cls, options: "RunOptions | Mapping[str, Any] | None") -> "RunOptions":
+        """Accept a plain mapping as well; MosaicError for an unknown option."""
+        if isinstance(options, RunOptions):
+            return options
+        known = [option.name for option in fields(cls)]
+        for name in options or {}:
+            if name not in known:
+                hint = did_you_mean(name, known, 1) or f"Known options: {', '.join(known)}."
+                raise MosaicError(f"run_options.{name}: there is no such option. {hint}")
+        return cls(**(options or {}))
+
+
+def trainer_config(worker: Mapping[str, Any], options: RunOptions) -> dict[str, Any]:
+    """The config of a run with `worker` as its `metadata.worker`."""
+    metadata: dict[str, Any] = {"worker": dict(worker)}
+    if options.name:
+        metadata["run_name"] = options.name
+    if options.tags:
+        metadata["tags"] = list(options.tags)
+    asks_for_gpus = options.gpus or options.gpus_mandatory
+    gpus = {"requested": options.gpus, "mandatory": options.gpus_mandatory} if asks_for_gpus else None
+    payload = {
+        "resources": _given(gpus=gpus, cpus=options.cpus, memory_mb=options.memory_mb),
+        "limits": dict(options.limits),
+    }
+    return {"metadata": metadata, "payload": {name: section for name, section in payload.items() if section}}
+
+
+def worker_section(worker: str, settings: dict[str, Any], root: StateRoot | None) -> dict[str, Any]:
+    """`metadata.worker` for `NAME` or `NAME@VARIANT`.
+
+    `root`: whose catalog knows the worker. None, for a daemon on another machine: the module follows from the name.
+    """
+    name, _, variant = worker.partition("@")
+    if root is None:
+        module = f"{name.removesuffix('_worker')}_worker.cli"
+    else:
+        module, settings = place_settings(name, variant, settings, root)
+    section: dict[str, Any] = {"module": module, "name": name, "config": settings}
+    return {**section, "variant": variant} if variant else section
+
+
+def place_settings(name: str, variant: str, settings: dict[str, Any], root: StateRoot) -> tuple[str, dict[str, Any]]:
+    """The worker's module, and its settings with each key where the worker's schema has it."""
+    from mosaic.catalog.common import with_common
+    from mosaic.catalog.placement import put_in_place
+
+    worker, answer = describe_worker(name, variant, root)
+    schema = with_common(answer.schema)
+    return worker.module, with_whole_paths(put_in_place(settings, schema), schema)
+
+
+def describe_worker(name: str, variant: str, root: StateRoot) -> "tuple[Worker, Descriptor]":
+    """A worker and its description of itself; UnknownWorker when it is not installed."""
+    from mosaic.catalog.answers import Answers
+    from mosaic.catalog.workers import Catalog
+
+    worker = Catalog(root).find(name, variant)
+    answers = Answers(root.answers)
+    answer = answers.of(worker)
+    # Without the schema a key may end up in the wrong place: on a busy machine a second attempt is worth its time.
+    return worker, answers.ask(worker, PATIENT_S) if answer.problem else answer
+
+
+def with_whole_paths(settings: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Make relative checkpoint paths absolute: the daemon does not know the caller's working folder.
+
+    A path that does not exist stays as it is, because it may name a run.
+    """
+    from mosaic.catalog.schema import CHECKPOINT_KEY, parameters
+
+    for place, name, part in parameters(schema):
+        folder: Any = settings
+        for key in place:
+            folder = folder.get(key) if isinstance(folder, dict) else None
+        value = folder.get(name) if isinstance(folder, dict) else None
+        if part.get(CHECKPOINT_KEY) and isinstance(value, str) and value and os.path.exists(os.path.expanduser(value)):
+            folder[name] = os.path.abspath(os.path.expanduser(value))
+    return settings
+
+
+def nest(settings: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """`[("steps", 200), ("extras.lr", 3e-4)]` → `{"steps": 200, "extras": {"lr": 0.0003}}`; `env` means `env_id`."""
+    nested: dict[str, Any] = {}
+    for key, value in settings:
+        _put(nested, SHORT.get(key, key), value)
+    return nested
+
+
+def rename_fields(message: str, names: Mapping[str, str] = FIELDS) -> str:
+    """An error about a field of the trainer config, in the names that the caller used."""
+    for field_path, name in names.items():
+        if message.startswith(field_path):
+            return name + message[len(field_path) :]
+    return message
+
+
+def _put(settings: dict[str, Any], key: str, value: Any) -> None:
+    *outer, last = key.split(".")
+    place = settings
+    for name in outer:
+        place = place.setdefault(name, {})
+        if not isinstance(place, dict):
+            raise BadConfig(key, f"'{name}' already has a value, so it cannot contain '{last}' as well.")
+    if last in place:
+        raise BadConfig(key, "it is given twice.")
+    place[last] = value
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
