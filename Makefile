@@ -14,7 +14,7 @@ export UV_PYTHON_DOWNLOADS = never
 BIN = .venv/bin
 COMPILE = $(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header
 
-.PHONY: run test test-all check faults bench setup lock proto clean
+.PHONY: run test test-all check faults bench setup lock proto docs clean
 
 setup: .venv/.ready
 
@@ -36,12 +36,24 @@ $(UV):
 	$(UV) pip sync -q --python .venv-frames/bin/python requirements/frames.txt
 	@touch $@
 
+# The documentation site's own tools.
+.venv-docs/.ready: $(UV) requirements/docs.txt
+	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-docs
+	$(UV) pip sync -q --python .venv-docs/bin/python requirements/docs.txt
+	@touch $@
+
 # A worker's own environment, from its own lock file, with the tools its suite needs.
 .venv-%/.ready: $(UV) workers/%_worker/requirements/default.txt workers/%_worker/pyproject.toml requirements/suite.txt sdk/pyproject.toml
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-$*
 	$(UV) pip sync -q --python .venv-$*/bin/python workers/$*_worker/requirements/default.txt requirements/suite.txt
 	$(UV) pip install -q --python .venv-$*/bin/python --no-deps -e sdk -e workers/$*_worker
 	@touch $@
+
+# The documentation site. Warnings are errors, and nothing is fetched from the network.
+docs: setup .venv-docs/.ready
+	$(BIN)/python docs/tools/pages.py build/docs
+	.venv-docs/bin/sphinx-build -q -W --keep-going -c docs/tools -d build/doctrees build/docs build/site
+	@echo "The documentation is ready: build/site/index.html"
 
 proto: setup
 	$(BIN)/python -m grpc_tools.protoc -Isrc --python_out=src --pyi_out=src --grpc_python_out=src src/mosaic/wire/mosaic.proto
@@ -50,6 +62,7 @@ lock: $(UV)
 	$(COMPILE) requirements/dev.in -o requirements/dev.txt
 	$(COMPILE) requirements/frames.in -o requirements/frames.txt
 	$(COMPILE) requirements/suite.in -o requirements/suite.txt
+	$(COMPILE) requirements/docs.in -o requirements/docs.txt
 
 check: setup .venv-frames/.ready
 	$(BIN)/ruff format --check -q .

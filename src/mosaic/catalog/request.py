@@ -28,27 +28,16 @@ FIELDS = {  # fields of the trainer config, as a caller of `client.run` writes t
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What MOSAIC does with a run, as opposed to the settings that its worker reads.
+    """What MOSAIC does with a run, as opposed to the settings that its worker reads."""
 
-    Attributes:
-        name: The name in listings. Default: the worker's name and its environment.
-        tags: Labels to select runs by.
-        gpus: How many GPUs the run asks for.
-        gpus_mandatory: Wait for the GPUs instead of running without them.
-        cpus: CPUs that the run needs; it waits until they are free. Default: 1.
-        memory_mb: Memory that the run needs. Default: the worker's own estimate.
-        limits: `time_s`, `spin_s` and the other keys of `payload.limits` in a trainer config.
-        idempotency_key: Two submissions of one config with the same key are one run.
-    """
-
-    name: str = ""
-    tags: Sequence[str] = ()
-    gpus: int = 0
-    gpus_mandatory: bool = False
-    cpus: float | None = None
-    memory_mb: int | None = None
-    limits: Mapping[str, float] = field(default_factory=dict)
-    idempotency_key: str = ""
+    name: str = ""  # in listings; empty: the worker's name and its environment
+    tags: Sequence[str] = ()  # labels to select runs by
+    gpus: int = 0  # how many GPUs the run asks for
+    gpus_mandatory: bool = False  # wait for the GPUs instead of running without them
+    cpus: float | None = None  # that the run needs: it waits until they are free; None: 1
+    memory_mb: int | None = None  # that the run needs; None: the worker's own estimate
+    limits: Mapping[str, float] = field(default_factory=dict)  # time_s, spin_s …: `payload.limits` of a trainer config
+    idempotency_key: str = ""  # two submissions of one config with the same key are one run
 
     @classmethod
     def of(cls, options: "RunOptions | Mapping[str, Any] | None") -> "RunOptions":

@@ -1,0 +1,79 @@
+"""The documentation: its pages can be assembled, every link leads somewhere, and what they name exists.
+
+`make docs` builds the site with warnings as errors; this is the quick part of it.
+"""
+
+import re
+from pathlib import Path
+
+import pages
+import pytest
+
+REPO = Path(__file__).parents[3]
+PAGES = [*(REPO / name for name in pages.ROOT_PAGES), *sorted((REPO / "docs").rglob("*.md"))]
+
+
+def by_name(path):
+    return path.relative_to(REPO).as_posix()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    pages.main(folder)
+    return folder
+
+
+def headings(path):
+    """As GitHub and the site make them into anchors."""
+    titles = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_page_is_in_the_menu_once(site):
+    listed = [name for names in pages.CONTENTS.values() for name in names]
+    made = {path.relative_to(site).with_suffix("").as_posix() for path in site.rglob("*.md")}
+
+    assert sorted(set(listed)) == sorted(listed)
+    assert set(listed) == {name for name in made if not name.startswith("adr/0")} - {"index"}
+
+
+def test_links_of_the_site_lead_somewhere(site):
+    for page in site.rglob("*.md"):
+        for _, target, anchor in pages.LINK.findall(page.read_text()):
+            path = page.parent / target
+            assert path.exists(), f"{page.relative_to(site)}: {target}"
+            assert not anchor or anchor[1:] in headings(path), f"{page.relative_to(site)}: {target}{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_links_within_a_page_lead_somewhere(page):
+    for anchor in re.findall(r"\]\(#([^)]+)\)", page.read_text()):
+        assert anchor in headings(page), f"#{anchor}"
+
+
+def test_a_link_to_a_file_that_does_not_exist_is_found(tmp_path):
+    with pytest.raises(pages.BrokenLink, match=r"README\.md: docs/nothing\.md is not a page"):
+        pages.site_link(REPO / "README.md", "index.md", "docs/nothing.md")
+
+
+def test_the_reference_names_every_verb_option_and_setting(site):
+    commands = (site / "reference/cli.md").read_text()
+    config = (site / "reference/trainer-config.md").read_text()
+    settings = (site / "reference/workers.md").read_text()
+
+    assert "## mosaic run\n" in commands
+    assert "### mosaic daemon start\n" in commands
+    assert "`--spin-limit 2h`" in commands
+    assert "| `spin_s` | `float` | `1800.0` |" in config
+    assert "| `episode_length` | int" in settings
+    assert "## cleanrl\n" in settings
+
+
+def test_the_reference_has_signatures_and_docstrings_of_the_client_and_the_sdk(site):
+    client = (site / "reference/python-client.md").read_text()
+    sdk = (site / "reference/sdk.md").read_text()
+
+    assert "def wait(timeout_s: float | None=None) -> Run" in client
+    assert "Wait until the run is over; TimeoutError after `timeout_s`." in client
+    assert "## mosaic_sdk.emit\n" in sdk
