@@ -3,6 +3,7 @@
 `make docs` builds the site with warnings as errors; this is the quick part of it.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -77,3 +78,35 @@ def test_the_reference_has_signatures_and_docstrings_of_the_client_and_the_sdk(s
     assert "def wait(timeout_s: float | None=None) -> Run" in client
     assert "Wait until the run is over; TimeoutError after `timeout_s`." in client
     assert "## mosaic_sdk.emit\n" in sdk
+
+
+def where_table():
+    text = (REPO / "CONTRIBUTING.md").read_text().partition("## Where is …")[2].partition("\n## ")[0]
+    return re.findall(r"^\| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|$", text, re.MULTILINE)
+
+
+def names_in(path):
+    """Functions, classes and Class.method of a file."""
+    for node in ast.parse(path.read_text()).body:
+        name = getattr(node, "name", "")
+        yield name
+        for item in getattr(node, "body", []):
+            yield f"{name}.{getattr(item, 'name', '')}"
+
+
+def test_contributing_says_where_ten_behaviours_are():
+    assert len(where_table()) == 10
+
+
+@pytest.mark.parametrize(("path", "name"), [row[1:] for row in where_table()])
+def test_a_behaviour_is_where_contributing_says(path, name):
+    assert name in names_in(REPO / path)
+
+
+# Decisions are never edited, even when files move.
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "adr"], ids=by_name)
+def test_the_source_files_that_a_page_names_exist(page):
+    folders = (REPO, *(REPO / "workers").iterdir())
+    named = re.findall(r"`((?:src|sdk|workers|tests|benchmarks|docs|examples)/[\w./-]+)`", page.read_text())
+
+    assert [name for name in named if not any((folder / name).exists() for folder in folders)] == []
