@@ -110,3 +110,9 @@ def test_the_source_files_that_a_page_names_exist(page):
     named = re.findall(r"`((?:src|sdk|workers|tests|benchmarks|docs|examples)/[\w./-]+)`", page.read_text())
 
     assert [name for name in named if not any((folder / name).exists() for folder in folders)] == []
+
+
+def test_the_glossary_is_alphabetical_and_names_a_term_once():
+    rows = [line.split(" | ")[0][2:].lower() for line in (REPO / "docs/glossary.md").read_text().splitlines()[4:]]
+
+    assert rows == sorted(set(rows))
