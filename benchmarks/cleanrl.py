@@ -1,13 +1,12 @@
-"""CleanRL under MOSAIC beside the bare script: CPU per step, unwatched and watched, and time to the first step.
+"""CleanRL under MOSAIC compared with the bare script: CPU per step, unwatched and watched, and time to the first step.
 
 python benchmarks/cleanrl.py [--python ENV/bin/python] [--pairs 20] [--only ppo_upstream] [--skip-start]
 
-All sides of a case train at once, but only one at a time is let run: it goes on from one line of its script that tells
-the step to a later one, and the CPU of its whole tree between the two (user and system, all threads) is divided by the
-steps. So starting and compiling are left out, and each side meets the same machine. They are started anew after every
-few windows: where a process happens to lie in memory is worth 5 % to it for all its life. The environment is the
-installed worker's, or that of --python. The bare sac runs on the worker's own gym: with gym 0.23 it does not run beside
-today's Stable-Baselines3.
+All sides of a case train in parallel, but only one runs at a time: from one line of its script that reports a step to a
+later one. The CPU of its whole process tree between the two (user and system, all threads) is divided by the steps.
+This leaves out starting and compiling, and each side meets the same machine. They are restarted after every few windows,
+because the memory layout of a process is worth up to 5 % for its whole life. The environment is the installed worker's,
+or that of --python. The bare sac runs on the worker's own gym: gym 0.23 does not work with today's Stable-Baselines3.
 """
 
 import argparse
@@ -81,7 +80,9 @@ def cpu_rows(name: str, python: str, pairs: int) -> list[tuple[str, ...]]:
             for side in sides:
                 side.go_to(first)
             for _ in range(PER_START):
-                for side in random.sample(sides, len(sides)):  # none always runs after the same other
+                for side in random.sample(
+                    sides, len(sides)
+                ):  # in random order, so that none always follows the same one
                     side.measure(window)
         for values, side in zip(found, sides, strict=True):
             values.extend(side.us_per_step)
@@ -116,14 +117,14 @@ def lower_bound(ratios: list[float], rounds: int = 2000) -> float:
 
 
 class Side:
-    """A training that stands still unless it is measured."""
+    """A training that is stopped except while it is measured."""
 
     def __init__(self, name: str, python: str) -> None:
         self.us_per_step: list[float] = []
         self._case, self._python = name, python
 
     def go_to(self, step: int) -> tuple[int, float]:
-        """Run to the first line that tells of that step or a later one; returns that step and its CPU by then."""
+        """Run until a line reports this step or a later one; return that step and the CPU time used by then."""
         self._signal(signal.SIGCONT)
         while (now := self._step()) < step:
             assert self._lives(), self._last_words()
@@ -133,7 +134,7 @@ class Side:
         return now, cpu
 
     def measure(self, steps: int) -> None:
-        """From a line that tells the step, so that it is exact, to another."""
+        """Measure from one line that reports a step to another, so that the number of steps is exact."""
         start, before = self.go_to(self._step() + 1)
         end, after = self.go_to(start + steps)
         self.us_per_step.append((after - before) / (end - start) * 1e6)
@@ -188,7 +189,7 @@ class Bare(Side):
 
 
 class BareOnOurGym(Bare):
-    """What is left of the difference when the environments are the same: Gymnasium's cost more than gym 0.23's."""
+    """The bare script on the worker's environments: Gymnasium's cost more per step than those of gym 0.23."""
 
     def __init__(self, name: str, python: str) -> None:
         super().__init__(name, python)
@@ -196,7 +197,7 @@ class BareOnOurGym(Bare):
 
 
 class Worker(Side):
-    """The worker as the daemon starts it, with frames that nobody looks at."""
+    """The worker as the daemon starts it, with frames enabled and no viewer."""
 
     def __enter__(self) -> "Worker":
         self._trial = Trial("cleanrl_worker.cli", worker_config(self._case, FOR_EVER), self._python)
@@ -217,7 +218,7 @@ class Worker(Side):
 
 
 class Watched(Worker):
-    """… and with somebody who does."""
+    """The same with a viewer."""
 
     def __enter__(self) -> "Watched":
         super().__enter__()
@@ -259,7 +260,7 @@ def _look(run_id: str, stop: threading.Event) -> None:
         try:
             reader = reader or FastLaneReader.attach(run_id)
             reader.latest_frame()
-        except Exception:  # not there yet, or no more
+        except Exception:  # not created yet, or already removed
             reader = None
 
 
@@ -274,7 +275,7 @@ def start_table(python: str, rounds: int) -> None:
             through.append(mosaic_first_s(rig.client))
     ratio = p50(through) / p50(bare)
     table(
-        f"Start → the first episode that ppo on CartPole tells of, p50 of {rounds}",
+        f"Start → the first episode that ppo on CartPole reports, p50 of {rounds}",
         [
             ("", "s", "× bare", "target", ""),
             ("bare python -m cleanrl.ppo", f"{p50(bare):.2f}", "1.0", "", ""),

@@ -1,4 +1,4 @@
-"""Every algorithm of the CleanRL worker, tried: does it run, save, go on, evaluate, show frames? Writes a table of it.
+"""Tries every algorithm of the CleanRL worker: does it run, save, resume, evaluate, show frames? Writes a table.
 
 python benchmarks/cleanrl_table.py --python ENV/bin/python [--jax-python ENV/bin/python] [--only dqn ppo] [--write]
 
@@ -30,18 +30,18 @@ LIMIT_S = 1800
 YES, NO = "yes", "no"
 COLUMNS = ("runs", "steps_s", "checkpoint", "resume", "eval", "frames")
 FRAMES = 3
-# A speed is taken over so much CPU time, from the first that the script tells of.
+# A speed is measured over this much CPU time, from the first speed that the script reports.
 SPEED_CPU_S = 4.0
 FOREVER = 10_000_000
-TOLD = re.compile(rb'"charts/SPS","value":[^,]+,"step":(\d+)')
+REPORTED = re.compile(rb'"charts/SPS","value":[^,]+,"step":(\d+)')
 
-# Asked in the worker's own Python: every algorithm, and the short training that is known to fit it.
+# Runs in the worker's own Python: every algorithm, and a short training that suits it.
 QUESTION = """
 import dataclasses, json
 from cleanrl_worker.registry import ALGORITHMS
 from cleanrl_worker.short import short_config
-told = [{**dataclasses.asdict(a), "reason": a.reason, "config": short_config(a)} for a in ALGORITHMS.values()]
-print(json.dumps(told))
+found = [{**dataclasses.asdict(a), "reason": a.reason, "config": short_config(a)} for a in ALGORITHMS.values()]
+print(json.dumps(found))
 """
 # Whether two checkpoints hold the same weights, bit by bit.
 COMPARE = """
@@ -59,12 +59,14 @@ print(0 < len(one) == len(other) and all(torch.equal(a, b) for a, b in zip(one, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    # Absolute: a worker stands in its run folder, not where we do.
+    # Absolute: a worker's working folder is its run folder.
     parser.add_argument("--python", required=True, type=os.path.abspath, help="the Python of the worker's environment")
     parser.add_argument("--jax-python", type=os.path.abspath, help="that of its variant jax")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument(
-        "--speed", action="store_true", help="only the steps per second, of those that are known to run"
+        "--speed",
+        action="store_true",
+        help="measure only the steps per second, of the algorithms that are known to run",
     )
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
@@ -128,7 +130,7 @@ def try_evaluation(python: str, checkpoint: Path, algorithm: dict[str, Any]) -> 
 
 
 def run_watched(trial: Trial) -> int:
-    """Run it with somebody who looks until a few frames were seen (some take longer to draw than a hundred steps)."""
+    """Run it with a viewer until a few frames were seen (some take longer to render than a hundred steps)."""
     seen = [0]
     stop = threading.Event()
 
@@ -138,7 +140,7 @@ def run_watched(trial: Trial) -> int:
             try:
                 reader = reader or FastLaneReader.attach(trial.run_id)
                 seen[0] += reader.latest_frame() is not None
-            except Exception:  # not there yet, or no more
+            except Exception:  # not created yet, or already removed
                 reader = None
         if reader:
             reader.close()
@@ -154,13 +156,13 @@ def run_watched(trial: Trial) -> int:
 
 
 def failure(trial: Trial) -> str:
-    told = [line["payload"].get("error", "") for line in trial.events("run_failed")]
-    words = (told[-1] if told else trial.last_words or f"exit code {trial.code}").splitlines()[0]
+    errors = [line["payload"].get("error", "") for line in trial.events("run_failed")]
+    words = (errors[-1] if errors else trial.last_words or f"exit code {trial.code}").splitlines()[0]
     return words[:120].replace("|", "/")
 
 
 def try_speed(algorithm: dict[str, Any], python: str) -> str:
-    """Steps in a second of its CPU time, unwatched: on a machine with much else to do it is the same number."""
+    """Steps per second of CPU time, without a viewer: this does not depend on the load of the machine."""
     points: list[tuple[int, float]] = []
 
     def is_enough() -> bool:
@@ -180,13 +182,13 @@ def try_speed(algorithm: dict[str, Any], python: str) -> str:
 def cpu_s(trial: Trial) -> float:
     total = 0.0
     for pid in processes.naming(trial.run_id):
-        with suppress(OSError):  # it ended just now
+        with suppress(OSError):  # it has just exited
             total += ticked_cpu_s(pid)
     return total
 
 
 def speed_config(algorithm: dict[str, Any]) -> dict[str, Any]:
-    """As for the rest of the row, but without an end, and with the batches and passes that the script has itself."""
+    """The config of the row, but without an end, and with the script's own batches and passes."""
     config = algorithm["config"]
     params = {
         key: value
@@ -199,11 +201,11 @@ def speed_config(algorithm: dict[str, Any]) -> dict[str, Any]:
 
 
 def last_step(trial: Trial) -> int:
-    """The step at which the script last told its speed; 0 before the first."""
+    """The step at which the script last reported its speed; 0 before the first."""
     with open(trial.stdout_file, "rb") as file:
         file.seek(max(0, file.seek(0, 2) - (1 << 16)))
-        told = TOLD.findall(file.read())
-    return int(told[-1]) if told else 0
+        steps = REPORTED.findall(file.read())
+    return int(steps[-1]) if steps else 0
 
 
 def ask(python: str, code: str, *arguments: str) -> str:
@@ -230,7 +232,7 @@ def make_table(algorithms: list[dict[str, Any]], results: dict[str, dict[str, st
 
 
 def read_table(page: str) -> dict[str, dict[str, str]]:
-    """What the page says of those that were tried."""
+    """The table for the documentation."""
     table = page.partition(BEGIN)[2].partition(END)[0]
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")

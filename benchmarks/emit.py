@@ -1,9 +1,9 @@
-"""What a line of telemetry costs the worker: mosaic_sdk.emit beside tensorboardX, both writing to files on disk.
+"""The cost of a line of telemetry in the worker: mosaic_sdk.emit compared with tensorboardX, both writing to disk.
 
     .venv/bin/python benchmarks/emit.py [ROUNDS]
 
-Rounds of each are interleaved and the order is turned in every round, so that the machine's moods hit all alike; the
-medians are over all calls, the ratios within this run.
+Rounds are interleaved and their order is rotated, so that disturbances of the machine affect all alike. Medians are
+over all calls; ratios are within this run.
 """
 
 import os
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def subjects(folder: str, board: SummaryWriter) -> dict[str, Callable[[int], object]]:
-    """What is measured: each takes the number of the call."""
+    """The functions to measure; each takes the number of the call."""
     spool = os.open(os.path.join(folder, "worker.stdout.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     tell = Emitter(spool, run_id="01ARZ3NDEKTSV4RRFFQ69G5FAV")
     return {
@@ -50,7 +50,7 @@ def measure(subjects: dict[str, Callable[[int], object]], board: SummaryWriter, 
         order = list(subjects) if number % 2 else list(reversed(subjects))
         for name in order:
             costs[name] += time_calls(subjects[name], number * CALLS)
-            board.flush()  # its thread must not work on in the next one's round
+            board.flush()  # its thread must not run on into the next round
     return costs
 
 

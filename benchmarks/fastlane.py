@@ -1,4 +1,4 @@
-"""What frames cost: a publish beside a plain copy, a step that nobody watches, and whether a frame is ever torn.
+"""The cost of frames: publishing compared with a plain copy, an unwatched step, and whether a frame is ever torn.
 
     PYTHONPATH=sdk/src .venv-frames/bin/python benchmarks/fastlane.py [READS]
 
@@ -28,7 +28,7 @@ from mosaic_sdk.fastlane import FastLaneConfig, FastLaneMetrics, FastLaneReader,
 from mosaic_sdk.fastlane.control import LEASE
 from mosaic_sdk.fastlane.ring import config_of
 
-SIZES = {"84×84": (84, 84, 1.6), "640×480": (640, 480, 1.15), "1920×1080": (1920, 1080, 1.1)}  # and the ratio to reach
+SIZES = {"84×84": (84, 84, 1.6), "640×480": (640, 480, 1.15), "1920×1080": (1920, 1080, 1.1)}  # with the target ratio
 METRICS = FastLaneMetrics(1.0, 2.0, 3.0)
 ENVS = {"CartPole-v1": "gymnasium", "MiniGrid-Empty-8x8-v0": "minigrid", "ALE/Breakout-v5": "ale_py"}
 
@@ -67,7 +67,7 @@ def time_calls(call: Callable[[], object], calls: int) -> list[int]:
 
 
 def report_publish() -> None:
-    print("\npublish beside numpy.copyto into four slots of shared memory; p50 in µs")
+    print("\npublish compared with numpy.copyto into four slots of shared memory; p50 in µs")
     print(f"  {'frame':<12}{'copy':>9}{'publish':>9}{'ratio':>7}{'target':>8}  faults per publish")
     for name, (width, height, target) in SIZES.items():
         config = FastLaneConfig(width, height)
@@ -94,7 +94,7 @@ def sources(config: FastLaneConfig) -> list[Any]:
 
 
 def copier(config: FastLaneConfig, frames: list[Any]) -> Callable[[], object]:
-    """The floor: no sequence, no lease, no metrics; only four slots, as many as the ring has."""
+    """The lower bound: no sequence, no lease, no metrics; four slots, as in the ring."""
     slots = four_slots(config)
     number = 0
 
@@ -107,7 +107,7 @@ def copier(config: FastLaneConfig, frames: list[Any]) -> Callable[[], object]:
 
 
 def four_slots(config: FastLaneConfig) -> list[Any]:
-    """As many pictures of shared memory as a ring has."""
+    """Shared memory for as many frames as a ring has."""
     fd = os.memfd_create("floor")
     os.posix_fallocate(fd, 0, 4 * config.frame_bytes)
     memory = mmap.mmap(fd, 4 * config.frame_bytes, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
@@ -148,7 +148,7 @@ while True:
 
 
 class Visitor:
-    """A lane and a process that reads it at 60 Hz, but only while it is called in."""
+    """A lane and a process that reads it at 60 Hz while it is active."""
 
     def __init__(self) -> None:
         run_id = new_run_id()
@@ -172,7 +172,7 @@ class Visitor:
         self._process.send_signal(signal.SIGSTOP)
 
     def count_reads(self) -> int:
-        """How often it has read since the last time."""
+        """How often it has read since the last call."""
         try:
             return len(os.read(self._reads, 1 << 16))
         except BlockingIOError:
@@ -187,12 +187,12 @@ class Visitor:
 
 
 def report_reader_cost(rounds: int = 100, frames: int = 4000) -> None:
-    """Readers come and go all the time; what one costs is the change of the CPU per frame of a writer without pause.
+    """Readers are switched on and off; the cost of one is the change in CPU per frame of a continuous writer.
 
     The control is a reader of a lane that stands still: what it costs is the machine's. On a machine with other work a
-    reader has its turn more or less often than 60 times in the writer's second of CPU: the ratio is told for 60.
+    reader has its turn more or less often than 60 times in the writer's second of CPU: the ratio is computed for 60.
     """
-    print(f"\na reader at 60 Hz, 640×480: CPU per frame of a writer without pause; medians of {rounds} rounds")
+    print(f"\na reader at 60 Hz, 640×480: CPU per frame of a continuous writer; medians of {rounds} rounds")
     visitors = {"of a lane that stands still": Visitor(), "of the writer's lane": Visitor()}
     *_, busy = visitors.values()
     cpu_per_call(busy.publish, 2000)
@@ -201,26 +201,26 @@ def report_reader_cost(rounds: int = 100, frames: int = 4000) -> None:
     try:
         for _ in range(rounds):
             costs = {}
-            for who in random.sample([*visitors, "nobody"], len(visitors) + 1):
+            for who in random.sample([*visitors, "none"], len(visitors) + 1):
                 with visitors.get(who, contextlib.nullcontext()):
                     costs[who] = cpu_per_call(busy.publish, frames)
                 if who in visitors:
                     rates[who].append(visitors[who].count_reads() * 1e9 / (frames * costs[who]))
             for who in visitors:
-                ratios[who].append(costs[who] / costs["nobody"])
+                ratios[who].append(costs[who] / costs["none"])
     finally:
         for visitor in visitors.values():
             visitor.close()
     for who in visitors:
         share = 60 / statistics.mean(rates[who])
         ratio, error = 1 + (statistics.median(ratios[who]) - 1) * share, standard_error(ratios[who]) * share
-        wish = f"  target ≤ 1.03  {verdict(ratio <= 1.03)}" if visitors[who] is busy else ""
-        print(f"  beside a reader {who:<28}{ratio:.3f} ± {error:.3f} × beside none{wish}", end="")
+        target = f"  target ≤ 1.03  {verdict(ratio <= 1.03)}" if visitors[who] is busy else ""
+        print(f"  with a reader {who:<28}{ratio:.3f} ± {error:.3f} × without{target}", end="")
         print(f"  (a read: {(ratio - 1) / 60 * 1e6:.0f} µs of the writer's, {60 / share:.0f} reads/s)")
 
 
 def standard_error(values: list[float]) -> float:
-    """Of the median of values as noisy as these."""
+    """The standard error of the median of these values."""
     low, _, high = statistics.quantiles(values, n=4)
     return float(0.93 * (high - low) / len(values) ** 0.5)
 
@@ -233,7 +233,7 @@ def cpu_per_call(call: Callable[[], object], calls: int) -> float:
 
 
 class Null:
-    """An env whose step costs nothing: what remains is the wrapper."""
+    """An env whose step costs nothing, so that only the wrapper is measured."""
 
     render_mode = "rgb_array"
     outcome = (None, 1.0, False, False, {})  # type: ignore[var-annotated]
@@ -260,7 +260,7 @@ def show(env: Any, interval_ms: float = 1000 / 30) -> tuple[Any, str]:
 
 
 def report_unwatched() -> None:
-    print("\na step that nobody watches, and one that is watched but not due: ns of CPU above the bare step")
+    print("\nan unwatched step, and a watched one without a frame due: ns of CPU above the bare step")
     bare = Null()
     shown, run_id = show(Null())
     rows: dict[str, tuple[tuple[float, float], int | None]] = {"null env, unwatched": (step_cost(bare, shown), 300)}
@@ -274,12 +274,12 @@ def report_unwatched() -> None:
         rows["CartPole, unwatched"] = (step_cost(bare, shown), 300)
         shown.close()
     for name, ((quiet, middle), target) in rows.items():
-        wish = f"  target ≤ {target}  {verdict(quiet <= target)}" if target else ""
-        print(f"  {name:<28}{quiet:>6.0f} (median {middle:.0f}){wish}")
+        judged = f"  target ≤ {target}  {verdict(quiet <= target)}" if target else ""
+        print(f"  {name:<28}{quiet:>6.0f} (median {middle:.0f}){judged}")
 
 
 def step_cost(bare: Any, shown: Any) -> tuple[float, float]:
-    """Between the quickest twentieths of the rounds, which the machine left alone, and between the medians."""
+    """The difference between the fastest 5 % of the rounds, which were not disturbed, and between the medians."""
     for env in (bare, shown):
         env.reset()
         play_on(env, 2000)
@@ -309,11 +309,11 @@ def make_env(env_id: str) -> Any:
 
 
 def report_envs() -> None:
-    """What a viewer at 30 Hz takes from a training, beside 30 renders and copies per second."""
+    """The cost of a viewer at 30 Hz to a training, compared with 30 renders and copies per second."""
     if not importlib.util.find_spec("gymnasium"):
-        print("\nreal envs: skipped, because gymnasium is not installed here")
+        print("\nreal envs: skipped, because gymnasium is not installed")
         return
-    print("\na viewer at 30 Hz: CPU of a frame, beside render and copy (as above) by hand, every 33 ms amid steps")
+    print("\na viewer at 30 Hz: CPU per frame, compared with rendering and copying by hand every 33 ms between steps")
     names = f"{'env':<24}{'step µs':>9}{'by hand µs':>12}{'watched µs':>12}{'of a core':>11}"
     print(f"  {names}   ratio, target 1.1")
     for env_id, package in ENVS.items():
@@ -339,9 +339,11 @@ def report_env(env_id: str) -> None:
 
 
 def frame_costs(shown: Any, count: int) -> dict[str, list[float]]:
-    """CPU ns of what happens at 30 Hz each between the steps of a training that is watched, in random order, so that it
-    all finds the same cold caches: a frame shown by the wrapper, a render and plain copy by hand, and what either would
-    do without a frame: a look that finds none due, which unwatched steps pay for as well, and nothing."""
+    """CPU ns of four actions, each 30 times per second between the steps of a watched training.
+
+    A frame shown by the wrapper; a render and a plain copy by hand; and, as the baseline of each, a check that finds no
+    frame due, and nothing. The order is random, so that all of them find the same cold caches.
+    """
     lane, render = shown._lane, shown.env.render
     slots = itertools.cycle(four_slots(config_of(render())))
     kinds: dict[str, Callable[[], object]] = {
@@ -354,7 +356,7 @@ def frame_costs(shown: Any, count: int) -> dict[str, list[float]]:
     lane.page.words[LEASE] = time.monotonic_ns() + 10**13
     for _ in range(count):
         for kind in random.sample(list(kinds), len(kinds)):
-            lane._next_ns = 10**19  # not due before we say so
+            lane._next_ns = 10**19  # not due until it is set below
             play_for(shown, 1 / 30 / len(kinds))
             shown_before = shown_frames(lane)
             lane._next_ns = 0 if kind == "watched" else 10**19
@@ -421,7 +423,7 @@ def report_torn(reads: int) -> None:
     torn, mixed, none, distinct = reader.communicate()[0].split()
     good = torn == mixed == none == "0"
     print(f"  {torn} torn, {mixed} with metrics of another frame, {none} None  {verdict(good)}")
-    print(f"  {number:,} frames written, {int(distinct):,} different ones seen")
+    print(f"  {number:,} frames written, {int(distinct):,} distinct ones read")
 
 
 def verdict(ok: bool) -> str:

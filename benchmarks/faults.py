@@ -1,4 +1,4 @@
-"""The fault lab's long form: many random schedules, each on a MOSAIC of its own, each judged.
+"""The fault lab at length: many random schedules, each with its own MOSAIC, each checked.
 
     python benchmarks/faults.py --schedules N --minutes M --seed S [--first K] [--jobs 2] [--keep]
 
@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-# The lab that `make test` runs in short.
+# The same lab as in `make test`, which runs a few schedules.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "faults"))
 
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _reports(args: argparse.Namespace) -> Iterator[Report]:
-    """Results as they come; no schedule is begun after the minutes are over."""
+    """Results as they arrive; no schedule starts after the time is up."""
     deadline = time.monotonic() + args.minutes * 60
     mounts, weather = may_mount(), can_make_weather()
     numbers = iter(range(args.first, args.first + args.schedules))
@@ -97,7 +97,7 @@ def _tell(reports: list[Report], seed: int, wall_s: float) -> None:
     if readopted:
         times = f"p50 {p50(readopted):.2f} s, longest {max(readopted):.2f} s (promised: 2 s)"
         print(f"re-adoption: {len(readopted)} times, {times}")
-    print(f"failpoints never met: {', '.join(name for name in POINTS if not points[name]) or 'none'}")
+    print(f"failpoints never reached: {', '.join(name for name in POINTS if not points[name]) or 'none'}")
     print(f"violations: {sum(len(report.violations) for report in broken)} in {len(broken)} schedules")
 
 

@@ -1,4 +1,4 @@
-"""Odd lines through the parser, as many as one likes: none may raise, and every byte is kept once.
+"""Malformed lines through the parser: none may raise, and every byte is kept once.
 
     python benchmarks/fuzz.py --lines 1000000 --seed 1
 
@@ -21,7 +21,7 @@ ROUND = 2_000
 
 
 def fuzz(seed: int, lines: int, counts: "Counter[str]", seen: "set[int]") -> str:
-    """One round; what is wrong with it, or nothing."""
+    """Run one round; return the problem, or an empty text."""
     data = OddLines(seed).some(lines)
     if seed % 3 == 0:
         data = data[:-1]  # the last line was cut by a kill

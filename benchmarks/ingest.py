@@ -1,4 +1,4 @@
-"""What an event costs from the worker's print to the store and one subscriber.
+"""The cost of an event, from the worker's print to the store and one subscriber.
 
 python benchmarks/ingest.py [--events 100000] [--only steady] [--quick]
 """
@@ -25,7 +25,7 @@ def main() -> None:
     args = parser.parse_args()
     events = args.events // 10 if args.quick else args.events
     with lab() as rig:
-        rig.wait_until_over(rig.submit(steps=10))  # warm imports and files
+        rig.wait_until_over(rig.submit(steps=10))  # warm up imports and files
         parts = {
             "burst": lambda: burst(rig, events, floor(events)),
             "steady": lambda: steady(rig, 1_000 if args.quick else 10_000),

@@ -1,4 +1,4 @@
-"""`mosaic runs` with 10,000 runs in the registry, beside a bare interpreter start.
+"""`mosaic runs` with 10,000 runs in the registry, compared with a bare interpreter start.
 
 python benchmarks/listing.py [--runs 10000] [--rounds 10]
 """

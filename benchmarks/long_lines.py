@@ -1,4 +1,4 @@
-"""What the tailer pays for a line of 4 MB: from the spool to the request on the wire.
+"""The cost of a 4 MB line in the tailer, from the spool to the request on the wire.
 
 Beside it: the same line read from the file and given to json.loads.
 
@@ -61,7 +61,7 @@ def lines(size: int) -> "dict[str, tuple[bytes, bool]]":
 
 
 def times(line: bytes, keep: bool, rounds: int) -> "tuple[float, float]":
-    """CPU seconds of a bare json.loads and of the tailer, taken in turns."""
+    """CPU seconds of a bare json.loads and of the tailer, measured alternately."""
     with tempfile.TemporaryDirectory() as folder:
         path = _spool(Path(folder), line)
         taken = [
@@ -71,13 +71,13 @@ def times(line: bytes, keep: bool, rounds: int) -> "tuple[float, float]":
 
 
 def memory_mb(line: bytes, keep: bool) -> float:
-    """The highest memory of a process of its own, above what it had before."""
+    """The peak memory of a separate process, above its initial memory."""
     with tempfile.TemporaryDirectory() as folder, multiprocessing.get_context("spawn").Pool(1) as pool:
         return float(pool.apply(_above_idle_mb, (_spool(Path(folder), line), keep)))
 
 
 def tail(path: Path, keep: bool) -> int:
-    """All of a spool as requests on the wire; their bytes."""
+    """Turn a whole spool into requests on the wire; return their size in bytes."""
     requests = Requests(RUN, Parser(RUN, keep_observations=keep))
     spool, sent = Spool(path), 0
     while piece := spool.read():
@@ -87,7 +87,7 @@ def tail(path: Path, keep: bool) -> int:
 
 
 def _above_idle_mb(path: Path, keep: bool) -> float:
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew; else it is our parent's
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak, which is inherited from the parent
     before = _high_water_mb()
     tail(path, keep)
     return _high_water_mb() - before

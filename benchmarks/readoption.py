@@ -1,4 +1,4 @@
-"""A killed daemon's runs: from the new daemon's lock to the next committed row of each. DESIGN promises 2 s.
+"""Runs of a killed daemon: the time from the new daemon's lock to the next committed row of each. The limit is 2 s.
 
 python benchmarks/readoption.py [--kills 10] [--runs 4]
 """

@@ -1,4 +1,4 @@
-"""What the benchmarks share: a MOSAIC of their own in a temporary folder, CPU clocks of processes, and the table."""
+"""Shared by the benchmarks: a MOSAIC in a temporary folder, CPU clocks of processes, and the table."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from lab import Lab  # the tests' rig serves here as well
+from lab import Lab  # from the tests
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -30,7 +30,7 @@ def lab(*options: str) -> Iterator[Lab]:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process, its threads included; nanosecond counters where the kernel has them."""
+    """CPU seconds of a process with its threads; in nanoseconds if the kernel counts them."""
     total = 0.0
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
@@ -39,7 +39,7 @@ def cpu_s(pid: int) -> float:
 
 
 def ticked_cpu_s(pid: int) -> float:
-    """CPU seconds with a 10 ms grain, dead threads included."""
+    """CPU seconds with a resolution of 10 ms, including finished threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
@@ -52,7 +52,7 @@ def rss_mb(pid: int) -> float:
 
 
 class LifeCpu:
-    """The CPU a process used in its whole life, read until it ends."""
+    """The CPU time of a process over its whole life, read until it exits."""
 
     def __init__(self, pid: int) -> None:
         self.seconds = 0.0

@@ -1,4 +1,4 @@
-"""One daemon, runs without end, kills without end: its memory and its descriptors must stay as they are.
+"""One daemon, an endless series of runs and kills: its memory and its number of descriptors must not grow.
 
     python benchmarks/soak.py --minutes 30 [--seed 1]
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from rig import Lab, lab, rss_mb, table, verdict
 
-FLAT_MB = 8.0  # what an allocator may keep; a leak of one kB per run shows in an hour
+FLAT_MB = 8.0  # an allocator may keep this much; a leak of one kB per run exceeds it in an hour
 FLAT_FDS = 4
 
 
@@ -68,7 +68,7 @@ def _tell(samples: list[tuple[int, float, int]], same_daemon: bool) -> int:
     quarter = len(samples) // 4
     before, after = samples[quarter : 2 * quarter], samples[-quarter:]
     if not quarter:
-        print("too short to say anything")
+        print("too short to judge")
         return 1
     grown_mb = statistics.median(s[1] for s in after) - statistics.median(s[1] for s in before)
     grown_fds = statistics.median(s[2] for s in after) - statistics.median(s[2] for s in before)

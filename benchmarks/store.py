@@ -1,4 +1,4 @@
-"""The telemetry file at many rows: what a commit, the newest 4,096 events and a 2,000-point curve cost.
+"""A telemetry file with many rows: the cost of a commit, of the newest 4,096 events and of a 2,000-point curve.
 
     .venv/bin/python benchmarks/store.py [--rows 10_000_000] [--keep FILE]
 
@@ -68,7 +68,7 @@ def cpu_ms(read: Callable[[], object]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--keep", type=Path, help="build here and leave the file")
+    parser.add_argument("--keep", type=Path, help="build the file here and keep it")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         measure(args.keep or Path(folder) / "telemetry.sqlite", args.rows)

@@ -1,4 +1,4 @@
-"""From SubmitRun to the worker's first byte, beside bare `python -c print`, interleaved.
+"""From SubmitRun to the worker's first byte, compared with bare `python -c print`, interleaved.
 
 python benchmarks/submit.py [--rounds 20]
 """

@@ -1,4 +1,4 @@
-"""`mosaic worker list` with 8 environments, warm, and installing the toy worker, beside a bare interpreter start.
+"""`mosaic worker list` with 8 environments, warm, and an install of the toy worker, beside a bare interpreter start.
 
 python benchmarks/worker_list.py [--environments 8] [--rounds 10]
 """
@@ -28,7 +28,7 @@ def main() -> None:
         took_ms([str(MOSAIC), "worker", "install", "toy"], env)  # builds the wheels
         installs = [took_ms([str(MOSAIC), "worker", "install", "toy", "--upgrade"], env) for _ in range(3)]
         multiply(home / "envs", args.environments)
-        took_ms([str(MOSAIC), "worker", "list"], env)  # asks every worker once
+        took_ms([str(MOSAIC), "worker", "list"], env)  # starts every worker once
         bare, listed = [], []
         for _ in range(args.rounds):
             bare.append(took_ms([sys.executable, "-c", "print(1)"], env))
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def multiply(envs: Path, count: int) -> None:
-    """Copies under other names: each is read as an environment of its own."""
+    """Copies under other names; each is read as a separate environment."""
     for number in range(1, count):
         shutil.copytree(envs / "toy", envs / f"toy@v{number}", symlinks=True)
 

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-# Some tests fork this process, in which others use gRPC: its handlers around fork() can end the child.
+# Some tests fork this process while others use gRPC, whose fork handlers can end the child.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from lab import Lab
 
-# A shell starts what it puts into the background deaf to Ctrl-C, and so would be all that the tests start.
+# A shell makes background processes ignore Ctrl-C, and everything that the tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def home():
-    """A short path: Unix sockets take 107 bytes."""
+    """A short path: a Unix socket's path has at most 107 bytes."""
     path = Path(tempfile.mkdtemp(prefix="mosaic-"))
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -28,7 +28,7 @@ def home():
 
 @pytest.fixture
 def foreign_folder(tmp_path):
-    """A folder that belongs to somebody else."""
+    """A folder that belongs to another user."""
     if os.geteuid() != 0:
         return Path("/usr")
     path = tmp_path / "foreign"
@@ -60,7 +60,7 @@ def make_lab(home):
 
 @pytest.fixture
 def script(tmp_path):
-    """Writes a script that can be executed; gives its path."""
+    """Writes an executable script; returns its path."""
 
     def write(name, text):
         path = tmp_path / name

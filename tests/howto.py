@@ -1,13 +1,13 @@
-"""The fenced blocks of a how-to page: commands, programs, files, and what is only shown.
+"""The fenced blocks of a how-to page: commands, programs, files, and text that is only shown.
 
-    ```bash               commands, one after the other; a comment may say how a test treats them (below)
-    ```python             a whole program
-    ```python fragment    a piece of one, not executed
-    ```toml some/path     a file: written where the reader stands
+    ```bash               commands, executed in order; a comment may say how (below)
+    ```python             a whole program, executed
+    ```python fragment    a part of a program, not executed
+    ```toml some/path     a file, written relative to the reader's working folder
     ```text               output and drawings
 
-A command's comment, behind it or on a line of its own above it, may hold `not run in tests: REASON`, `exit code N`
-or `exit code N or M`.
+A comment behind a command, or on the line above it, may contain `not run in tests: REASON`, `exit code N` or
+`exit code N or M`.
 """
 
 import re
@@ -22,7 +22,7 @@ FRAGMENT = "fragment"
 
 
 class BadPage(Exception):
-    """A block or a command that cannot be read."""
+    """A block or a command that cannot be parsed."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Command:
 
     @property
     def not_run(self) -> str:
-        """Why a test cannot run it; empty when it can."""
+        """Why a test cannot run it; empty if it can."""
         found = NOT_RUN.search(self.comment)
         return found[1].strip() if found else ""
 
@@ -102,7 +102,7 @@ def commands_of(block: Block) -> list[Command]:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a shell would begin to execute it: no open quotation, no line to come."""
+    """Whether a shell would execute it: no open quotation, no continued line."""
     if text.endswith("\\\n"):
         return False
     try:
@@ -113,7 +113,7 @@ def is_whole(text: str) -> bool:
 
 
 def comment_of(text: str) -> str:
-    """What stands behind the command. A # inside a quotation is none."""
+    """The comment behind the command. A # inside a quotation does not start one."""
     for found in re.finditer(r"(?:^|\s)#\s", text):
         if is_whole(text[: found.start()] + "\n"):
             return text[found.end() :].strip()

@@ -15,7 +15,7 @@ MOSAIC = Path(sys.executable).parent / "mosaic"
 
 @pytest.fixture(scope="module")
 def shared_lab():
-    """One daemon, with a state root of its own, for all tests of a module."""
+    """One daemon, with its own state folder, for all tests of a module."""
     home = Path(tempfile.mkdtemp(prefix="mosaic-"))
     lab = Lab(home)
     yield lab
@@ -25,18 +25,18 @@ def shared_lab():
 
 @pytest.fixture
 def mosaic(home):
-    """Runs the command against the test's own state root; gives what it printed."""
+    """Runs the command with the test's own state folder; returns its output."""
 
     def run(*words, code=0, **environment):
         env = {**os.environ, "MOSAIC_HOME": str(home), **environment}
-        told = subprocess.run([MOSAIC, *map(str, words)], capture_output=True, text=True, env=env, cwd=home)
-        assert told.returncode == code, told.stdout + told.stderr
-        return told.stdout if code == 0 else told.stderr
+        done = subprocess.run([MOSAIC, *map(str, words)], capture_output=True, text=True, env=env, cwd=home)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout if code == 0 else done.stderr
 
     return run
 
 
 @pytest.fixture
 def write_worker(tmp_path):
-    """Writes a worker's folder and gives its path."""
+    """Writes a worker's folder and returns its path."""
     return functools.partial(write_tiny_worker, tmp_path)

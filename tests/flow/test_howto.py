@@ -1,8 +1,8 @@
-"""The how-tos and README.md, executed as they are printed: every command, every program, in the order of the page.
+"""README.md, getting started and the how-tos, executed as printed: every command and program, in the order of the page.
 
-Each page has a scratch MOSAIC_HOME and HOME, a folder of its own, the real daemon, and the workers' environments that
-`make test` has built. Trainings of CleanRL and Dreamer are started as written and cancelled once they measure
-something; live views are left with q. What is not run says why in its comment; how many there are is below.
+Each page has its own scratch MOSAIC_HOME, HOME and working folder, the real daemon, and the workers' environments that
+`make test` has built. Trainings of CleanRL and Dreamer are started as written and cancelled once they have measured
+something; live views are left with q. A command that is not run says why in its comment; NOT_RUN counts them.
 """
 
 import os
@@ -98,13 +98,13 @@ def test_a_block_is_read_as_a_shell_would():
 
 
 class Reader:
-    """Somebody who types what a page says, in a folder and a home of their own."""
+    """A person who types what a page says, with their own working folder and home."""
 
     def __init__(self, lab, folder):
         self.lab, self.folder = lab, folder
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         own = {"MOSAIC_HOME": str(lab.root.path), "HOME": str(folder), "SHELL": "/bin/bash", "PATH": path}
-        # Not where a developer's own shell, daemon and caches are.
+        # Keep away from the developer's own shell, daemon and caches.
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "ZDOTDIR", "MOSAIC_"))}
         self.env = {**kept, **own}
 
@@ -134,7 +134,7 @@ class Reader:
             self.executes(["bash", "-c", command.text], command.exit_codes, place)
 
     def is_long_training(self, words):
-        """Of a real library, and followed."""
+        """Whether it follows a training of a real library."""
         if {"--detach", "--help"} & set(words):
             return False
         if words[:2] == ["mosaic", "resume"]:
@@ -156,27 +156,31 @@ class Reader:
         assert done.returncode in codes, f"{place}: exit code {done.returncode}\n{done.stdout[-3000:]}"
 
     def looks(self, command, place):
-        """Until there is something to see; q leaves."""
+        """Open a live view, wait until it shows something, and leave it with q."""
+        if command.words[:2] == ["mosaic", "frames"]:
+            # The view gives up after 10 s, and a library may import for longer on a busy machine.
+            run = self.lab.client.get_run(command.words[2])
+            self.lab.wait_for(run, RunState.EXECUTING, timeout_s=LONG_S)
         line = f"cd {shlex.quote(str(self.folder))} && {command.text}"
         terminal = Terminal(["bash", "-c", line], self.env, columns=120, rows=40)
         try:
             terminal.waits_for("fps" if "frames" in command.words else "MOSAIC")
             terminal.types("q")
-            code, said = terminal.ends()
+            code, output = terminal.ends()
         finally:
             terminal.close()
-        assert code in command.exit_codes, f"{place}: exit code {code}\n{said}"
+        assert code in command.exit_codes, f"{place}: exit code {code}\n{output}"
 
     def trains(self, command, place):
-        """Until it measures something (and has a best checkpoint, where it evaluates); then it is cancelled."""
+        """Start a training; cancel it once it has measured something (and, if it evaluates, has a best checkpoint)."""
         before = {run.run_id for run in self.lab.client.list_runs().runs}
-        with tempfile.TemporaryFile("w+") as said:
+        with tempfile.TemporaryFile("w+") as output:
             process = subprocess.Popen(
                 ["bash", "-c", command.text],
                 cwd=self.folder,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
             )
             try:
@@ -185,9 +189,9 @@ class Reader:
             finally:
                 process.kill()
                 process.wait()
-            said.seek(0)
+            output.seek(0)
             expected = {1} if cancelled else command.exit_codes
-            assert code in expected, f"{place}: exit code {code}\n{said.read()[-3000:]}"
+            assert code in expected, f"{place}: exit code {code}\n{output.read()[-3000:]}"
 
     def cancels_when_far_enough(self, process, command, before):
         deadline = time.monotonic() + LONG_S
@@ -229,14 +233,14 @@ def test_every_command_and_program_of_a_page_works_as_printed(page, reader):
     for name in ENVIRONMENTS:
         used = any(name in command.words for command in shell_commands(page) if not command.not_run)
         if used and not (REPO / f".venv-{name}/.ready").exists():
-            pytest.skip(f"the worker's environment is not there: make .venv-{name}/.ready")
+            pytest.skip(f"the worker's environment is missing: make .venv-{name}/.ready")
 
     reader.reads(page)
 
 
 def test_a_command_that_does_not_work_is_found(reader, tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("```bash\nmosaic runs\nmosaic show nobody    # a comment\n```\n")
+    page.write_text("```bash\nmosaic runs\nmosaic show unknown    # a comment\n```\n")
 
-    with pytest.raises(AssertionError, match=r"page\.md:3: mosaic show nobody .*\n.*exit code 1"):
+    with pytest.raises(AssertionError, match=r"page\.md:3: mosaic show unknown .*\n.*exit code 1"):
         reader.reads(page)

@@ -31,7 +31,7 @@ def test_every_stored_event_has_the_next_seq(lab):
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
 
 
-def test_the_run_folder_has_everything_and_stands_alone(lab):
+def test_the_run_folder_is_complete_and_self_contained(lab):
     run = lab.submit(steps=20)
 
     lab.wait_until_over(run)
@@ -52,10 +52,10 @@ def test_no_process_of_a_run_is_left_after_its_end(lab):
     lab.wait_until_over(run)
 
     assert not alive(lab.root_pid(run))
-    wait_until(lambda: not alive(lab.holder_pid(run)), words="the holder to leave")
+    wait_until(lambda: not alive(lab.holder_pid(run)), words="the holder to exit")
 
 
-def test_a_clean_end_without_telemetry_is_terminated_from_ready(lab):
+def test_a_clean_exit_without_telemetry_goes_from_ready_to_terminated(lab):
     run = lab.submit(no_telemetry=True)
 
     end = lab.wait_until_over(run)
@@ -63,7 +63,7 @@ def test_a_clean_end_without_telemetry_is_terminated_from_ready(lab):
     assert [move.new for move in end.history] == [S.INIT, S.HANDSHAKE, S.READY, S.TERMINATED]
 
 
-def test_a_crash_is_faulted_with_exit_code_and_last_words(lab):
+def test_a_crash_is_faulted_with_the_exit_code_and_the_end_of_stderr(lab):
     run = lab.submit(steps=100, crash_at=10)
 
     end = lab.wait_until_over(run)
@@ -81,7 +81,7 @@ def test_run_failed_followed_by_exit_0_is_faulted(lab):
     assert "run_failed" in end.reason
 
 
-def test_a_signal_is_told_by_name(lab):
+def test_a_signal_is_reported_by_name(lab):
     end = lab.wait_until_over(lab.submit(steps=50, signal_at=20, kill_self="SIGSEGV"))
 
     assert (end.state, end.reason.splitlines()[0]) == (S.FAULTED, "killed by SIGSEGV")
@@ -115,7 +115,7 @@ def test_a_hang_is_ended_with_the_python_stacks(lab):
     assert 'File "' in end.reason
 
 
-def test_a_worker_that_spins_in_silence_is_ended_with_the_python_stacks(lab):
+def test_a_worker_that_spins_without_output_is_ended_with_the_python_stacks(lab):
     run = lab.submit(steps=1000, busy_hang_at=50, heartbeat_s=0.1, limits={"spin_s": 2.0, "grace_s": 0.5})
 
     end = lab.wait_until_over(run)
@@ -125,18 +125,20 @@ def test_a_worker_that_spins_in_silence_is_ended_with_the_python_stacks(lab):
     assert "_hang_busily" in end.reason
 
 
-def test_a_worker_that_spins_and_prints_is_shown_and_goes_on(lab):
+def test_a_worker_that_spins_and_prints_is_shown_and_continues(lab):
     limits = {"heartbeat_s": 2.0, "spin_s": 4.0, "grace_s": 0.5}
     run = lab.submit(steps=100, busy_hang_at=50, busy_hang_text_s=0.2, hang_s=9, heartbeat_s=0.1, limits=limits)
 
-    shown = lab.wait_until_run(run, lambda now: now.life.startswith("no heartbeat"), "the word of its silence")
+    shown = lab.wait_until_run(
+        run, lambda now: now.life.startswith("no heartbeat"), "the missing heartbeat to be shown"
+    )
 
     assert shown.state is S.EXECUTING
     assert lab.wait_until_over(run).state is S.TERMINATED
     assert b"....." in lab.text(run, "stderr")
 
 
-def test_a_module_that_does_not_import_says_so(lab):
+def test_a_module_that_cannot_be_imported_is_the_reason(lab):
     end = lab.wait_until_over(lab.submit_worker({"module": "toy_worker.nothing_here"}))
 
     assert end.state is S.FAULTED

@@ -1,4 +1,4 @@
-"""A gRPC server on a real socket that plays a daemon's part as a test wrote it: real wire, no runs behind it."""
+"""A gRPC server on a real socket that answers as a test scripts it; there are no runs behind it."""
 
 import asyncio
 import threading
@@ -50,10 +50,10 @@ class ScriptedService(TrainerServiceServicer):
         return pb.RunInfo(run_id=RUN_ID, state=self.state)
 
     async def WatchRuns(self, request, context):
-        told = None
+        sent = None
         while True:
-            if self.state != told:
-                told = self.state
+            if self.state != sent:
+                sent = self.state
                 yield pb.ListRunsReply(runs=[self.info()], total=1)
             await asyncio.sleep(0.01)
 
@@ -65,7 +65,7 @@ class ScriptedService(TrainerServiceServicer):
 
 
 class ScriptedDaemon:
-    """Serves on `socket` from `start` to `stop`, in a thread of its own."""
+    """Serves on `socket` from `start` to `stop`, in its own thread."""
 
     def __init__(self, socket, service):
         self.target = f"unix:{socket}"

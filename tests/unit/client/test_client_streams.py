@@ -1,4 +1,4 @@
-"""The promises of streams: everything once, in order, whatever happens to the daemon or the reader."""
+"""Streams deliver everything once and in order, even if the daemon restarts or the reader is slow."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ def seqs_of(events):
     return [event.seq for event in events]
 
 
-def test_a_broken_stream_goes_on_after_the_last_event_seen(serve, connect):
+def test_a_broken_stream_continues_after_the_last_event(serve, connect):
     service = ScriptedService(turns=[[batch(1, 2), batch(3), UNAVAILABLE], [batch(4, 5)]])
     client = connect(serve(service))
 
@@ -35,7 +35,7 @@ def test_a_broken_stream_goes_on_after_the_last_event_seen(serve, connect):
     assert [request.since_seq for request in service.requests] == [0, 3]
 
 
-def test_events_sent_again_are_not_seen_again(serve, connect):
+def test_repeated_events_are_delivered_once(serve, connect):
     service = ScriptedService(turns=[[batch(1, 2), UNAVAILABLE], [batch(1, 2, 3)]])
     client = connect(serve(service))
 
@@ -56,14 +56,14 @@ def test_a_stream_of_the_last_run_stays_with_it(serve, connect):
     assert {request.run_id for request in service.requests} == {RUN_ID}
 
 
-def test_a_missed_range_is_fetched_in_its_place(serve, connect):
+def test_a_missed_range_is_fetched_in_order(serve, connect):
     service = ScriptedService(turns=[[batch(1), batch(8, 9, missed=(2, 7)), batch(10)]])
     client = connect(serve(service))
 
     assert seqs_of(client.stream_events(RUN_ID)) == list(range(1, 11))
 
 
-def test_a_tail_is_asked_for_once_and_resumed_by_number(serve, connect):
+def test_a_tail_is_requested_once_and_continued_by_number(serve, connect):
     service = ScriptedService(turns=[[batch(50, 51), UNAVAILABLE], [batch(52)]])
     client = connect(serve(service))
 
@@ -73,7 +73,7 @@ def test_a_tail_is_asked_for_once_and_resumed_by_number(serve, connect):
     assert [(request.tail, request.since_seq) for request in service.requests] == [(2, 0), (0, 51)]
 
 
-def test_a_polite_end_of_a_stopping_daemon_is_not_the_end_of_the_run(serve, connect):
+def test_a_stream_that_a_stopping_daemon_ends_is_opened_again(serve, connect):
     service = ScriptedService(turns=[[batch(1)], [batch(2)]], state=pb.EXECUTING)
     client = connect(serve(service))
 
@@ -84,7 +84,7 @@ def test_a_polite_end_of_a_stopping_daemon_is_not_the_end_of_the_run(serve, conn
     assert first == (1, 2)
 
 
-def test_a_stream_survives_a_daemon_that_is_started_again(serve, connect):
+def test_a_stream_survives_a_restart_of_the_daemon(serve, connect):
     service = ScriptedService(turns=[[batch(1), batch(2), UNAVAILABLE], [batch(3)]])
     daemon = serve(service)
     client = connect(daemon)
@@ -110,7 +110,7 @@ def test_a_stream_gives_up_when_no_daemon_comes_back(serve):
         asyncio.run(read())
 
 
-def test_an_error_that_no_new_daemon_mends_is_raised(serve, connect):
+def test_an_error_that_a_restart_cannot_fix_is_raised(serve, connect):
     service = ScriptedService(turns=[[batch(1), grpc.StatusCode.NOT_FOUND]])
     client = connect(serve(service))
 
@@ -118,7 +118,7 @@ def test_an_error_that_no_new_daemon_mends_is_raised(serve, connect):
         list(client.stream_events(RUN_ID))
 
 
-def test_a_log_goes_on_at_its_byte_offsets(serve, connect):
+def test_a_log_continues_at_its_byte_offsets(serve, connect):
     def text(stream, offset, words):
         return pb.LogBatch(texts=[pb.LogText(stream=stream, offset=offset, text=words)])
 

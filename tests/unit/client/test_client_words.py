@@ -1,4 +1,4 @@
-"""Errors, endpoints, runs and events on their way from the wire to the caller."""
+"""Errors, endpoints, runs and events, from the wire to the caller."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def failure(code, details):
         (CODES.INTERNAL, errors.StoreFailed),
     ],
 )
-def test_a_status_becomes_the_models_error_with_the_servers_sentence(code, kind):
+def test_a_status_becomes_a_mosaic_error_with_the_daemons_message(code, kind):
     error = error_from(failure(code, "metadata.worker: is missing."), "unix:/x")
 
     assert type(error) is kind
@@ -73,7 +73,7 @@ def test_a_daemon_that_does_not_answer_is_named_with_what_to_do(code):
     assert "last error" not in str(error)
 
 
-def test_the_endpoint_is_what_the_daemon_left_in_its_root(root):
+def test_the_endpoint_is_what_the_daemon_wrote_to_its_state_folder(root):
     write_json(root.address, {"version": 1, "addresses": ["unix:/there/daemon.sock", "127.0.0.1:1"]})
     root.token.write_text("secret\n")
 
@@ -87,7 +87,7 @@ def test_without_a_daemon_there_is_no_endpoint(root):
     assert find_endpoint(root) is None
 
 
-def test_the_environment_points_elsewhere(root, monkeypatch, tmp_path):
+def test_the_environment_names_another_daemon(root, monkeypatch, tmp_path):
     (tmp_path / "token").write_text("other")
     monkeypatch.setenv("MOSAIC_ADDRESS", "127.0.0.1:50055")
     monkeypatch.setenv("MOSAIC_TOKEN_FILE", str(tmp_path / "token"))
@@ -106,9 +106,9 @@ def test_a_token_file_that_does_not_exist_is_named(root, monkeypatch):
 
 def test_a_daemon_elsewhere_is_never_started(root, monkeypatch):
     root.token.write_text("x")
-    monkeypatch.setenv("MOSAIC_ADDRESS", f"unix:{root.path}/nobody.sock")
+    monkeypatch.setenv("MOSAIC_ADDRESS", f"unix:{root.path}/absent.sock")
 
-    with pytest.raises(errors.NoDaemon, match=r"nobody\.sock"):
+    with pytest.raises(errors.NoDaemon, match=r"absent\.sock"):
         TrainerClient.connect(root)
 
     assert not root.daemon_log.exists()
@@ -123,7 +123,7 @@ def test_inside_a_run_no_daemon_is_started(root, monkeypatch):
     assert not root.daemon_log.exists()
 
 
-def test_a_daemon_that_dies_at_its_start_shows_its_last_words(root, monkeypatch):
+def test_a_daemon_that_dies_while_starting_shows_the_end_of_its_log(root, monkeypatch):
     monkeypatch.setattr(starting, "command", lambda *_: ["sh", "-c", "echo the disk is on fire >&2; exit 7"])
 
     with pytest.raises(errors.NoDaemon, match=r"(?s)exit code 7.*the disk is on fire"):
@@ -138,7 +138,7 @@ def test_a_daemon_that_found_another_one_is_not_a_failure(root, monkeypatch):
     daemon.check()
 
 
-def test_a_daemon_that_never_answers_is_given_up(root, monkeypatch):
+def test_a_daemon_that_never_answers_is_an_error_after_the_timeout(root, monkeypatch):
     monkeypatch.setattr(starting, "command", lambda *_: ["sh", "-c", "exit 3"])
     monkeypatch.setattr(starting, "ANSWER_WITHIN_S", 0.05)
 
@@ -155,7 +155,7 @@ def test_a_failed_connect_leaves_no_thread_behind(root):
     assert threading.active_count() == before
 
 
-def test_a_config_may_be_a_mapping_a_text_or_a_file(tmp_path):
+def test_a_config_may_be_a_mapping_text_or_a_file(tmp_path):
     file = tmp_path / "config.json"
     file.write_text('{"a": 1}')
 
@@ -187,11 +187,11 @@ def test_a_run_as_json_has_plain_states_and_its_history():
     info = run_info(history=[pb.Move(new=pb.INIT, at=1.0), pb.Move(old=pb.INIT, new=pb.FAULTED, at=2.0, reason="boom")])
     info.state, info.reason, info.config_json = pb.FAULTED, "boom", '{"metadata": {}}'
 
-    told = json.loads(json.dumps(Run.from_wire(info).to_dict()))
+    plain = json.loads(json.dumps(Run.from_wire(info).to_dict()))
 
-    assert (told["state"], told["reason"], told["config"]) == ("FAULTED", "boom", {"metadata": {}})
-    assert told["history"][0] == {"old": None, "new": "INIT", "at": 1.0, "reason": ""}
-    assert told["history"][1]["old"] == "INIT"
+    assert (plain["state"], plain["reason"], plain["config"]) == ("FAULTED", "boom", {"metadata": {}})
+    assert plain["history"][0] == {"old": None, "new": "INIT", "at": 1.0, "reason": ""}
+    assert plain["history"][1]["old"] == "INIT"
 
 
 @pytest.mark.parametrize("state", list(RunState))
@@ -199,14 +199,14 @@ def test_every_state_of_the_model_crosses_the_wire(state):
     assert Run.from_wire(pb.RunInfo(state=pb.State.Value(state.value))).state is state
 
 
-def test_a_steps_other_fields_lie_flat_beside_its_own():
+def test_other_fields_of_a_step_are_beside_its_own():
     wire = pb.Event(seq=7, ts_ns=5, step=pb.Step(step_index=3, extra=b'{"action": 2, "type": "no", "loss": NaN}'))
 
-    told = event_from_wire(wire).to_dict()
+    plain = event_from_wire(wire).to_dict()
 
-    assert (told["type"], told["seq"], told["step_index"], told["action"]) == ("step", 7, 3, 2)
-    assert told["reward"] is None
-    assert told["loss"] != told["loss"]
+    assert (plain["type"], plain["seq"], plain["step_index"], plain["action"]) == ("step", 7, 3, 2)
+    assert plain["reward"] is None
+    assert plain["loss"] != plain["loss"]
 
 
 def test_a_metric_with_one_value_also_has_a_name():
@@ -223,8 +223,8 @@ def test_lifecycle_and_episode_events_keep_their_payload():
     episode = pb.Episode(episode_index=4, total_reward=2.5, steps=10, extra=b'{"seed": 1}')
 
     assert event_from_wire(pb.Event(seq=1, lifecycle=life)).to_dict()["payload"] == {"error": "x"}
-    told = event_from_wire(pb.Event(seq=2, episode=episode)).to_dict()
-    assert (told["episode_index"], told["total_reward"], told["steps"], told["seed"]) == (4, 2.5, 10, 1)
+    plain = event_from_wire(pb.Event(seq=2, episode=episode)).to_dict()
+    assert (plain["episode_index"], plain["total_reward"], plain["steps"], plain["seed"]) == (4, 2.5, 10, 1)
 
 
 def test_log_pieces_come_in_the_order_of_the_spool():
@@ -250,14 +250,14 @@ def test_a_remote_token_is_read_and_its_socket_forwarded_by_ssh(tmp_path):
     assert "ExitOnForwardFailure=yes" in forward
 
 
-def test_the_remote_reading_command_works_in_a_real_shell(root):
+def test_the_command_that_reads_the_remote_token_works_in_a_real_shell(root):
     write_json(root.address, {"version": 1, "addresses": ["unix:/far/daemon.sock"]})
     root.token.write_text("secret\n")
     script = read_command("box", str(root.path))[2]
 
-    told = os.popen(script).read()
+    output = os.popen(script).read()
 
-    assert parse_remote(told) == ("unix:/far/daemon.sock", "secret")
+    assert parse_remote(output) == ("unix:/far/daemon.sock", "secret")
 
 
 def test_a_failure_inside_the_loop_thread_reaches_the_caller():
