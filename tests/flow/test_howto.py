@@ -6,7 +6,6 @@ something; live views are left with q. A command that is not run says why in its
 """
 
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -72,18 +71,6 @@ def test_no_command_hides_in_a_block_that_is_only_shown(page):
     assert [line for line in hidden if not any(line in block.text for block in blocks)] == []
     shown = [line for block in blocks if block.language == "text" for line in block.text.splitlines()]
     assert [line for line in shown if line.startswith("mosaic ") and "<TAB>" not in line] == []
-
-
-def test_the_files_that_flow_md_names_exist():
-    text = (REPO / "docs/flow.md").read_text()
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    source = REPO / "src/mosaic"
-
-    for row in rows:
-        folder = source
-        for name in re.findall(r"`([a-z_/]+\.py)`", row):
-            folder = (source / name).parent if "/" in name else folder
-            assert (folder / Path(name).name).exists(), name
 
 
 def test_a_block_is_read_as_a_shell_would():

@@ -11,6 +11,7 @@ import pages
 import pytest
 
 REPO = Path(__file__).parents[3]
+SOURCE = REPO / "src/mosaic"
 PAGES = [*(REPO / name for name in pages.ROOT_PAGES), *sorted((REPO / "docs").rglob("*.md"))]
 
 
@@ -116,3 +117,21 @@ def test_the_glossary_is_alphabetical_and_names_a_term_once():
     rows = [line.split(" | ")[0][2:].lower() for line in (REPO / "docs/glossary.md").read_text().splitlines()[4:]]
 
     assert rows == sorted(set(rows))
+
+
+MET = ("submit", "registry", "dispatch", "hold", "tail", "ingest", "broadcast", "client", "daemon")  # by every run
+
+
+def named_in_flow():
+    return set(re.findall(r"`([a-z]+/\w+\.py)`", (REPO / "docs/flow.md").read_text()))
+
+
+def test_flow_md_names_only_files_that_exist():
+    assert sorted(name for name in named_in_flow() if not (SOURCE / name).exists()) == []
+
+
+@pytest.mark.parametrize("folder", MET)
+def test_flow_md_names_every_file_of_the_folders_that_a_run_meets(folder):
+    files = {f"{folder}/{path.name}" for path in (SOURCE / folder).glob("*.py") if path.name != "__init__.py"}
+
+    assert sorted(files - named_in_flow()) == []
