@@ -1,8 +1,8 @@
-"""The newest events of one run, in the batches they came in.
+"""The newest events of one run, in the batches in which they arrived.
 
-    entries   [ 1 … 900 ][ 901 … 902 ][ 903 … 1900 ] …        first and last seq of each; no seq is missing between them
+    entries   [ 1 … 900 ][ 901 … 902 ][ 903 … 1900 ] …        first and last seq of each; there are no gaps between them
 
-Bounded twice: in events and, because observations can be large, in bytes. The newest batch always stays.
+Limited in events and, because observations can be large, in bytes. The newest batch always stays.
 """
 
 from bisect import bisect_right
@@ -10,15 +10,15 @@ from collections.abc import Collection, Iterable, Iterator
 
 from mosaic.wire import mosaic_pb2 as pb
 
-HELD_EVENTS = 4096  # for those who come …
-HELD_FOR_LISTENERS = 3 * HELD_EVENTS  # … and more while somebody listens and may be behind
+HELD_EVENTS = 4096  # for new subscribers …
+HELD_FOR_LISTENERS = 3 * HELD_EVENTS  # … and more while there are subscribers, which may be behind
 HELD_BYTES = 8 << 20
 
 Kinds = Collection[str]
 
 
 class Entry:
-    """A batch, shared by all who read it, and what is left of it for those who want only some kinds."""
+    """A batch, shared by all subscribers, and the parts of it for those that request only some kinds."""
 
     def __init__(self, batch: pb.EventBatch) -> None:
         self.batch = batch
@@ -31,23 +31,23 @@ class Entry:
         return self.last - self.first + 1
 
     def after(self, seq: int, kinds: "frozenset[str] | None") -> pb.EventBatch:
-        """Its events after `seq`; the shared batch itself when that is all of them."""
+        """Its events after `seq`; the shared batch itself if these are all of them."""
         batch = self.batch if kinds is None else self._only(kinds)
         if seq < self.first:
             return batch
         return _batch_of(event for event in batch.events if event.seq > seq)
 
     def _only(self, kinds: "frozenset[str]") -> pb.EventBatch:
-        # Chosen once, whoever asks first: two hundred subscribers want the same steps.
+        # Selected once: two hundred subscribers may request the same steps.
         if kinds not in self._chosen:
-            wanted = [event for event in self.batch.events if event.WhichOneof("kind") in kinds]
-            # Most batches are of one kind; copying those again would cost as much as storing them in the ring did.
-            self._chosen[kinds] = self.batch if len(wanted) == len(self) else _batch_of(wanted)
+            chosen = [event for event in self.batch.events if event.WhichOneof("kind") in kinds]
+            # Most batches are of one kind; copying those would cost as much as adding them to the ring did.
+            self._chosen[kinds] = self.batch if len(chosen) == len(self) else _batch_of(chosen)
         return self._chosen[kinds]
 
 
 class Ring:
-    """Promise: what it holds is consecutive and ends with the newest event."""
+    """Promise: its events are consecutive and end with the newest one."""
 
     def __init__(self, last_seq: int = 0) -> None:
         self.last = last_seq
@@ -58,13 +58,13 @@ class Ring:
 
     @property
     def first(self) -> int:
-        """The oldest seq it holds; last + 1 when it is empty."""
+        """The oldest seq in the ring; last + 1 if it is empty."""
         return self._firsts[0] if self._firsts else self.last + 1
 
     def append(self, batch: pb.EventBatch, listened: bool = False) -> None:
         entry = Entry(batch)
         if entry.first != self.last + 1:
-            self.clear()  # something was never shown here; what follows is a new beginning
+            self.clear()  # events in between were never published: start over
         self._entries.append(entry)
         self._firsts.append(entry.first)
         self._events += len(entry)

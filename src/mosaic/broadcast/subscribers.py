@@ -1,7 +1,7 @@
-"""Hop 6: every subscriber of a run gets its events, consecutive, none twice; a slow one is told what it missed.
+"""Hop 6: every subscriber of a run gets its events in order, none twice; a slow one learns which ones it missed.
 
-A subscriber has no queue, only a position in the run's ring. Publishing costs the same for one and for two hundred, and
-the ring's bound is everybody's bound: who falls out of it is told `missed` once, and goes on with what the ring holds.
+A subscriber has no queue, only a position in the run's ring. Publishing costs the same for one and for two hundred
+subscribers. A subscriber that falls behind the ring gets one `missed` range and continues with what the ring has.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ REMEMBERED_ENDS = 10_000
 
 
 class Page(Protocol):
-    """Stored events, as ingest.events.EventPage has them."""
+    """A page of stored events: see ingest.events.EventPage."""
 
     @property
     def batch(self) -> pb.EventBatch: ...
@@ -29,23 +29,23 @@ class Page(Protocol):
 
 
 class StoreReader(Protocol):
-    """Reads one run's stored events: at most `limit` of the wanted ones after `since`, up to `until`."""
+    """Reads stored events of one run: at most `limit` of these kinds, after `since`, up to `until`."""
 
     async def __call__(self, since: int, until: "int | None", kinds: "Collection[str] | None", limit: int) -> Page: ...
 
 
 class Channel:
-    """One run's ring and those who wait for it."""
+    """The ring of one run and the subscribers that wait for it."""
 
     def __init__(self, last_seq: int = 0) -> None:
         self.ring = Ring(last_seq)
         self.listeners = 0
-        self.texts = 0  # rises with every arrival of log text
+        self.texts = 0  # increases with every arrival of log text
         self.is_closed = False
         self._changed = asyncio.Event()
 
     def wake(self) -> None:
-        # A new Event each time: everybody who waits for the old one wakes, and nobody has to reset it.
+        # A new Event each time: all who wait for the old one wake up, and it need not be reset.
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -54,12 +54,12 @@ class Channel:
 
 
 class Subscription:
-    """An async iterator over the events after `position`, ending after `until` or when the run is closed."""
+    """An async iterator over the events after `position`, until `until` or until the run is closed."""
 
     def __init__(
         self, channel: Channel, kinds: "Collection[str] | None", since_seq: int, until_seq: "int | None" = None
     ) -> None:
-        self.position = since_seq  # every wanted event up to it was delivered, or told as missed
+        self.position = since_seq  # every requested event up to it was delivered or reported as missed
         self._channel = channel
         self._kinds = frozenset(kinds) if kinds else None
         self._until = until_seq
@@ -68,13 +68,13 @@ class Subscription:
 
     @property
     def needs_from_store(self) -> "tuple[int, int] | None":
-        """The first and last seq that the ring no longer holds: read them from the store, then call `skip_to`."""
+        """The first and last seq that are no longer in the ring: read them from the store, then call `skip_to`."""
         first = self._channel.ring.first
         return (self.position + 1, first - 1) if self.position + 1 < first else None
 
     @property
     def has_met_the_ring(self) -> bool:
-        """The ring holds what comes next, or would if there were anything. A ring that saw nothing knows nothing."""
+        """Whether the ring continues at this position. False for a ring without events: the store may have some."""
         return self._channel.ring.last > 0 and not self.needs_from_store
 
     @property
@@ -82,7 +82,7 @@ class Subscription:
         return self._until is not None and self.position >= self._until
 
     def skip_to(self, seq: int) -> None:
-        """Events up to `seq` came from elsewhere."""
+        """Events up to `seq` were delivered from the store."""
         self.position = max(self.position, seq)
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class Subscription:
             if (batch := self._take()) is not None:
                 return batch
             if self._channel.ring.last > self.position:
-                continue  # a page without a wanted kind
+                continue  # a page without any of the requested kinds
             if self._channel.is_closed:
                 break
             await self._channel.change()
@@ -106,7 +106,7 @@ class Subscription:
         raise StopAsyncIteration
 
     def _take(self) -> "pb.EventBatch | None":
-        """The next batch there is, or None; moves the position."""
+        """The next batch, or None; moves the position."""
         if self.needs_from_store:
             return self._miss()
         entries = self._page()
@@ -127,7 +127,7 @@ class Subscription:
         return missed
 
     def _page(self) -> list[Entry]:
-        """The next entries that make a page together; one who keeps up gets one at a time."""
+        """The next entries that fit into a page; a subscriber that keeps up gets one at a time."""
         page: list[Entry] = []
         events = size = 0
         for entry in self._channel.ring.entries_after(self.position):
@@ -139,7 +139,7 @@ class Subscription:
 
 
 class Broadcaster:
-    """The channels of all runs. Used from the daemon's loop only."""
+    """The channels of all runs. Used only on the daemon's loop."""
 
     def __init__(self) -> None:
         self._channels: dict[str, Channel] = {}
@@ -154,7 +154,7 @@ class Broadcaster:
             channel.wake()
 
     def publish(self, run_id: str, batch: pb.EventBatch) -> None:
-        """Show a batch that was just stored; it continues the last one."""
+        """Send a batch that was just stored; it continues the previous one."""
         channel = self._live(run_id)
         channel.ring.append(batch, listened=channel.listeners > 0)
         channel.wake()
@@ -165,7 +165,7 @@ class Broadcaster:
         channel.wake()
 
     def close(self, run_id: str) -> None:
-        """Nothing more will come: subscribers get what is there, and then end."""
+        """The run is complete: subscribers get the remaining events and end."""
         self._ended[run_id] = None
         if len(self._ended) > REMEMBERED_ENDS:
             self._ended.popitem(last=False)
@@ -187,7 +187,7 @@ class Broadcaster:
         kinds: "Collection[str] | None" = None,
         live: bool = True,
     ) -> AsyncIterator[pb.EventBatch]:
-        """Stored events, then live ones, in pages, until `until_seq` or the run's end. live=False: stored ones only."""
+        """Stored events, then live ones, until `until_seq` or the end of the run. live=False: only stored ones."""
         channel = self._channel(run_id) if live else _closed_channel()
         subscription = Subscription(channel, kinds, since_seq, until_seq)
         try:
@@ -200,12 +200,12 @@ class Broadcaster:
             self._drop_if_idle(run_id)
 
     def texts(self, run_id: str) -> int:
-        """A number that rises when log text arrives: take it before reading, and give it to wait_for_text."""
+        """A number that increases when log text arrives: get it before reading, and pass it to wait_for_text."""
         channel = self._channels.get(run_id)
         return channel.texts if channel else 0
 
     async def wait_for_text(self, run_id: str, seen: int) -> bool:
-        """True when text arrived since `seen` was taken, at once if it already had; False when none will come."""
+        """Wait for text newer than `seen`. True if there is some; False if the run is closed without any."""
         channel = self._channel(run_id)
         channel.listeners += 1
         try:
@@ -219,7 +219,7 @@ class Broadcaster:
     async def _stored(
         self, read: StoreReader, subscription: Subscription, until: "int | None", kinds: "Collection[str] | None"
     ) -> AsyncIterator[pb.EventBatch]:
-        """Pages from the store until the ring takes over, or the store has no more."""
+        """Pages from the store, until the ring continues or the store has no more."""
         while not (subscription.is_done or subscription.has_met_the_ring):
             page = await read(subscription.position, until, kinds, PAGE_EVENTS)
             subscription.skip_to(page.through)
@@ -229,7 +229,7 @@ class Broadcaster:
                 break
 
     def _live(self, run_id: str) -> Channel:
-        """The run's channel; one that was closed is opened again (a spool that was drained late)."""
+        """The run's channel; a closed one is opened again (a spool that is drained late)."""
         self._ended.pop(run_id, None)
         return self._channels.setdefault(run_id, Channel())
 
@@ -239,7 +239,7 @@ class Broadcaster:
         return self._channels.setdefault(run_id, Channel())
 
     def _drop_if_idle(self, run_id: str) -> None:
-        """Forget a channel that only a reader of a run without telemetry had made."""
+        """Delete a channel that was created only for a reader of a run without telemetry."""
         channel = self._channels.get(run_id)
         if channel and not channel.listeners and not channel.ring.last and not channel.texts:
             del self._channels[run_id]

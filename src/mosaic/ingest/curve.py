@@ -1,7 +1,7 @@
-"""Reading a curve: at most so many points, each the sum of consecutive stored ones, from as few rows as will do.
+"""Reads a curve in a limited number of points, each the aggregate of consecutive stored ones, from few rows.
 
-The finest level with no more than ten thousand rows is read, and SQLite groups them itself. A short curve, or a short
-window of a long one, is read from the packed points; with no more points than asked for, it is exact.
+It reads the finest level that has at most ten thousand rows and lets SQLite group them. A short curve, or a short
+window of a long one, is read from the packed points; it is exact if there are no more points than requested.
 """
 
 import sqlite3
@@ -14,10 +14,10 @@ from mosaic.wire import mosaic_pb2 as pb
 
 POINTS = 2000
 MOST_POINTS = 10_000
-MOST_ROWS = 10_000  # of one level; a read costs about 1 µs a row
+MOST_ROWS = 10_000  # of one level; reading costs about 1 µs per row
 FAR = 2**63 - 1
 
-# The join, because with several min() and max() SQLite would not say which row a bare step_last is from.
+# The join is needed because with several min() and max() it is undefined which row a bare step_last comes from.
 _GROUPS = """
 SELECT g.n, g.nans, g.total, g.low, g.high, g.step_low, g.step_high, r.step_last
 FROM (
@@ -54,7 +54,7 @@ class CurveReader:
         return _message(self._curve, self._summed(level, first, end, points))
 
     def _span(self) -> "tuple[int, int]":
-        """Ordinals [first, end) outside of which no point lies in the window."""
+        """The range [first, end) of ordinals that contains all points of the window."""
         first, end = 0, self._curve.count
         if self._everything:
             return first, end
@@ -132,7 +132,7 @@ def _bucket(group: Row) -> Bucket:
 
 
 def _message(of: Curve, buckets: Iterator[Bucket]) -> pb.Curve:
-    # An older MOSAIC's curves of episodes do not say their axis, which was always the same.
+    # Curves of episodes from an older MOSAIC have no axis stored; it was always the same.
     axis = of.axis or (EPISODES if of.name in ("episode/return", "episode/length") else STEPS)
     curve = pb.Curve(name=of.name, axis=axis)
     for bucket in buckets:

@@ -1,4 +1,4 @@
-"""Reading events: the rows of four tables, merged by seq."""
+"""Reads events: the rows of four tables, merged by seq."""
 
 import sqlite3
 from collections.abc import Collection
@@ -16,12 +16,12 @@ Found = tuple[int, str, Row]  # seq, kind, row
 @dataclass(frozen=True)
 class EventPage:
     batch: pb.EventBatch
-    through: int  # every wanted event up to this seq is in the batch
-    last_seq: int  # of the run, when the page was read
+    through: int  # every event of the requested kinds up to this seq is in the batch
+    last_seq: int  # of the run at the time of reading
 
 
 class EventReader:
-    """The events of a run as they are now. No kinds means all of them."""
+    """The events of a run up to `last_seq`. No kinds means all kinds."""
 
     def __init__(self, db: sqlite3.Connection, names: NameSets, last_seq: int) -> None:
         self._db = db
@@ -31,7 +31,7 @@ class EventReader:
     def page(self, since: int, until: int, kinds: "Collection[str] | None", limit: int) -> EventPage:
         until = min(until, self._last_seq)
         if not kinds:
-            until = min(until, since + limit)  # no seq is missing, so the range is the limit
+            until = min(until, since + limit)  # there are no gaps in seq, so the range limits the number
         found = self._find(kinds, "seq > ? AND seq <= ? ORDER BY seq LIMIT ?", (since, until, limit))
         fits = _first_bytes(found[:limit])
         complete = len(fits) == len(found) and (not kinds or len(found) < limit)
@@ -59,7 +59,7 @@ class EventReader:
             if not kinds or kind in kinds
             for row in self._db.execute(f"SELECT * FROM {TABLES[kind]} WHERE {where}", values)
         ]
-        found.sort()  # seq is unique, so it alone decides
+        found.sort()  # by seq, which is unique
         return found
 
     def _batch(self, found: list[Found]) -> pb.EventBatch:
@@ -70,7 +70,7 @@ class EventReader:
 
 
 def _first_bytes(found: list[Found]) -> list[Found]:
-    """As many as make a page, at least one."""
+    """As many as fit into a page, at least one."""
     size = 0
     for place, (_, _, row) in enumerate(found):
         size += 64 + sum(len(part) for part in row[-2:] if isinstance(part, bytes))

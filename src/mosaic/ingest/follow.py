@@ -1,4 +1,4 @@
-"""A run's log text as a stream: what is stored, and with `follow` what still comes."""
+"""A run's log text as a stream: the stored text and, with `follow`, new text as it arrives."""
 
 from collections.abc import AsyncIterator
 
@@ -13,11 +13,13 @@ STREAMS = (pb.STDOUT, pb.STDERR)
 async def stream_logs(
     ingest: Ingest, rundir: RunDir, request: pb.StreamLogsRequest, live: bool = True
 ) -> AsyncIterator[pb.LogBatch]:
-    """Pages of text, rejects and gaps, each stream in order; ends with the run, or at once without `follow`."""
+    """Pages of text, rejects and gaps, each stream in order, until the run ends or, without `follow`, all is read."""
     places = await _places(ingest, rundir, request)
     is_over = not (request.follow and live)
     while True:
-        seen = ingest.broadcaster.texts(rundir.run_id)  # before the reading, so that nothing arrives unseen
+        seen = ingest.broadcaster.texts(
+            rundir.run_id
+        )  # before reading, so that text that arrives meanwhile is not missed
         for stream in STREAMS:
             async for batch in _stored(ingest, rundir, stream, places):
                 yield batch

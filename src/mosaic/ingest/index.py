@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 SCHEMA = 2  # of the stored summaries; an index of another version is rebuilt from the files of the runs
 
-# NaN and Infinity are data, which JSON lacks and msgpack has.
+# msgpack, because JSON has no NaN and Infinity, which are valid values.
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS runs (
   run_id         TEXT PRIMARY KEY,

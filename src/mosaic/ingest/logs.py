@@ -1,4 +1,4 @@
-"""Reading what is keyed by its place in the spool: log text, rejects, gaps."""
+"""Reads what is keyed by its offset in the spool: log text, rejects, gaps."""
 
 import sqlite3
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from mosaic.wire import mosaic_pb2 as pb
 @dataclass(frozen=True)
 class LogPage:
     batch: pb.LogBatch
-    next_offset: int  # everything of the stream below it, from where the page began, is in the batch
+    next_offset: int  # the batch has everything from the start of the page up to this offset
 
 
 def read_logs(db: sqlite3.Connection, stream: pb.Stream, start: int, stored: int, max_bytes: int) -> LogPage:
-    """A page that begins at byte `start`, with at most about `max_bytes` of text; `stored` is where the stream ends."""
+    """A page from byte `start` on, with about `max_bytes` of text at most; `stored` is the end of the stream."""
     batch = pb.LogBatch()
     end = _add_texts(db, batch, stream, start, max_bytes)
     end = _add_rejects(db, batch, stream, start, stored if end is None else end, max_bytes)
-    # A gap at the very end belongs to the page that reaches it; a page that begins there must not tell it for ever.
+    # A gap at the very end belongs to the page that reaches it; a page that starts there must not repeat it.
     last = end if start < end == stored else end - 1
     for offset, length, reason in db.execute(_GAPS, (stream, start, last)):
         batch.gaps.add(stream=stream, offset=offset, length=length, reason=reason)
@@ -27,7 +27,7 @@ def read_logs(db: sqlite3.Connection, stream: pb.Stream, start: int, stored: int
 def _add_texts(
     db: sqlite3.Connection, batch: pb.LogBatch, stream: pb.Stream, start: int, max_bytes: int
 ) -> "int | None":
-    """Where the page was full, or None when all text is in it. A long text is cut; the next page begins inside it."""
+    """The offset at which the page is full, or None if all text fits. A long text is split between pages."""
     room = max(1, max_bytes)
     for offset, text in db.execute(_TEXTS, {"stream": stream, "start": start}):
         piece = text[max(0, start - offset) :]
@@ -54,13 +54,13 @@ def _add_rejects(
 
 
 def _cut(batch: pb.LogBatch, end: int) -> int:
-    """Drop the texts at and after `end`: the next page has them."""
+    """Drop the texts from `end` on: they belong to the next page."""
     while batch.texts and batch.texts[-1].offset >= end:
         del batch.texts[-1]
     return end
 
 
-# The text that `start` lies in begins before it.
+# The text that contains `start` may begin before it.
 _TEXTS = """
 SELECT offset, text FROM logs
 WHERE stream = :stream AND offset >= coalesce(

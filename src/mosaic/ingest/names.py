@@ -1,12 +1,12 @@
-"""The sets of metric names a run uses. Loggers repeat the same names, so a row stores a set's number."""
+"""The sets of metric names of a run. Loggers repeat the same names, so a row stores the number of a set."""
 
 import json
 
-MOST_SETS = 4096  # a worker that invents names for ever must not fill the daemon's memory
+MOST_SETS = 4096  # a worker that keeps inventing names must not fill the daemon's memory
 
 
 class NameSets:
-    """Numbers for tuples of names: what `ref` gave, `names` takes back."""
+    """Numbers for tuples of names; `names` is the inverse of `ref`."""
 
     def __init__(self, stored: "list[tuple[int, str]]") -> None:
         self._names = {number: tuple(json.loads(text)) for number, text in stored}
@@ -29,6 +29,6 @@ class NameSets:
         return self._names[ref] if isinstance(ref, int) else tuple(json.loads(ref))
 
     def take_fresh(self) -> "list[tuple[int, str]]":
-        """Sets that no row of name_sets holds yet."""
+        """The sets that are not yet in the table name_sets."""
         fresh, self._fresh = self._fresh, []
         return fresh

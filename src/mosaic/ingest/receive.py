@@ -1,4 +1,4 @@
-"""Hop 5: takes what tailers publish, has it stored, then tells everybody. Lives on the daemon's loop."""
+"""Hop 5: receives what tailers publish, stores it, then broadcasts it. Runs on the daemon's event loop."""
 
 import asyncio
 import logging
@@ -24,42 +24,42 @@ from mosaic.wire import mosaic_pb2 as pb
 
 log = logging.getLogger(__name__)
 
-MOST_READERS = 16  # files of finished runs that stay open for the next question
+MOST_READERS = 16  # files of finished runs that stay open for the next request
 RATE_FADES_S = 10.0
 
 T = TypeVar("T")
 
 
 class Listener(Protocol):
-    """What the dispatcher wants to know of a run's telemetry. Called on the loop, after the commit."""
+    """What the dispatcher is notified of. Called on the loop, after the commit."""
 
     def measured(self, run_id: str) -> None:
-        """The run has a step, an episode or a metric: once for every time its file is opened."""
+        """The run has a step, an episode or a metric; called once each time its file is opened."""
 
     def heartbeat(self, run_id: str, progress: "int | None") -> None: ...
 
     def was_beating(self, run_id: str) -> None:
-        """Its file has heartbeats from before it was opened."""
+        """The file already had heartbeats when it was opened."""
 
     def activity(self, run_id: str) -> None:
         """Bytes arrived."""
 
     def behind(self, run_id: str, bytes: int, /) -> None:
-        """So many bytes of the spool are still unread; told when it changes."""
+        """The number of unread bytes in the spool; called when it changes."""
 
     def exited(self, run_id: str) -> None:
-        """The tailer saw exit.json."""
+        """The tailer found exit.json."""
 
     def drained(self, run_id: str) -> None:
-        """Everything the run ever printed is stored."""
+        """All output of the run is stored."""
 
     def trouble(self, run_id: str, text: str) -> None:
-        """Its telemetry cannot be stored now, and why; "" when it is fine again."""
+        """Why its telemetry cannot be stored now; "" when it can be stored again."""
 
 
 @dataclass
 class OpenRun:
-    """A run whose file is in use. Only the writer touches the store, only the loop the rest."""
+    """A run whose file is in use. Only the writer uses the store; only the loop uses the rest."""
 
     run_id: str
     writer: Writer
@@ -68,22 +68,22 @@ class OpenRun:
     trouble: str = ""
     behind: int = 0
 
-    async def ask(self, question: "Callable[[RunStore], T]") -> T:
-        return await self.writer.call(lambda: question(self.store))
+    async def ask(self, query: "Callable[[RunStore], T]") -> T:
+        return await self.writer.call(lambda: query(self.store))
 
-    async def let_go(self) -> None:
+    async def close(self) -> None:
         try:
             await self.ask(lambda store: store.close())
-        except StoreFailed as error:  # its writer died, and the connection with it
+        except StoreFailed as error:  # its writer has failed
             log.warning("The file was not closed: %s", error, extra={"run_id": self.run_id})
 
 
 class Ingest:
     """Promises:
 
-    1. A publish is answered after its transaction. What was committed is broadcast in order, also when the caller left.
-    2. Each run has one thread for its whole life, so its file is never in two hands.
-    3. One run's damaged file is that run's trouble; a dead writer is `problem`.
+    1. A publish is answered after its transaction. What is committed is broadcast in order, even if the caller is gone.
+    2. Each run keeps the same thread, so its file is never used by two.
+    3. A damaged file affects only its own run; a failed writer sets `problem`.
     """
 
     def __init__(self, broadcaster: Broadcaster, index: Index, listener: Listener, threads: int = 2) -> None:
@@ -97,26 +97,26 @@ class Ingest:
 
     @property
     def problem(self) -> str:
-        """Why the daemon is unhealthy; "" when it is not."""
+        """Why the daemon is unhealthy; "" if it is healthy."""
         return next((writer.problem for writer in [*self._writers, self._indexer] if writer.problem), "")
 
     # -- the life of a run's file
 
     async def open(self, run_id: str, rundir: RunDir) -> pb.Cursor:
-        """Where the run's streams go on. Its file is opened for writing, unless it was closed for good."""
+        """Open the run's file, for writing unless the run is final. Returns where its streams continue."""
         run = await self._opened(rundir)
         cursor, measured, beating = await self._guarded(
             run, lambda store: (store.cursor(), store.is_measured, store.has_heartbeats)
         )
         if not run.store.read_only:
             self.broadcaster.open(run_id, cursor.next_seq - 1)
-        self._tell_measured(run, measured)
+        self._report_measured(run, measured)
         if beating:
             self.listener.was_beating(run_id)
         return cursor
 
     async def publish(self, rundir: RunDir, request: pb.PublishTelemetryRequest) -> pb.PublishTelemetryReply:
-        """Store a batch; raises WrongOffset, BadBatch, StoreUnavailable or StoreFailed, and then nothing is stored."""
+        """Store a batch, or raise WrongOffset, BadBatch, StoreUnavailable or StoreFailed and store nothing."""
         writes = request.end > request.start or request.gaps
         run = self._writing(rundir) if writes else await self._opened(rundir)
         commit = await self._guarded(
@@ -126,36 +126,36 @@ class Ingest:
         return pb.PublishTelemetryReply(next_offset=commit.next_offset, durable_offset=commit.durable_offset)
 
     async def finish(self, run_id: str) -> None:
-        """Nothing more will come: leave one file that stands alone, and its summary in the index."""
+        """Close the file of a run that is complete, and put its summary into the index."""
         run = self._open.pop(run_id, None)
         if run is None:
             return
         try:
-            summary = await run.ask(_close_for_good)
+            summary = await run.ask(_finalize)
         except MosaicError as error:
-            # Nothing more is lost than was: after a full disk the -wal stays beside the file, and readers open both.
-            log.warning("The file was not closed for good: %s", error, extra={"run_id": run_id})
+            # Nothing is lost: after a full disk the -wal stays beside the file, and readers open both.
+            log.warning("The file was not finalized: %s", error, extra={"run_id": run_id})
         else:
             self._indexer.post(lambda: self._index.put(run_id, summary))
 
     async def forget(self, run_id: str) -> None:
-        """Let go of the run's file, so that its folder can be deleted."""
+        """Close the run's file, so that its folder can be deleted."""
         for runs in (self._open, self._readers):
             if run := runs.pop(run_id, None):
-                await run.let_go()
+                await run.close()
         self._indexer.post(lambda: self._index.delete(run_id))
         self.broadcaster.close(run_id)
 
     async def close(self) -> None:
-        """Close every file and end the threads; live runs go on with the next daemon."""
+        """Close every file and end the threads. Live runs continue with the next daemon."""
         runs = [*self._open.values(), *self._readers.values()]
         self._open.clear()
         self._readers.clear()
-        await asyncio.gather(*(run.let_go() for run in runs))
+        await asyncio.gather(*(run.close() for run in runs))
         self._indexer.post(self._index.close)
         await asyncio.gather(*(writer.stop() for writer in [*self._writers, self._indexer]))
 
-    # -- questions
+    # -- reading
 
     async def events(
         self, rundir: RunDir, since: int, until: "int | None", kinds: "Collection[str] | None", limit: int = 1000
@@ -166,7 +166,7 @@ class Ingest:
         return await self._reading(rundir).ask(lambda store: store.tail(n, kinds))
 
     async def since_of_tail(self, rundir: RunDir, n: int, kinds: "Collection[str] | None" = None) -> int:
-        """The `since` after which come the newest n events: where a stream with `tail` begins."""
+        """The `since` that is followed by the newest n events: where a stream with `tail` starts."""
         return await self._reading(rundir).ask(lambda store: store.since_of_tail(n, kinds))
 
     async def logs(self, rundir: RunDir, stream: pb.Stream, start: int, max_bytes: int = LOG_PAGE_BYTES) -> LogPage:
@@ -187,7 +187,7 @@ class Ingest:
         return (await self.summaries([rundir]))[rundir.run_id]
 
     async def summaries(self, rundirs: Iterable[RunDir]) -> dict[str, RunSummary]:
-        """Of each run: from memory while it is open, else from the index, else from its file."""
+        """The summary of each run: from memory while it is open, else from the index, else from its file."""
         wanted = {rundir.run_id: rundir for rundir in rundirs}
         closed = [run_id for run_id in wanted if run_id not in self._open]
         found = await self._indexed(closed)
@@ -196,22 +196,22 @@ class Ingest:
         return found
 
     def reader(self, rundir: RunDir) -> StoreReader:
-        """What Broadcaster.stream reads this run's stored events with."""
+        """The reader of this run's stored events, for Broadcaster.stream."""
         return partial(self.events, rundir)
 
     async def _indexed(self, run_ids: list[str]) -> dict[str, RunSummary]:
         try:
             return await self._indexer.call(lambda: self._index.get(run_ids)) if run_ids else {}
         except StoreFailed:
-            return {}  # `problem` says so; the files still know
+            return {}  # reported by `problem`; the summaries come from the files then
 
     async def _ask_summary(self, rundir: RunDir) -> RunSummary:
         if rundir.run_id not in self._open and not rundir.telemetry.exists():
-            return RunSummary()  # runs that wait in a queue: a listing must not open a store for each
+            return RunSummary()  # a queued run: a listing must not open a store for each
         try:
             summary, is_final = await self._reading(rundir).ask(lambda store: (store.summary(), store.is_final))
         except MosaicError as error:
-            # A listing shows the others all the same; whoever opens this run is told.
+            # The listing still shows the other runs; opening this one reports the error.
             log.debug("No summary: %s", error, extra={"run_id": rundir.run_id})
             return RunSummary()
         if is_final:
@@ -223,7 +223,7 @@ class Ingest:
     # -- inside
 
     def _writer_of(self, run_id: str) -> Writer:
-        # Always the same thread: its jobs are done in order, so a file is closed before it is opened again.
+        # Always the same thread: it runs jobs in order, so a file is closed before it is opened again.
         return self._writers[zlib.crc32(run_id.encode()) % len(self._writers)]
 
     def _writing(self, rundir: RunDir) -> OpenRun:
@@ -234,17 +234,17 @@ class Ingest:
             run = self._open[run_id] = OpenRun(run_id, self._writer_of(run_id), store)
             if reader := self._readers.pop(run_id, None):
                 reader.writer.post(reader.store.close)
-            # The index knows closed files only: after a crash it must not say what was true before.
+            # The index is only for closed files: after a crash it must not show outdated values.
             self._indexer.post(lambda: self._index.delete(run_id))
         return run
 
     async def _opened(self, rundir: RunDir) -> OpenRun:
-        """The run open for writing; or for reading when it was closed for good: only new bytes open it again."""
+        """The run, open for writing; for reading if it is final, because only new bytes open it again."""
         run = self._reading(rundir)
         try:
             is_final = run.store.read_only and await run.ask(lambda store: store.is_final)
         except MosaicError:
-            is_final = False  # whoever writes is told
+            is_final = False  # the error is raised again when writing
         if is_final and rundir.run_id not in self._open:
             return run
         return self._writing(rundir)
@@ -268,13 +268,13 @@ class Ingest:
     async def _guarded(
         self, run: OpenRun, job: "Callable[[RunStore], T]", then: "Callable[[T], None] | None" = None
     ) -> T:
-        """Do a job that writes; what keeps it from being stored is the run's trouble."""
+        """Run a job that writes; report to the listener if it cannot be stored."""
         try:
             result = await run.writer.call(lambda: job(run.store), then)
         except (StoreUnavailable, StoreFailed, SchemaTooNew) as error:
-            self._tell_trouble(run, str(error))
+            self._report_trouble(run, str(error))
             raise
-        self._tell_trouble(run, "")
+        self._report_trouble(run, "")
         return result
 
     def _committed(self, run: OpenRun, request: pb.PublishTelemetryRequest, commit: Commit) -> None:
@@ -287,17 +287,17 @@ class Ingest:
             self.broadcaster.text_arrived(run_id)
         if request.end > request.start:
             self.listener.activity(run_id)
-        self._tell_measured(run, commit.measured)
+        self._report_measured(run, commit.measured)
         if commit.heartbeat:
             self.listener.heartbeat(run_id, commit.progress)
-        self._tell_flags(run, request)
+        self._report_flags(run, request)
 
-    def _tell_measured(self, run: OpenRun, measured: bool) -> None:
+    def _report_measured(self, run: OpenRun, measured: bool) -> None:
         if measured and not run.measured:
             run.measured = True
             self.listener.measured(run.run_id)
 
-    def _tell_flags(self, run: OpenRun, request: pb.PublishTelemetryRequest) -> None:
+    def _report_flags(self, run: OpenRun, request: pb.PublishTelemetryRequest) -> None:
         if request.behind_bytes != run.behind:
             run.behind = request.behind_bytes
             self.listener.behind(run.run_id, run.behind)
@@ -306,13 +306,13 @@ class Ingest:
         if request.drained:
             self.listener.drained(run.run_id)
 
-    def _tell_trouble(self, run: OpenRun, text: str) -> None:
+    def _report_trouble(self, run: OpenRun, text: str) -> None:
         if text != run.trouble:
             run.trouble = text
             self.listener.trouble(run.run_id, text)
 
 
-def _close_for_good(store: RunStore) -> RunSummary:
+def _finalize(store: RunStore) -> RunSummary:
     try:
         return store.summary()
     finally:

@@ -1,7 +1,7 @@
-"""What a run's episodes returned, in bounded memory: the newest ones, the whole run as a trace, its evaluations.
+"""The returns of a run's episodes in bounded memory: the newest ones, a trace of the whole run, its evaluations.
 
-Everything is added one return at a time, so the same episodes in the same order give the same numbers, however they
-were cut into batches. A snapshot saves it as it is.
+Returns are added one at a time, so the same episodes in the same order give the same numbers, whatever the batches.
+A snapshot saves this object unchanged.
 """
 
 import math
@@ -12,15 +12,15 @@ from mosaic.ingest.rows import AGENT, GLOBAL_STEP, RETURN, Row, number
 from mosaic.model.interval import t_quantile
 from mosaic.model.run import RunSummary
 
-EVALUATION = "eval"  # the agent's name in a training run's evaluation episodes
-RECENT = 60  # returns a summary carries one by one
-MEAN_OVER = 100  # episodes of the mean
-TRACE = 64  # buckets a trace never exceeds
-EVAL_RECENT = 20  # where evaluations are single episodes, so many make a mean
+EVALUATION = "eval"  # the agent of evaluation episodes in a training run
+RECENT = 60  # single returns in a summary
+MEAN_OVER = 100  # episodes in the mean
+TRACE = 64  # maximum number of buckets in a trace
+EVAL_RECENT = 20  # episodes in the mean if evaluations are single episodes
 
 
 class Spread(msgspec.Struct, array_like=True):
-    """Mean and confidence interval of numbers that come one by one (Welford's sums)."""
+    """Mean and confidence interval of numbers added one by one (Welford's algorithm)."""
 
     n: int = 0
     mean: float = 0.0
@@ -34,14 +34,14 @@ class Spread(msgspec.Struct, array_like=True):
 
     @property
     def interval(self) -> "float | None":
-        """Half the width of the mean's 95 % confidence interval; one number has none."""
+        """Half the width of the mean's 95 % confidence interval; None for fewer than two numbers."""
         if self.n < 2:
             return None
         return t_quantile(self.n - 1) * math.sqrt(self.squares / (self.n - 1) / self.n)
 
 
 class Trace(msgspec.Struct, array_like=True):
-    """Means of equally many consecutive returns; when there are too many of them, neighbours are merged."""
+    """Means of equal numbers of consecutive returns; neighbours are merged when there are too many."""
 
     width: int = 1  # returns per bucket
     filled: int = 0  # in the last bucket
@@ -61,7 +61,7 @@ class Trace(msgspec.Struct, array_like=True):
         return [total / count if count else math.nan for total, count in zip(self.totals, self.counts, strict=True)]
 
     def _fill(self, values: list[float]) -> None:
-        # One by one: sum() rounds otherwise, and then the batches could be seen in the figures.
+        # One by one: sum() rounds differently, and then the result would depend on the batches.
         total, count = self.totals[-1], self.counts[-1]
         for value in values:
             if value == value:
@@ -81,7 +81,7 @@ class Trace(msgspec.Struct, array_like=True):
 
 
 class Returns(msgspec.Struct, array_like=True):
-    """The returns of one run. In an evaluation run every episode is an evaluation's."""
+    """The returns of one run. In an evaluation run every episode is an evaluation episode."""
 
     is_evaluation: bool = False
     recent: list[float] = msgspec.field(default_factory=list)  # the newest, at most MEAN_OVER
@@ -91,7 +91,7 @@ class Returns(msgspec.Struct, array_like=True):
     whole: Spread = msgspec.field(default_factory=Spread)  # of an evaluation run
 
     def fold(self, rows: list[Row]) -> None:
-        """Take in rows of `episodes`."""
+        """Add rows of `episodes`."""
         if self.is_evaluation:
             self._fold_own(rows)
             self.evaluated += len(rows)
@@ -109,7 +109,7 @@ class Returns(msgspec.Struct, array_like=True):
         self.recent = [*self.recent, *values][-MEAN_OVER:]
 
     def fill(self, summary: RunSummary) -> None:
-        """Write the figures into a summary."""
+        """Write the statistics into a summary."""
         summary.recent_returns = self.recent[-RECENT:]
         summary.last_return = self.recent[-1] if self.recent else None
         summary.return_trace = self.trace.means()
@@ -123,13 +123,13 @@ class Returns(msgspec.Struct, array_like=True):
         summary.eval_interval = spread.interval
 
     def _newest_evaluation(self) -> Spread:
-        """Of the whole run when it is one; else of the newest evaluation episodes that ended at one env step."""
+        """Of the whole run if it is an evaluation; else of the newest evaluation episodes at the same env step."""
         if self.is_evaluation:
             return self.whole
         together = _trailing(self.evals, len(self.evals))
         before = _trailing(self.evals, len(self.evals) - together)
         if together == 1 and before <= 1:
-            # An env that plays beside the training: each episode is of a slightly older policy than the next.
+            # An env that evaluates during the training: each episode plays a slightly newer policy.
             together = EVAL_RECENT
         spread = Spread()
         for _, value in self.evals[-together:] if together else ():
@@ -138,7 +138,7 @@ class Returns(msgspec.Struct, array_like=True):
 
 
 def _trailing(evals: "list[tuple[int | None, float]]", end: int) -> int:
-    """How many episodes before `end` ended at the same env step as the last of them."""
+    """The number of episodes before `end` that ended at the same env step as the last of them."""
     count = 0
     while count < end and evals[end - 1 - count][0] == evals[end - 1][0]:
         count += 1

@@ -1,13 +1,13 @@
-"""Curves: every named sequence of (step, value) points of a run, summed up so that millions are read in milliseconds.
+"""Curves: the named sequences of (step, value) points of a run, aggregated so that millions are read in milliseconds.
 
-    points    0 … 63 │ 64 … 127 │ 128 …             in the order they were stored
+    points    0 … 63 │ 64 … 127 │ 128 …             in the order of storage
     level 0   └─ 64 ─┘└── 64 ──┘                     rollups (n, nans, total, low, high, steps) and the packed points
     level 1   └────────── 1,024 ─────────┘           rollups
     level 2   └────────────────────── 16,384 ─ …     rollups
 
-A bucket is written in the transaction that stores its last point. Unfinished buckets live in memory, are saved in a
-snapshot now and then, and at open the rows after it are folded again: the same points give the same buckets.
-A NaN counts as a point (`n`, `nans`) but is in no total, low or high.
+A bucket is written in the transaction that stores its last point. Unfinished buckets are in memory and saved in
+snapshots. When a file is opened, the rows after the snapshot are added again: the same points give the same buckets.
+A NaN counts as a point (`n`, `nans`) but not in total, low or high.
 """
 
 from array import array
@@ -23,19 +23,19 @@ from mosaic.ingest.rows import AGENT, GLOBAL_STEP, RETURN, Row, Rows, number, va
 
 LEVELS = (64, 1024, 16384)
 CHUNK = LEVELS[0]
-MOST_CURVES = 4096  # names beyond it are stored as events and have no curve
+MOST_CURVES = 4096  # further names are stored as events without a curve
 NAN = float("nan")
 _place, _value = itemgetter(2), itemgetter(3)  # of a step's or an episode's row
-ENV_STEPS, EPISODES, STEPS = "env steps", "episodes", "steps"  # what a curve's steps count
+ENV_STEPS, EPISODES, STEPS = "env steps", "episodes", "steps"  # what the steps of a curve count
 
 
 class Bucket(msgspec.Struct, array_like=True):
-    """Consecutive points, summed up. The fields are the columns of rollups after its key."""
+    """Consecutive points, aggregated. The fields are the columns of `rollups` after its key."""
 
     n: int
     nans: int
     total: float
-    low: float  # NaN when every point is
+    low: float  # NaN if every point is
     high: float
     step_low: int
     step_high: int
@@ -74,7 +74,7 @@ class Bucket(msgspec.Struct, array_like=True):
 
 @dataclass(slots=True)
 class Finished:
-    """Rows for buckets that got their last point."""
+    """Rows for buckets that are complete."""
 
     rollups: list[Row] = field(default_factory=list)
     chunks: list[Row] = field(default_factory=list)
@@ -90,7 +90,7 @@ class _State(msgspec.Struct, array_like=True):
 
 
 class Curve:
-    """One curve's unfinished end."""
+    """The unfinished end of one curve."""
 
     def __init__(self, number: int, name: str, state: "bytes | None" = None) -> None:
         self.number = number
@@ -98,9 +98,9 @@ class Curve:
         self.chunks = 0  # finished buckets of level 0
         self.steps = array("q")
         self.values = array("d")
-        self.wide: list[Bucket | None] = [None, None]  # levels 1 and 2, without what is in steps and values
-        self.axis = ""  # of episodes, once there is one
-        self.env_step = 0  # the last that an episode told
+        self.wide: list[Bucket | None] = [None, None]  # levels 1 and 2, without the points in steps and values
+        self.axis = ""  # set at the first episode
+        self.env_step = 0  # of the last episode that had one
         if state:
             self._restore(state)
 
@@ -109,14 +109,14 @@ class Curve:
         return self.chunks * CHUNK + len(self.values)
 
     def places(self, episodes: list[Row]) -> list[int]:
-        """Where these episodes lie on the curve's axis.
+        """The positions of these episodes on the curve's axis.
 
-        The first episode decides for all: env steps if it tells its own, else the episode's number. Should a later one
-        not tell, it is put where the one before it ended; the two kinds of number are never on one axis.
+        The first episode decides for all: env steps if it has them, else the number of the episode. A later episode
+        without env steps gets those of the one before it, so the two kinds of number never share an axis.
         """
         if not self.axis:
-            told = not self.count and episodes[0][GLOBAL_STEP] is not None
-            self.axis = ENV_STEPS if told else EPISODES
+            has_env_steps = not self.count and episodes[0][GLOBAL_STEP] is not None
+            self.axis = ENV_STEPS if has_env_steps else EPISODES
         if self.axis == EPISODES:
             return [row[2] for row in episodes]
         places = []
@@ -136,7 +136,7 @@ class Curve:
             del self.steps[:whole], self.values[:whole]
 
     def unfinished(self, level: int) -> "Bucket | None":
-        """The bucket at the end of this level that still waits for points."""
+        """The incomplete bucket at the end of this level."""
         wide = self.wide[level - 1] if level else None
         if not self.values:
             return wide.copy() if wide else None
@@ -187,10 +187,10 @@ class Curves:
         self._touched: set[str] = set()
 
     def fold(self, rows: Rows, names: NameSets) -> Finished:
-        """Take in the points of these rows; give the buckets they finished."""
+        """Add the points of these rows; returns the buckets that they completed."""
         finished = Finished()
         rewarded = [row for row in rows.step if row[3] is not None]
-        # map, because it is twice as fast as a comprehension here and every step passes.
+        # map is twice as fast as a comprehension here, and every step passes through it.
         self._extend("step/reward", [*map(_place, rewarded)], [*map(number, map(_value, rewarded))], finished)
         if rows.episode:
             self._fold_episodes(rows.episode, finished)
@@ -198,17 +198,17 @@ class Curves:
         return finished
 
     def take_fresh(self) -> list[Row]:
-        """Curves that no row of `curves` names yet."""
+        """The curves that are not yet in the table `curves`."""
         fresh, self._fresh = self._fresh, []
         return [(curve.number, curve.name) for curve in fresh]
 
     def take_states(self) -> "list[tuple[bytes, int]]":
-        """(state, number) of every curve that grew since the last time."""
+        """(state, number) of every curve that grew since the last call."""
         touched, self._touched = self._touched, set()
         return [(curve.state(), curve.number) for curve in map(self.by_name.__getitem__, touched)]
 
     def _fold_episodes(self, rows: list[Row], finished: Finished) -> None:
-        # What a training run plays to test itself is another curve than the one it learns by.
+        # Evaluation episodes of a training run have a curve of their own.
         evals = [row for row in rows if row[AGENT] == EVALUATION]
         trained = [row for row in rows if row[AGENT] != EVALUATION] if evals else rows
         for prefix, played in (("episode", trained), ("eval", evals)):

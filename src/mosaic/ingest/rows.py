@@ -1,7 +1,7 @@
-"""Events as rows and back. A row is a tuple in the order of the table's columns; seq comes first.
+"""Converts events to rows and back. A row is a tuple in the order of the table's columns; seq comes first.
 
-Written for the hot path: a batch is one pass over its events, and a page is filled field by field into one EventBatch
-(building each Event from keywords costs five times as much).
+This is a hot path: a batch is one pass over its events, and a page is filled field by field into one EventBatch
+(building each Event from keyword arguments is five times slower).
 """
 
 from array import array
@@ -14,10 +14,10 @@ from mosaic.model.errors import BadBatch
 from mosaic.wire import mosaic_pb2 as pb
 
 Row = tuple[Any, ...]
-number: Callable[[Any], float] = float  # a REAL column's value; the text 'nan' is NaN
+number: Callable[[Any], float] = float  # the value of a REAL column; the text 'nan' is NaN
 KINDS = ("step", "episode", "metric", "lifecycle")
 TABLES = {"step": "steps", "episode": "episodes", "metric": "metrics", "lifecycle": "lifecycle"}
-RETURN, AGENT, GLOBAL_STEP = 3, 6, 10  # where an episode's row has them
+RETURN, AGENT, GLOBAL_STEP = 3, 6, 10  # positions in an episode's row
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Rows:
 
 
 def rows_of(events: Iterable[pb.Event], after: int, names: NameSets, run_id: str) -> Rows:
-    """Number the events after+1, after+2 … in place and give their rows."""
+    """Number the events after + 1, after + 2 … in place and return their rows."""
     rows = Rows()
     seq = after
     for event in events:
@@ -52,12 +52,12 @@ def rows_of(events: Iterable[pb.Event], after: int, names: NameSets, run_id: str
             it = event.lifecycle
             rows.lifecycle.append((seq, event.ts_ns, it.event, it.payload, it.extra))
         else:
-            raise BadBatch(run_id, "an event is of no known kind")
+            raise BadBatch(run_id, "an event has no known kind")
     return rows
 
 
 def fill(batch: pb.EventBatch, kind: str, row: Row, names: NameSets) -> None:
-    """Append the event of this row."""
+    """Append the event of this row to the batch."""
     event = batch.events.add()
     event.seq = row[0]
     event.ts_ns = row[1]

@@ -1,3 +1,3 @@
--- Version 2: the env step at which an episode ended, NULL when the worker did not tell.
+-- Version 2: the env step at which an episode ended, NULL if unknown.
 
 ALTER TABLE episodes ADD COLUMN global_step INTEGER;

@@ -1,8 +1,8 @@
--- The telemetry of one run. Everything a publish brought is committed in one transaction together with
--- the stream's next_offset, so the file and the sender never disagree about what was stored.
+-- The telemetry of one run. A publish is committed in one transaction together with the stream's next_offset, so the
+-- file and the sender always agree about what is stored.
 --
--- seq 1, 2, 3 … runs over steps, episodes, metrics and lifecycle together: each number is in exactly one of them.
--- A NaN is kept as the text 'nan': SQLite would turn it into NULL, which here means "there was none".
+-- seq counts 1, 2, 3 … over steps, episodes, metrics and lifecycle together: each number is in exactly one of them.
+-- A NaN is stored as the text 'nan': SQLite would turn it into NULL, which means "missing" here.
 
 CREATE TABLE steps (
   seq           INTEGER PRIMARY KEY,
@@ -16,8 +16,8 @@ CREATE TABLE steps (
   truncated     INTEGER NOT NULL,
   extra         BLOB    NOT NULL
 );
--- Not unique: a library may print a step twice, and seq is identity. Kept while writing: it costs about 1.3 µs a row,
--- building it at the end would hold the writer for seconds at 10 M rows.
+-- Not unique: a library may print a step twice; seq is the identity. Maintained while writing, at about 1.3 µs per row:
+-- building it at the end would block the writer for seconds at 10 M rows.
 CREATE INDEX steps_by_place ON steps (env_index, agent_id, episode_index, step_index);
 
 CREATE TABLE episodes (
@@ -33,13 +33,13 @@ CREATE TABLE episodes (
   extra         BLOB    NOT NULL
 );
 
--- One row per line, however many values it had: loggers repeat the same names, so a row only points at them.
+-- One row per line, whatever its number of values. Loggers repeat the same names, so a row only refers to them.
 CREATE TABLE metrics (
   seq        INTEGER PRIMARY KEY,
   ts_ns      INTEGER NOT NULL,
   step       INTEGER NOT NULL,
-  name_set          NOT NULL,  -- an id of name_sets, or the JSON list itself when there are too many sets
-  value_list BLOB   NOT NULL,  -- little-endian doubles, as many as names
+  name_set          NOT NULL,  -- an id in name_sets, or the JSON list itself if there are too many sets
+  value_list BLOB   NOT NULL,  -- little-endian doubles, one per name
   extra      BLOB   NOT NULL
 );
 CREATE TABLE name_sets (
@@ -55,7 +55,7 @@ CREATE TABLE lifecycle (
   extra   BLOB NOT NULL
 );
 
--- What is keyed by its place in the spool. stream: 0 stdout, 1 stderr.
+-- Keyed by the offset in the spool. stream: 0 stdout, 1 stderr.
 CREATE TABLE logs (
   stream INTEGER NOT NULL,
   offset INTEGER NOT NULL,
@@ -77,9 +77,9 @@ CREATE TABLE gaps (
   offset INTEGER NOT NULL,
   length INTEGER NOT NULL,
   reason TEXT NOT NULL,
-  seq    INTEGER NOT NULL DEFAULT 0  -- of the telemetry_gap line that told it; 0: the tailer saw it
+  seq    INTEGER NOT NULL DEFAULT 0  -- of the telemetry_gap line that reported it; 0: the tailer found it
 );
--- A gap may come with an empty range, which no offset fences against a second sending.
+-- A gap may come with an empty range, which the offset does not protect against being sent twice.
 CREATE UNIQUE INDEX gaps_by_offset ON gaps (stream, offset, length, reason, seq);
 
 CREATE TABLE cursor (
@@ -89,8 +89,8 @@ CREATE TABLE cursor (
 );
 INSERT INTO cursor VALUES (0, 0, 0), (1, 0, 0);
 
--- Curves: every named sequence of (step, value) points; see rollup.py. `state` holds the unfinished buckets
--- as they were at meta.snapshot.
+-- Curves: named sequences of (step, value) points; see rollup.py. `state` has the unfinished buckets at the time of
+-- meta.snapshot.
 CREATE TABLE curves (
   id    INTEGER PRIMARY KEY,
   name  TEXT NOT NULL UNIQUE,
@@ -100,9 +100,9 @@ CREATE TABLE rollups (
   curve     INTEGER NOT NULL,
   level     INTEGER NOT NULL,  -- 0, 1, 2: buckets of 64, 1,024, 16,384 consecutive points
   bucket    INTEGER NOT NULL,
-  n         INTEGER NOT NULL,  -- all points, NaN ones too
+  n         INTEGER NOT NULL,  -- all points, including NaN
   nans      INTEGER NOT NULL,
-  total     REAL,              -- of the others; NULL: NaN, from adding opposite infinities
+  total     REAL,              -- without NaN; NULL: the sum is NaN, from adding opposite infinities
   low       REAL,              -- NULL: every point is NaN
   high      REAL,
   step_low  INTEGER NOT NULL,
@@ -110,7 +110,7 @@ CREATE TABLE rollups (
   step_last INTEGER NOT NULL,
   PRIMARY KEY (curve, level, bucket)
 ) WITHOUT ROWID;
--- The points of each bucket of 64, packed: a curve's raw points without reading the other lines' rows.
+-- The packed points of each bucket of 64: a curve's raw points without reading the rows of other lines.
 CREATE TABLE chunks (
   id         INTEGER PRIMARY KEY,  -- curve << 32 | bucket
   steps      BLOB NOT NULL,        -- little-endian int64

@@ -1,4 +1,4 @@
-"""What a listing shows of a run, kept up to date batch by batch."""
+"""The summary that listings show of a run, updated batch by batch."""
 
 import json
 from collections import deque
@@ -21,13 +21,13 @@ _step_index, _step_agent = itemgetter(2), itemgetter(5)  # of a step's row
 
 
 class Steps(msgspec.Struct, array_like=True):
-    """Counts the step lines of one agent: each is another env step, however the library numbers them."""
+    """Counts the step lines of one agent: each is one env step, however the library numbers them."""
 
-    agent: str | None = None  # the first one that is not an evaluation's
+    agent: str | None = None  # the first one that does not belong to an evaluation
     lines: int = 0
 
     def fold(self, agents: list[str]) -> None:
-        """Take in the agents of step lines, one for each line."""
+        """Add step lines, given the agent of each line."""
         if self.agent is None:
             self.agent = next((agent for agent in agents if agent != EVALUATION), None)
         if self.agent is not None:
@@ -35,7 +35,7 @@ class Steps(msgspec.Struct, array_like=True):
 
 
 class Tally:
-    """A run's summary: the same rows in the same order give the same numbers, the rate aside."""
+    """A run's summary: the same rows in the same order give the same numbers, except for the rate."""
 
     def __init__(
         self, summary: "RunSummary | None" = None, returns: "Returns | None" = None, steps: "Steps | None" = None
@@ -68,16 +68,16 @@ class Tally:
         self.steps.fold(agents)
         highest = max(map(_step_index, rows))
         if highest > it.last_step and EVALUATION in agents:
-            # Steps of an evaluation are not the training's.
+            # Steps of an evaluation do not count as training steps.
             highest = max((row[2] for row in rows if row[5] != EVALUATION), default=-1)
         it.last_step = max(it.last_step, highest)
-        # Steps are numbered from 0, by some libraries anew in every episode.
+        # Steps are numbered from 0; some libraries restart in every episode.
         it.env_steps = max(it.env_steps, highest + 1, self.steps.lines)
 
     def _fold_episodes(self, rows: list[Row]) -> None:
         if rows:
-            told = max([row[GLOBAL_STEP] or 0 for row in rows])
-            self.summary.env_steps = max(self.summary.env_steps, told)
+            highest = max([row[GLOBAL_STEP] or 0 for row in rows])
+            self.summary.env_steps = max(self.summary.env_steps, highest)
             self.returns.fold(rows)
 
     def _fold_metrics(self, rows: list[Row], names: NameSets) -> None:
@@ -115,9 +115,9 @@ class Tally:
         done = self.summary.env_steps
         samples = self._samples
         if samples and not 0 <= at - samples[-1][0] < 10 * RATE_WINDOW_S:
-            samples.clear()  # the clock jumped, or the run was silent: begin anew
+            samples.clear()  # the clock jumped, or the run was silent: start over
         if samples and not samples[-1][1]:
-            # Start-up is not slow training, and a resumed run does not begin at 0.
+            # Start-up does not count as slow training, and a resumed run does not start at 0.
             samples.clear()
         if not samples or at - samples[-1][0] >= RATE_SPACING_S:
             samples.append((at, done))
@@ -129,7 +129,7 @@ class Tally:
 
 
 def progress_of(payload: bytes) -> "int | None":
-    """The progress counter of a heartbeat, when it has one."""
+    """The progress counter of a heartbeat, if it has one."""
     fields = object_of(payload)
     counts = (_count(fields.get(key)) for key in ("progress", "step", "global_step"))
     return next((count for count in counts if count is not None), None)
@@ -142,7 +142,7 @@ def _count(value: object) -> "int | None":
 
 
 def object_of(payload: bytes) -> dict[str, Any]:
-    """The JSON object in a payload; empty when it is none."""
+    """The JSON object in a payload; empty if it is not an object."""
     try:
         fields = json.loads(payload) if payload else {}
     except (ValueError, RecursionError):
@@ -151,10 +151,10 @@ def object_of(payload: bytes) -> dict[str, Any]:
 
 
 def storable_text(value: object) -> str:
-    """Its text; JSON can spell half a surrogate pair, which neither the file nor the registry takes."""
+    """The value as text that can be stored: JSON can contain half a surrogate pair, which SQLite refuses."""
     return str(value).encode(errors="replace").decode()
 
 
 def _message_of(payload: bytes) -> str:
-    error = storable_text(object_of(payload).get("error") or "the worker said run_failed")
+    error = storable_text(object_of(payload).get("error") or "the worker reported run_failed")
     return error if len(error) <= LONGEST_MESSAGE else error[: LONGEST_MESSAGE - 1] + "…"

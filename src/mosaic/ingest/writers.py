@@ -1,4 +1,4 @@
-"""The threads that own telemetry files. SQLite blocks; the daemon's loop must not."""
+"""The threads that write telemetry files. SQLite blocks; the daemon's event loop must not."""
 
 import asyncio
 import logging
@@ -16,18 +16,17 @@ Job = Callable[[], Any]
 
 
 class Writer:
-    """One thread that does jobs in order. Promises:
+    """One thread that runs jobs in order. Promises:
 
-    1. `then` runs on the loop for every job that worked, in order, also when the caller has stopped waiting.
-    2. An error a person can act on (MosaicError) goes to the caller and the thread goes on.
-    3. Any other error is loud: it ends the thread, sets `problem`, and every job then waiting or yet to come fails
-       with StoreFailed.
+    1. `then` runs on the loop for every job that succeeded, in order, even if the caller has stopped waiting.
+    2. A MosaicError is raised in the caller, and the thread continues.
+    3. Any other error ends the thread and sets `problem`; all waiting and later jobs fail with StoreFailed.
     """
 
     def __init__(self, name: str) -> None:
         self.problem = ""
         self._jobs: queue.SimpleQueue[tuple[Job, Done] | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # so that no job slips in behind the last one
+        self._lock = threading.Lock()  # so that no job is added after the thread has ended
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -41,13 +40,13 @@ class Writer:
         return result
 
     def post(self, job: Job) -> None:
-        """Do it in its turn; nobody waits for it."""
+        """Run the job in its turn, without waiting for it."""
         with self._lock:
             if not self.problem:
                 self._jobs.put((job, Done(None)))
 
     async def stop(self) -> None:
-        """Do what waits, then end the thread."""
+        """Run the waiting jobs, then end the thread."""
         with self._lock:
             self._jobs.put(None)
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
@@ -59,11 +58,11 @@ class Writer:
                 done.succeed(job())
             except MosaicError as error:
                 done.fail(error)
-            except BaseException as error:  # the edge of the thread
-                log.exception("A telemetry writer died")
-                self._die(f"A telemetry writer died ({type(error).__name__}: {error}). Restart the daemon.", done)
+            except BaseException as error:  # the edge of the thread: callers must not wait forever
+                log.exception("A telemetry writer failed with an unexpected error.")
+                self._die(f"A telemetry writer failed ({type(error).__name__}: {error}). Restart the daemon.", done)
                 return
-        self._close("The telemetry writers are stopped.")
+        self._close("The telemetry writers have stopped.")
 
     def _die(self, problem: str, done: "Done") -> None:
         self._close(problem)
@@ -78,7 +77,7 @@ class Writer:
 
 
 class Done:
-    """Carries a job's end from the thread to the loop."""
+    """Passes the result of a job from the thread to the loop."""
 
     def __init__(self, then: "Callable[[Any], None] | None") -> None:
         self._loop = asyncio.get_running_loop()
@@ -86,16 +85,16 @@ class Done:
         self.future: asyncio.Future[Any] = self._loop.create_future()
 
     def succeed(self, result: object) -> None:
-        self._tell(self._succeed, result)
+        self._call_on_loop(self._succeed, result)
 
     def fail(self, error: Exception) -> None:
-        self._tell(self._fail, error)
+        self._call_on_loop(self._fail, error)
 
-    def _tell(self, what: Callable[[Any], None], value: object) -> None:
+    def _call_on_loop(self, callback: Callable[[Any], None], value: object) -> None:
         try:
-            self._loop.call_soon_threadsafe(what, value)
-        except RuntimeError:  # the loop is closed: nobody is left to tell
-            log.debug("a writer's job ended after the loop")
+            self._loop.call_soon_threadsafe(callback, value)
+        except RuntimeError:  # the loop is closed, so no caller is waiting
+            log.debug("A writer's job ended after the loop.")
 
     def _succeed(self, result: object) -> None:
         try:
@@ -108,4 +107,4 @@ class Done:
     def _fail(self, error: Exception) -> None:
         if not self.future.done():
             self.future.set_exception(error)
-            self.future.exception()  # seen: of a posted job, or one whose caller left, nobody asks
+            self.future.exception()  # marks it as retrieved: no one awaits a posted job, or one whose caller is gone

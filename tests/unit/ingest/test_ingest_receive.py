@@ -163,8 +163,8 @@ def test_a_dead_writer_makes_the_daemon_unhealthy_and_its_runs_say_so(tmp_path):
             with pytest.raises(StoreFailed, match="ZeroDivisionError"):
                 await ingest.publish(rundir, spool.batch(step(2)))
 
-            assert "A telemetry writer died" in ingest.problem
-            assert "A telemetry writer died" in ingest.listener.of("trouble")[0][2]
+            assert "A telemetry writer failed" in ingest.problem
+            assert "A telemetry writer failed" in ingest.listener.of("trouble")[0][2]
 
     asyncio.run(scene())
 
