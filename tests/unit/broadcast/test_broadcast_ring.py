@@ -20,7 +20,7 @@ def test_a_ring_holds_the_last_4096_events_and_whole_batches():
     assert (ring.first, ring.last) == (5901, 10_000)
 
 
-def test_a_ring_holds_more_while_somebody_listens():
+def test_a_ring_holds_more_while_there_are_subscribers():
     ring = Ring()
     for first in range(1, 20_001, 100):
         ring.append(batch(first, first + 99), listened=True)
@@ -28,7 +28,7 @@ def test_a_ring_holds_more_while_somebody_listens():
     assert ring.first == 20_001 - 12_300
 
 
-def test_a_ring_of_large_events_is_bounded_in_bytes(monkeypatch):
+def test_a_ring_of_large_events_is_limited_in_bytes(monkeypatch):
     monkeypatch.setattr(module, "HELD_BYTES", 10_000)
     ring = Ring()
     for seq in range(1, 51):
@@ -47,7 +47,7 @@ def test_the_newest_batch_stays_however_large_it_is(monkeypatch):
     assert held(ring) == [6, 7, 8, 9, 10]
 
 
-def test_a_batch_of_one_kind_is_not_copied_for_those_who_want_that_kind():
+def test_a_batch_of_one_kind_is_not_copied_for_subscribers_of_that_kind():
     ring = Ring()
     steps = batch(1, 3)
     mixed = batch(4, 5)
@@ -61,7 +61,7 @@ def test_a_batch_of_one_kind_is_not_copied_for_those_who_want_that_kind():
     assert [event.seq for event in second.after(0, frozenset({"step"})).events] == [4, 5]
 
 
-def test_reading_begins_anywhere():
+def test_reading_can_start_anywhere():
     ring = Ring()
     for first, last in ((1, 3), (4, 4), (5, 9)):
         ring.append(batch(first, last))
@@ -70,7 +70,7 @@ def test_reading_begins_anywhere():
         assert held(ring, after) == list(range(after + 1, 10))
 
 
-def test_after_a_hole_a_ring_begins_anew():
+def test_after_a_gap_a_ring_starts_over():
     ring = Ring()
     ring.append(batch(1, 5))
     ring.append(batch(9, 10))

@@ -26,7 +26,7 @@ def run(scene):
     asyncio.run(main())
 
 
-def test_a_subscriber_gets_what_the_ring_holds_and_then_what_comes():
+def test_a_subscriber_gets_the_events_in_the_ring_and_then_live_ones():
     async def scene(broadcaster):
         broadcaster.publish(RUN, batch(1, 5))
         subscription = broadcaster.subscribe(RUN, None, 2)
@@ -54,7 +54,7 @@ def test_a_subscriber_of_some_kinds_gets_only_those():
     run(scene)
 
 
-def test_a_subscription_ends_after_until_though_the_run_goes_on():
+def test_a_subscription_ends_after_until_while_the_run_continues():
     async def scene(broadcaster):
         subscription = broadcaster.subscribe(RUN, None, 0, until_seq=4)
         broadcaster.publish(RUN, batch(1, 3))
@@ -65,7 +65,7 @@ def test_a_subscription_ends_after_until_though_the_run_goes_on():
     run(scene)
 
 
-def test_one_who_is_behind_gets_small_batches_joined_and_one_who_keeps_up_gets_the_shared_one():
+def test_a_subscriber_that_is_behind_gets_joined_batches_and_one_that_keeps_up_the_shared_one():
     async def scene(broadcaster):
         slow = broadcaster.subscribe(RUN, None, 0)
         fast = [broadcaster.subscribe(RUN, None, 0) for _ in range(2)]
@@ -80,7 +80,7 @@ def test_one_who_is_behind_gets_small_batches_joined_and_one_who_keeps_up_gets_t
     run(scene)
 
 
-def test_a_slow_subscriber_is_told_once_what_it_missed_and_then_goes_on():
+def test_a_slow_subscriber_gets_one_missed_range_and_then_continues():
     async def scene(broadcaster):
         subscription = broadcaster.subscribe(RUN, None, 0)
         broadcaster.publish(RUN, batch(1, 10))
@@ -101,7 +101,7 @@ def test_a_slow_subscriber_is_told_once_what_it_missed_and_then_goes_on():
     run(scene)
 
 
-def test_missing_stops_at_until():
+def test_a_missed_range_ends_at_until():
     async def scene(broadcaster):
         subscription = broadcaster.subscribe(RUN, None, 0, until_seq=50)
         for first in range(1, 30_001, 1000):
@@ -128,7 +128,7 @@ def test_two_hundred_subscribers_each_get_everything():
     run(scene)
 
 
-def test_a_subscriber_who_comes_after_the_end_ends_at_once():
+def test_a_subscriber_after_the_end_ends_at_once():
     async def scene(broadcaster):
         broadcaster.publish(RUN, batch(1, 2))
         broadcaster.close(RUN)
@@ -139,7 +139,7 @@ def test_a_subscriber_who_comes_after_the_end_ends_at_once():
     run(scene)
 
 
-def test_a_run_that_speaks_after_its_end_is_live_again():
+def test_a_run_that_publishes_after_its_end_is_live_again():
     async def scene(broadcaster):
         broadcaster.close(RUN)
         broadcaster.publish(RUN, batch(1, 2))
@@ -164,7 +164,7 @@ def test_a_subscription_says_what_the_ring_no_longer_holds():
     run(scene)
 
 
-def test_text_that_came_before_the_waiting_is_not_waited_for():
+def test_text_that_arrived_before_the_wait_returns_at_once():
     async def scene(broadcaster):
         seen = broadcaster.texts(RUN)
         broadcaster.text_arrived(RUN)
@@ -182,7 +182,7 @@ def test_text_that_came_before_the_waiting_is_not_waited_for():
     run(scene)
 
 
-def test_questions_about_strange_runs_leave_nothing_behind():
+def test_requests_for_unknown_runs_leave_nothing_behind():
     async def scene(broadcaster):
         for i in range(50):
             waiting = asyncio.ensure_future(broadcaster.wait_for_text(f"run{i}", broadcaster.texts(f"run{i}")))

@@ -24,7 +24,7 @@ def lifecycle(event, payload=b"", ts_ns=0):
 
 
 class Spool:
-    """Knows where each stream ends, and makes the batch that continues it."""
+    """Tracks the end of each stream and builds the batch that continues it."""
 
     def __init__(self, run_id=RUN):
         self.run_id = run_id

@@ -27,7 +27,7 @@ def curve_rows(curve):
 
 
 def grouped(steps, values, width):
-    """What a curve of buckets of `width` points must be, the slow way."""
+    """The expected curve of buckets of `width` points, computed the slow way."""
     cut = [(steps[i : i + width], values[i : i + width]) for i in range(0, len(values), width)]
     return [(s[-1], pytest.approx(sum(v) / len(v)), min(v), max(v), len(v)) for s, v in cut]
 
@@ -42,7 +42,7 @@ def test_a_curve_with_few_points_is_exact(store, spool):
 
 @pytest.mark.parametrize("n", [63, 64, 65, 1023, 1024, 1025, 2500, 16384, 16385, 40_000])
 @pytest.mark.parametrize("points", [1, 10, 100])
-def test_a_curve_sums_up_every_point_exactly_once(store, spool, n, points):
+def test_a_curve_includes_every_point_exactly_once(store, spool, n, points):
     values = rewards(n)
     feed(store, spool, [step(i, value) for i, value in enumerate(values)])
 
@@ -71,7 +71,7 @@ def test_a_long_curve_is_made_of_whole_buckets_in_order(store, spool):
 
 
 @pytest.mark.parametrize("window", [(None, 500), (39_990, None), (20_000, 20_009), (1_000, 30_000), (50_000, 60_000)])
-def test_a_window_has_all_its_points_and_no_far_ones(store, spool, window):
+def test_a_window_has_all_its_points_and_no_others(store, spool, window):
     values = rewards(40_000)
     feed(store, spool, [step(i, value) for i, value in enumerate(values)])
     first, last = window[0] or 0, 39_999 if window[1] is None else window[1]
@@ -87,7 +87,7 @@ def test_a_window_has_all_its_points_and_no_far_ones(store, spool, window):
         assert len(curve.step) <= 100
 
 
-def test_a_window_of_a_curve_whose_steps_begin_anew_filters_points(store, spool):
+def test_a_window_of_a_curve_whose_steps_restart_filters_points(store, spool):
     feed(store, spool, [step(i % 100, float(i)) for i in range(1000)])
 
     curve = store.curve("step/reward", 100, 5, 6)
@@ -102,11 +102,11 @@ def test_episodes_have_two_curves_and_every_metric_its_own(store, spool):
     assert list(store.curve("").known_names) == store.curve_names()
     assert curve_rows(store.curve("a")) == [(4, 1.0, 1.0, 1.0, 1), (5, 3.0, 3.0, 3.0, 1)]
     assert curve_rows(store.curve("episode/length")) == [(1, 30.0, 30.0, 30.0, 1)]
-    assert curve_rows(store.curve("nobody logged this")) == []
+    assert curve_rows(store.curve("never logged")) == []
 
 
 @pytest.mark.parametrize("points", [2, 2000])
-def test_nan_is_counted_and_is_in_no_sum(store, spool, points):
+def test_nan_is_counted_but_not_summed(store, spool, points):
     feed(store, spool, [metric(i, x=NAN if i % 2 else 3.0) for i in range(1024)] + [metric(2000, x=NAN)])
 
     curve = store.curve("x", points)
@@ -116,7 +116,7 @@ def test_nan_is_counted_and_is_in_no_sum(store, spool, points):
     assert {value for value in curve.max if value == value} == {3.0}
 
 
-def test_a_bucket_of_nothing_but_nan_is_nan(store, spool):
+def test_a_bucket_of_only_nan_is_nan(store, spool):
     feed(store, spool, [metric(i, x=NAN) for i in range(64 * 40)])
 
     curve = store.curve("x", 4)
@@ -125,7 +125,7 @@ def test_a_bucket_of_nothing_but_nan_is_nan(store, spool):
     assert sum(curve.count) == 64 * 40
 
 
-def test_infinities_stay_and_opposite_ones_have_no_mean(store, spool):
+def test_infinities_are_kept_and_opposite_ones_have_no_mean(store, spool):
     values = [INF if i == 70 else -INF if i in (75, 700) else 1.0 for i in range(1024)]
     feed(store, spool, [metric(i, x=value) for i, value in enumerate(values)])
 
@@ -152,7 +152,7 @@ def test_batches_of_any_size_make_the_same_rollups(tmp_path):
     assert all(few and few < all_ for few, all_ in zip(tables[0], tables[1], strict=True))
 
 
-def test_names_beyond_the_limit_are_stored_and_have_no_curve(store, spool, monkeypatch):
+def test_names_beyond_the_limit_are_stored_without_a_curve(store, spool, monkeypatch):
     monkeypatch.setattr(rollup, "MOST_CURVES", 3)
     store.commit(spool.batch(*(metric(i, **{f"m{i}": 1.0}) for i in range(5))))
 

@@ -1,4 +1,4 @@
-"""What kills, full disks and strangers do to a run's file."""
+"""A run's file after kills, full disks, and other programs that use it."""
 
 import json
 import random
@@ -20,13 +20,13 @@ HERE = Path(__file__).parent
 
 
 def child(code, *arguments, wrap=()):
-    """A Python process with this folder's batches at hand."""
+    """A Python process that can import this folder's batches."""
     head = f"import sys; sys.path.insert(0, {str(HERE)!r})\nfrom ingest_batches import *\n"
     command = [*wrap, sys.executable, "-c", head + textwrap.dedent(code), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-COMMITS_FOR_EVER = """
+COMMITS_FOREVER = """
     import pathlib, random
     from mosaic.ingest import memory, store as module
     memory.SNAPSHOT_EVERY = 700
@@ -59,7 +59,7 @@ def facts_of(path):
 def test_after_kill_9_rows_offset_and_rollups_agree(tmp_path, path):
     chance = random.Random(5)
     for round_ in range(5):
-        process = child(COMMITS_FOR_EVER, path, round_)
+        process = child(COMMITS_FOREVER, path, round_)
         for _ in range(chance.randrange(5, 40)):
             assert process.stdout.readline() == "\n"
         process.send_signal(signal.SIGKILL)
@@ -112,7 +112,7 @@ def small_disk(folder):
     return prefix
 
 
-def test_a_full_disk_undoes_the_batch_and_the_store_goes_on_when_there_is_room(tmp_path):
+def test_a_full_disk_rolls_the_batch_back_and_the_store_continues_when_there_is_space(tmp_path):
     process = child(FILLS_THE_DISK, tmp_path, wrap=small_disk(tmp_path))
 
     out, _ = process.communicate(timeout=60)
@@ -124,7 +124,7 @@ def test_a_full_disk_undoes_the_batch_and_the_store_goes_on_when_there_is_room(t
     assert start > 0
 
 
-def test_a_write_error_undoes_the_batch_and_is_not_the_end(path):
+def test_a_write_error_rolls_the_batch_back_and_the_store_continues(path):
     code = """
         import json, pathlib, resource, signal
         from mosaic.ingest.store import RunStore
@@ -138,31 +138,31 @@ def test_a_write_error_undoes_the_batch_and_is_not_the_end(path):
         try:
             store.commit(request)
         except StoreUnavailable as error:
-            told = str(error)
+            problem = str(error)
         names = store.curve_names()
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         store.commit(request)
-        print(json.dumps([told, names, store.curve_names(), store.cursor().next_seq]))
+        print(json.dumps([problem, names, store.curve_names(), store.cursor().next_seq]))
     """
 
     out, _ = child(code, path).communicate(timeout=60)
 
-    told, names, names_after, next_seq = json.loads(out)
-    assert "cannot be used now" in told
+    problem, names, names_after, next_seq = json.loads(out)
+    assert "cannot be used now" in problem
     assert (names, names_after) == (["step/reward", "x"], ["step/reward", "x", "y"])
     assert next_seq == 502
 
 
-def test_a_stranger_who_holds_the_file_is_waited_for_and_then_told(path, store, spool, monkeypatch):
+def test_a_lock_of_another_program_is_waited_for_and_then_reported(path, store, spool, monkeypatch):
     monkeypatch.setattr("mosaic.model.sqlite.BUSY_S", 0.05)
     store.commit(spool.batch(step(1)))
-    stranger = sqlite3.connect(path, isolation_level=None)
-    stranger.execute("BEGIN IMMEDIATE")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
     request = spool.batch(metric(2, x=1.0))
 
     with pytest.raises(StoreUnavailable, match="locked"):
         store.commit(request)
-    stranger.execute("ROLLBACK")
+    other.execute("ROLLBACK")
 
     assert store.commit(request).last_seq == 2
-    stranger.close()
+    other.close()

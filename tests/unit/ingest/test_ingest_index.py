@@ -22,12 +22,12 @@ def index(path):
     index.close()
 
 
-def test_a_summary_comes_back_also_after_a_restart(path, index):
+def test_a_summary_survives_a_restart(path, index):
     index.put("a", SUMMARY)
     index.put("b", RunSummary())
     index.close()
 
-    assert Index(path).get(["a", "nobody"]) == {"a": SUMMARY}
+    assert Index(path).get(["a", "unknown"]) == {"a": SUMMARY}
 
 
 def test_summaries_of_an_older_mosaic_are_derived_again_from_the_runs_files(path, index, monkeypatch):
@@ -65,7 +65,7 @@ def test_thousands_are_read_at_once(index):
 
 
 @pytest.mark.parametrize("damage", ["garbage", "newer", "bad blob"])
-def test_an_index_that_cannot_be_used_is_made_anew(path, damage):
+def test_an_index_that_cannot_be_used_is_rebuilt(path, damage):
     before = Index(path)
     before.put("a", SUMMARY)
     before.close()

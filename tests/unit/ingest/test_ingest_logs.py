@@ -36,7 +36,7 @@ def test_pages_of_any_size_make_the_same_text(store, spool):
         assert all(sum(len(t.text) for t in page.texts) <= size for page in cut)
 
 
-def test_reading_begins_inside_a_text(store, spool):
+def test_reading_can_start_inside_a_text(store, spool):
     store.commit(spool.batch(text=b"0123456789"))
     store.commit(spool.batch(text=b"abc"))
 
@@ -60,7 +60,7 @@ def test_rejects_keep_their_reason_and_first_bytes_and_fill_pages(store, spool):
     assert b"".join(t.text for page in got for t in page.texts) == b"text\n" * 10
 
 
-def test_a_gap_that_is_told_twice_is_kept_once(store, spool):
+def test_a_gap_that_is_sent_twice_is_stored_once(store, spool):
     store.commit(spool.batch(text=b"text\n"))
     for _ in range(2):
         request = spool.batch()
@@ -72,7 +72,7 @@ def test_a_gap_that_is_told_twice_is_kept_once(store, spool):
     assert [(g.offset, g.length, g.reason) for g in page.gaps] == [(2, 3, "the spool shrank")]
 
 
-def test_a_gap_at_the_end_is_told_by_the_page_that_reaches_it(store, spool):
+def test_a_gap_at_the_end_is_in_the_page_that_reaches_it(store, spool):
     store.commit(spool.batch(text=b"text\n"))
     request = spool.batch()
     request.gaps.add(offset=5, length=1, reason="the spool shrank")
@@ -83,8 +83,8 @@ def test_a_gap_at_the_end_is_told_by_the_page_that_reaches_it(store, spool):
 
 
 def test_lines_the_sdk_could_not_write_are_gaps(store, spool):
-    told = lifecycle("telemetry_gap", b'{"lines": 12, "reason": "disk full"}')
-    store.commit(spool.batch(step(1), told, told))
+    gap = lifecycle("telemetry_gap", b'{"lines": 12, "reason": "disk full"}')
+    store.commit(spool.batch(step(1), gap, gap))
 
     (page,) = pages(store, pb.STDOUT)
 

@@ -19,7 +19,7 @@ from mosaic.wire import mosaic_pb2 as pb
 
 
 class Ear:
-    """Writes down what it hears."""
+    """Records every call."""
 
     def __init__(self):
         self.heard = []
@@ -54,7 +54,7 @@ def run(scene, tmp_path):
     asyncio.run(main())
 
 
-def test_a_publish_is_stored_shown_and_told(tmp_path):
+def test_a_publish_is_stored_broadcast_and_reported(tmp_path):
     async def scene(ingest):
         rundir, spool = rundir_of(tmp_path, "run"), Spool("run")
         cursor = await ingest.open("run", rundir)
@@ -83,7 +83,7 @@ def test_a_publish_is_stored_shown_and_told(tmp_path):
     run(scene, tmp_path)
 
 
-def test_a_run_that_was_measured_before_is_told_at_open(tmp_path):
+def test_a_run_that_was_measured_before_is_reported_at_open(tmp_path):
     async def first(ingest):
         await ingest.publish(rundir_of(tmp_path, "run"), Spool("run").batch(episode(1, 1.0)))
 
@@ -96,7 +96,7 @@ def test_a_run_that_was_measured_before_is_told_at_open(tmp_path):
     run(second, tmp_path)
 
 
-def test_a_refused_publish_is_not_shown(tmp_path):
+def test_a_refused_publish_is_not_broadcast(tmp_path):
     async def scene(ingest):
         rundir = rundir_of(tmp_path, "run")
         request = Spool("run").batch(step(1))
@@ -112,7 +112,7 @@ def test_a_refused_publish_is_not_shown(tmp_path):
     run(scene, tmp_path)
 
 
-def test_a_damaged_file_is_the_trouble_of_its_run_alone(tmp_path):
+def test_a_damaged_file_affects_only_its_own_run(tmp_path):
     async def scene(ingest):
         bad, good = rundir_of(tmp_path, "bad"), rundir_of(tmp_path, "good")
         bad.telemetry.write_bytes(b"this is not a database, and long enough to be looked at" * 100)
@@ -132,7 +132,7 @@ def test_a_damaged_file_is_the_trouble_of_its_run_alone(tmp_path):
     run(scene, tmp_path)
 
 
-def test_trouble_is_told_once_and_so_is_its_end(tmp_path):
+def test_a_problem_is_reported_once_and_so_is_its_end(tmp_path):
     async def scene(ingest):
         rundir, spool = rundir_of(tmp_path, "run"), Spool("run")
         request = spool.batch(step(1))
@@ -152,7 +152,7 @@ def test_trouble_is_told_once_and_so_is_its_end(tmp_path):
     run(scene, tmp_path)
 
 
-def test_a_dead_writer_makes_the_daemon_unhealthy_and_its_runs_say_so(tmp_path):
+def test_a_failed_writer_makes_the_daemon_unhealthy_and_its_runs_report_it(tmp_path):
     async def scene():
         async with ingest_in(tmp_path, threads=1) as ingest:
             rundir, spool = rundir_of(tmp_path, "run"), Spool("run")
@@ -169,7 +169,7 @@ def test_a_dead_writer_makes_the_daemon_unhealthy_and_its_runs_say_so(tmp_path):
     asyncio.run(scene())
 
 
-def test_what_was_committed_is_shown_also_when_the_publisher_left(tmp_path):
+def test_a_committed_batch_is_broadcast_even_if_the_publisher_is_gone(tmp_path):
     async def scene():
         async with ingest_in(tmp_path, threads=1) as ingest:
             rundir, spool = rundir_of(tmp_path, "run"), Spool("run")
@@ -188,7 +188,7 @@ def test_what_was_committed_is_shown_also_when_the_publisher_left(tmp_path):
     asyncio.run(scene())
 
 
-def test_a_finished_run_stands_alone_and_is_still_answered_for(tmp_path):
+def test_a_finished_run_has_one_file_and_can_still_be_read(tmp_path):
     async def scene(ingest):
         rundir, spool = rundir_of(tmp_path, "run"), Spool("run")
         await ingest.publish(rundir, spool.batch(step(3, 0.5), metric(4, x=7.0), text=b"hi\n"))
@@ -207,7 +207,7 @@ def test_a_finished_run_stands_alone_and_is_still_answered_for(tmp_path):
     run(scene, tmp_path)
 
 
-def test_a_tailer_that_comes_back_after_the_end_does_not_open_the_file_again(tmp_path):
+def test_a_tailer_that_returns_after_the_end_does_not_reopen_the_file(tmp_path):
     async def scene(ingest):
         rundir, spool = rundir_of(tmp_path, "run"), Spool("run")
         await ingest.publish(rundir, spool.batch(step(1)))
@@ -229,7 +229,7 @@ def test_a_tailer_that_comes_back_after_the_end_does_not_open_the_file_again(tmp
     run(scene, tmp_path)
 
 
-def test_a_file_of_a_newer_mosaic_is_its_runs_trouble(tmp_path):
+def test_a_file_from_a_newer_mosaic_affects_only_its_own_run(tmp_path):
     async def scene(ingest):
         rundir = rundir_of(tmp_path, "run")
         with sqlite3.connect(rundir.telemetry) as db:
@@ -243,7 +243,7 @@ def test_a_file_of_a_newer_mosaic_is_its_runs_trouble(tmp_path):
     run(scene, tmp_path)
 
 
-def test_a_lost_index_is_made_again_from_the_files(tmp_path):
+def test_a_lost_index_is_rebuilt_from_the_files(tmp_path):
     async def first(ingest):
         for name in ("a", "b"):
             await ingest.publish(rundir_of(tmp_path, name), Spool(name).batch(step(1), step(2)))
@@ -262,7 +262,7 @@ def test_a_lost_index_is_made_again_from_the_files(tmp_path):
     index.close()
 
 
-def test_the_index_never_tells_of_a_run_that_was_opened_again(tmp_path):
+def test_the_index_has_no_entry_for_a_run_that_was_reopened(tmp_path):
     async def scene(ingest):
         rundir, spool = rundir_of(tmp_path, "run"), Spool("run")
         await ingest.publish(rundir, spool.batch(step(1)))
@@ -280,7 +280,7 @@ def test_the_index_never_tells_of_a_run_that_was_opened_again(tmp_path):
     run(later, tmp_path)
 
 
-def test_a_file_that_is_written_again_has_no_reader_left(tmp_path):
+def test_a_file_that_is_written_again_has_no_open_reader(tmp_path):
     async def scene(ingest):
         rundir, spool = rundir_of(tmp_path, "run"), Spool("run")
         await ingest.publish(rundir, spool.batch(step(1)))
@@ -297,7 +297,7 @@ def test_a_file_that_is_written_again_has_no_reader_left(tmp_path):
     run(scene, tmp_path)
 
 
-def test_a_silent_runs_rate_fades(tmp_path):
+def test_the_rate_of_a_silent_run_drops_to_zero(tmp_path):
     async def scene(ingest):
         rundir, spool, now = rundir_of(tmp_path, "run"), Spool("run"), time.time_ns()
         for ago_s in (22, 21, 20):
@@ -313,7 +313,7 @@ def test_a_silent_runs_rate_fades(tmp_path):
     run(scene, tmp_path)
 
 
-def test_a_forgotten_run_can_be_deleted_and_leaves_nothing(tmp_path):
+def test_a_forgotten_run_can_be_deleted_completely(tmp_path):
     async def scene(ingest):
         rundir = rundir_of(tmp_path, "run")
         await ingest.publish(rundir, Spool("run").batch(step(1)))
@@ -328,7 +328,7 @@ def test_a_forgotten_run_can_be_deleted_and_leaves_nothing(tmp_path):
     run(scene, tmp_path)
 
 
-def test_more_finished_runs_than_readers_are_all_answered_for(tmp_path, monkeypatch):
+def test_more_finished_runs_than_readers_can_all_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr(receive, "MOST_READERS", 2)
 
     async def scene(ingest):
@@ -371,7 +371,7 @@ def test_logs_are_followed_to_the_end_of_the_run(tmp_path):
     run(scene, tmp_path)
 
 
-def test_text_that_came_with_the_end_of_the_run_is_followed_too(tmp_path, monkeypatch):
+def test_text_that_arrives_with_the_end_of_the_run_is_followed_too(tmp_path, monkeypatch):
     async def scene(ingest):
         rundir, spool = rundir_of(tmp_path, "run"), Spool("run")
         await ingest.publish(rundir, spool.batch(text=b"first\n"))
@@ -393,7 +393,7 @@ def test_text_that_came_with_the_end_of_the_run_is_followed_too(tmp_path, monkey
     run(scene, tmp_path)
 
 
-def test_logs_of_a_tail_begin_so_many_bytes_before_the_end(tmp_path):
+def test_the_tail_of_a_log_starts_the_given_bytes_before_the_end(tmp_path):
     async def scene(ingest):
         rundir = rundir_of(tmp_path, "run")
         await ingest.publish(rundir, Spool("run").batch(text=b"0123456789"))

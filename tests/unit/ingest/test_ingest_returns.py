@@ -1,4 +1,4 @@
-"""The figures of a listing: a mean and how many it is of, the whole run in few numbers, evaluations apart."""
+"""The statistics in a listing: a mean and its number of episodes, a trace of the run, evaluations apart."""
 
 import math
 import random
@@ -34,7 +34,7 @@ def axis_and_steps(store, name):
 
 
 @pytest.mark.parametrize("played", [1, 99, 100, 101, 1000])
-def test_the_return_of_a_run_is_a_mean_that_says_over_how_many(store, spool, played):
+def test_the_return_of_a_run_is_a_mean_with_its_number_of_episodes(store, spool, played):
     returns = noisy(played)
     feed(store, spool, [episode(i, value) for i, value in enumerate(returns)])
 
@@ -46,7 +46,7 @@ def test_the_return_of_a_run_is_a_mean_that_says_over_how_many(store, spool, pla
 
 
 @pytest.mark.parametrize("played", [1, 63, 64, 65, 1000, 12_345])
-def test_the_trace_is_the_whole_run_in_at_most_64_means(played):
+def test_the_trace_covers_the_whole_run_in_at_most_64_means(played):
     trace, returns = Trace(), noisy(played)
 
     for i in range(0, played, 7):
@@ -58,7 +58,7 @@ def test_the_trace_is_the_whole_run_in_at_most_64_means(played):
     assert min(played, 33) <= len(cut) <= 64
 
 
-def test_a_nan_leaves_a_gap_in_the_trace_only_where_nothing_else_is():
+def test_a_nan_leaves_a_gap_in_the_trace_only_in_a_bucket_without_numbers():
     few, many = Trace(), Trace()
     few.extend([1.0, NAN, 3.0])
     many.extend([NAN, 2.0] * 64)
@@ -68,7 +68,7 @@ def test_a_nan_leaves_a_gap_in_the_trace_only_where_nothing_else_is():
 
 
 @pytest.mark.parametrize("value", [NAN, INF, -INF, 1.7e308])
-def test_odd_returns_are_summed_up_without_harm(store, spool, value):
+def test_unusual_returns_do_no_harm(store, spool, value):
     feed(store, spool, [episode(i, value if i % 2 else -value, agent_id="eval" if i % 3 else "") for i in range(300)])
 
     got = store.summary()
@@ -79,14 +79,14 @@ def test_odd_returns_are_summed_up_without_harm(store, spool, value):
 
 # 97.5 % quantiles of Student's t, from a statistical table.
 @pytest.mark.parametrize(
-    ("freedom", "wanted"),
+    ("freedom", "expected"),
     [(1, 12.706), (2, 4.303), (9, 2.262), (19, 2.093), (30, 2.042), (31, 2.0395), (40, 2.0211), (100, 1.9840)],
 )
-def test_intervals_are_students(freedom, wanted):
-    assert t_quantile(freedom) == pytest.approx(wanted, abs=5e-4)
+def test_intervals_use_students_t(freedom, expected):
+    assert t_quantile(freedom) == pytest.approx(expected, abs=5e-4)
 
 
-def test_an_interval_is_that_of_the_mean():
+def test_the_interval_is_that_of_the_mean():
     spread = Spread()
     for value in (480.0, 500.0, 500.0, 460.0, 490.0):
         spread.add(value)
@@ -105,7 +105,7 @@ def test_one_episode_has_no_interval(store, spool):
     assert (got.mean_return, got.mean_over, got.return_trace, got.last_return) == (None, 0, [], None)
 
 
-def test_the_newest_evaluation_is_what_was_played_at_one_env_step(store, spool):
+def test_the_newest_evaluation_has_the_episodes_of_one_env_step(store, spool):
     first = [episode(i, 10.0, agent_id="eval", global_step=1000) for i in range(5)]
     second = [episode(i, 20.0 + i, agent_id="eval", global_step=2000) for i in range(5)]
     store.commit(spool.batch(*first, episode(0, 1.0, global_step=1500), *second))
@@ -116,7 +116,7 @@ def test_the_newest_evaluation_is_what_was_played_at_one_env_step(store, spool):
     assert (got.mean_return, got.mean_over) == (1.0, 1)
 
 
-def test_an_env_that_is_played_beside_the_training_is_averaged_over_its_newest_episodes(store, spool):
+def test_single_evaluation_episodes_are_averaged_over_the_newest_ones(store, spool):
     store.commit(spool.batch(*(episode(i, float(i), agent_id="eval", global_step=100 * i) for i in range(50))))
 
     got = store.summary()
@@ -124,7 +124,7 @@ def test_an_env_that_is_played_beside_the_training_is_averaged_over_its_newest_e
     assert (got.eval_mean, got.eval_over) == (statistics.fmean(range(30, 50)), 20)
 
 
-def test_every_episode_of_an_evaluation_run_is_an_evaluations(path, spool):
+def test_every_episode_of_an_evaluation_run_is_an_evaluation_episode(path, spool):
     store = RunStore(path, RUN, is_evaluation=True)
     returns = noisy(150)
     feed(store, spool, [episode(i, value) for i, value in enumerate(returns)])
@@ -139,7 +139,7 @@ def test_every_episode_of_an_evaluation_run_is_an_evaluations(path, spool):
     assert RunStore(path, RUN, read_only=True).summary() == got
 
 
-def test_reopening_gives_the_same_figures(path, monkeypatch):
+def test_reopening_gives_the_same_statistics(path, monkeypatch):
     monkeypatch.setattr(memory, "SNAPSHOT_EVERY", 50)
     chance, spool, store = random.Random(2), Spool(), RunStore(path, RUN)
     returns = noisy(2000)
@@ -164,7 +164,7 @@ def test_reopening_gives_the_same_figures(path, monkeypatch):
 # ---- env steps and stored events
 
 
-def test_env_steps_are_a_count_and_stored_steps_another(store, spool):
+def test_env_steps_and_stored_step_events_are_counted_separately(store, spool):
     store.commit(spool.batch(*(step(i) for i in (0, 10, 20))))
 
     got = store.summary()
@@ -173,7 +173,7 @@ def test_env_steps_are_a_count_and_stored_steps_another(store, spool):
 
 
 @pytest.mark.parametrize(
-    "told",
+    "line",
     [
         lifecycle("heartbeat", b'{"progress": 500}'),
         metric(500, loss=1.0),
@@ -181,13 +181,13 @@ def test_env_steps_are_a_count_and_stored_steps_another(store, spool):
         step(499),
     ],
 )
-def test_whoever_tells_500_steps_made_500(store, spool, told):
-    store.commit(spool.batch(told))
+def test_any_line_that_reports_500_steps_counts_as_500(store, spool, line):
+    store.commit(spool.batch(line))
 
     assert store.summary().env_steps == 500
 
 
-def test_a_library_that_numbers_its_steps_anew_in_every_episode_has_made_all_of_them(store, spool):
+def test_a_library_that_restarts_its_step_numbers_in_every_episode_gets_all_steps_counted(store, spool):
     for _ in range(3):
         store.commit(spool.batch(*(step(i, agent_id="a", env_index=i % 2) for i in range(10))))
 
@@ -202,7 +202,7 @@ def test_agents_that_act_together_make_one_step(store, spool):
     assert (got.steps, got.env_steps) == (20, 10)
 
 
-def test_steps_of_an_evaluation_are_not_the_trainings(store, spool):
+def test_steps_of_an_evaluation_do_not_count_as_training_steps(store, spool):
     store.commit(spool.batch(step(9), step(5000, agent_id="eval"), step(8)))
 
     got = store.summary()
@@ -221,14 +221,14 @@ def test_an_evaluation_that_comes_first_does_not_hide_the_training(store, spool)
 # ---- curves
 
 
-def test_episodes_that_tell_it_are_drawn_over_env_steps(store, spool):
+def test_episodes_with_env_steps_are_drawn_over_env_steps(store, spool):
     store.commit(spool.batch(*(episode(i, float(i), steps=10, global_step=10 * (i + 1)) for i in range(3))))
 
     assert axis_and_steps(store, "episode/return") == ("env steps", [10, 20, 30])
     assert axis_and_steps(store, "episode/length") == ("env steps", [10, 20, 30])
 
 
-def test_episodes_that_do_not_are_drawn_over_their_numbers(store, spool):
+def test_episodes_without_env_steps_are_drawn_over_their_numbers(store, spool):
     store.commit(spool.batch(*(episode(i, float(i)) for i in range(3)), metric(7, loss=1.0)))
 
     assert axis_and_steps(store, "episode/return") == ("episodes", [0, 1, 2])
@@ -260,7 +260,7 @@ def test_evaluations_have_curves_of_their_own(store, spool):
 
 
 def age(path, snapshot=True):
-    """Make a finished file what MOSAIC wrote before episodes told their env step."""
+    """Turn a finished file into one from before episodes had env steps."""
     db = sqlite3.connect(path)
     saved = db.execute("SELECT value FROM meta WHERE key = 'snapshot'").fetchone()
     seq, summary = msgspec.msgpack.decode(saved[0])[:2]
@@ -285,7 +285,7 @@ def old_file(path, store, spool):
     return path
 
 
-def test_a_finished_file_of_an_older_mosaic_is_read_with_all_its_figures_and_not_touched(old_file):
+def test_a_finished_file_of_an_older_mosaic_is_read_with_all_statistics_and_not_changed(old_file):
     before = old_file.read_bytes()
 
     store = RunStore(old_file, RUN, read_only=True)
@@ -302,7 +302,7 @@ def test_a_finished_file_of_an_older_mosaic_is_read_with_all_its_figures_and_not
     assert old_file.read_bytes() == before
 
 
-def test_an_older_file_goes_on_as_todays(old_file):
+def test_an_older_file_is_continued_with_the_current_schema(old_file):
     store = RunStore(old_file, RUN)
     spool = Spool()
     spool.offsets[0] = store.cursor().stdout_offset
@@ -312,12 +312,12 @@ def test_an_older_file_goes_on_as_todays(old_file):
     assert store.tail(1).events[0].episode.global_step == 9000
     assert store.summary().mean_over == 100
     assert store.summary().env_steps == 9000
-    # Its earlier points are episode numbers, and stay so.
+    # Its earlier points are episode numbers and stay so.
     assert store.curve("episode/return").axis == "episodes"
     assert store.curve("episode/return").step[-1] == 300
     store.close()
     assert sqlite3.connect(old_file).execute("PRAGMA user_version").fetchone() == (len(file.STEPS),)
 
 
-def test_a_summary_without_the_new_fields_is_still_one():
+def test_a_summary_without_the_new_fields_can_still_be_read():
     assert msgspec.msgpack.decode(msgspec.msgpack.encode({"events": 3}), type=RunSummary).mean_over == 0

@@ -61,7 +61,7 @@ def test_every_event_comes_back_as_it_was_sent(store, spool):
 
 
 @pytest.mark.parametrize("value", [NAN, INF, -INF, 5e-324, 1.7976931348623157e308])
-def test_every_double_is_data(store, spool, path, value):
+def test_every_double_can_be_stored(store, spool, path, value):
     store.commit(spool.batch(step(1, value), episode(1, value), metric(1, m=value)))
     store.close(final=True)
 
@@ -71,7 +71,7 @@ def test_every_double_is_data(store, spool, path, value):
         assert math.isnan(back) if math.isnan(value) else back == value
 
 
-def test_a_reward_that_was_not_there_is_not_there(store, spool):
+def test_a_missing_reward_stays_missing(store, spool):
     store.commit(spool.batch(step(1), step(2, NAN)))
 
     assert [event.step.HasField("reward") for event in everything(store)] == [False, True]
@@ -89,7 +89,7 @@ def test_seq_runs_over_all_kinds_and_streams(store, spool):
 
 
 @pytest.mark.parametrize("off_by", [-LINE, LINE])
-def test_only_what_continues_the_stream_is_taken(store, spool, off_by):
+def test_only_a_batch_that_continues_the_stream_is_accepted(store, spool, off_by):
     store.commit(spool.batch(step(1), step(2)))
     request = spool.batch(step(3))
     request.start += off_by
@@ -169,7 +169,7 @@ def spoil_gap(request):
         spoil_gap,
     ],
 )
-def test_a_batch_that_contradicts_itself_is_refused_whole(store, spool, spoil):
+def test_an_inconsistent_batch_is_refused_as_a_whole(store, spool, spoil):
     request = spool.batch(step(1), metric(1, fresh=1.0))
     spoil(request)
 
@@ -183,7 +183,7 @@ def test_a_batch_that_contradicts_itself_is_refused_whole(store, spool, spoil):
 
 @pytest.mark.parametrize("kinds", [None, {"step"}, {"metric", "lifecycle"}])
 @pytest.mark.parametrize("limit", [1, 7, 1000])
-def test_pages_together_are_all_wanted_events_in_order(store, spool, kinds, limit):
+def test_pages_together_have_all_requested_events_in_order(store, spool, kinds, limit):
     events = mixed(100)
     for i in range(0, 100, 9):
         store.commit(spool.batch(*events[i : i + 9]))
@@ -194,7 +194,7 @@ def test_pages_together_are_all_wanted_events_in_order(store, spool, kinds, limi
     assert seqs(got) == wanted
 
 
-def test_a_page_ends_where_it_is_told_to(store, spool):
+def test_a_page_ends_at_until(store, spool):
     store.commit(spool.batch(*mixed(50)))
 
     page = store.events(10, 20)
@@ -229,7 +229,7 @@ def test_the_tail_is_the_newest_in_order(store, spool, kinds):
     assert seqs(store.events(store.since_of_tail(7, kinds), None, kinds).batch.events) == wanted
 
 
-def test_more_name_sets_than_are_remembered_are_stored_all_the_same(path, store, spool, monkeypatch):
+def test_name_sets_beyond_the_limit_are_still_stored(path, store, spool, monkeypatch):
     monkeypatch.setattr(names, "MOST_SETS", 3)
     store.commit(spool.batch(*(metric(i, **{f"name{i}": 1.0}) for i in range(6))))
 
@@ -237,7 +237,7 @@ def test_more_name_sets_than_are_remembered_are_stored_all_the_same(path, store,
     assert sqlite3.connect(path).execute("SELECT count(*) FROM name_sets").fetchone() == (3,)
 
 
-def test_how_far_a_run_goes_may_be_told_by_its_heartbeats(store, spool):
+def test_heartbeats_can_report_the_total_steps(store, spool):
     store.commit(spool.batch(lifecycle("heartbeat", b'{"progress": 30, "total": 120}')))
     store.commit(spool.batch(lifecycle("heartbeat", b'{"progress": 60}')))
 
@@ -245,11 +245,11 @@ def test_how_far_a_run_goes_may_be_told_by_its_heartbeats(store, spool):
 
     assert summary.total_steps == 120
     record = RunRecord("id", "n", "runs", "toy", RunState.EXECUTING)
-    told = Run.from_wire(run_to_wire(record, Path("/runs/id"), summary))
-    assert (told.total_steps, told.progress) == (120, 60 / 120)
+    run = Run.from_wire(run_to_wire(record, Path("/runs/id"), summary))
+    assert (run.total_steps, run.progress) == (120, 60 / 120)
 
 
-def test_the_total_that_a_worker_tells_goes_before_the_one_that_was_submitted():
+def test_the_total_from_the_worker_replaces_the_submitted_one():
     record = RunRecord("id", "n", "runs", "toy", RunState.TERMINATED, total_steps=100_000)
     summary = RunSummary(last_step=99_840, total_steps=99_840)
 
@@ -257,7 +257,7 @@ def test_the_total_that_a_worker_tells_goes_before_the_one_that_was_submitted():
     assert Run.from_wire(run_to_wire(record, Path("/runs/id"), RunSummary())).total_steps == 100_000
 
 
-def test_evaluation_episodes_are_counted_but_are_not_the_returns_it_learns_by(store, spool):
+def test_evaluation_episodes_are_counted_but_are_not_training_returns(store, spool):
     store.commit(spool.batch(episode(1, 3.0), episode(1, 500.0, agent_id="eval"), episode(2, 5.0)))
     store.commit(spool.batch(episode(2, 400.0, agent_id="eval")))
 
@@ -300,8 +300,8 @@ def test_steps_per_second_are_those_of_the_last_seconds(store, spool):
 
 
 @pytest.mark.parametrize("begin", [0, 7_000])
-def test_neither_the_start_up_nor_the_steps_of_a_parent_count_for_the_rate(store, spool, begin):
-    """A library imports for half a minute, and a resumed run begins at its checkpoint's step."""
+def test_neither_start_up_nor_the_steps_of_a_parent_count_for_the_rate(store, spool, begin):
+    """A library may take half a minute to import, and a resumed run starts at the step of its checkpoint."""
     second = 1_000_000_000
     store.commit(spool.batch(lifecycle("run_started", b"{}", ts_ns=0)))
     for number in range(1, 4):
@@ -332,7 +332,7 @@ def test_a_library_that_counts_steps_per_episode_has_a_rate_too(store, spool):
         (b"", None),
     ],
 )
-def test_a_heartbeat_tells_its_progress(store, spool, payload, progress):
+def test_a_heartbeat_reports_its_progress(store, spool, payload, progress):
     commit = store.commit(spool.batch(lifecycle("heartbeat", payload)))
 
     assert (commit.heartbeat, commit.progress, commit.measured) == (True, progress, False)
@@ -366,7 +366,7 @@ def test_a_file_of_a_newer_mosaic_is_refused_and_left_alone(path):
     assert path.read_bytes() == before
 
 
-def test_an_older_file_is_migrated_by_adding(path, store, spool, monkeypatch):
+def test_an_older_file_is_upgraded_by_adding(path, store, spool, monkeypatch):
     store.commit(spool.batch(step(1, 0.5)))
     store.close()
     monkeypatch.setattr(file, "STEPS", [*file.STEPS, "CREATE TABLE more (x)"])
@@ -375,7 +375,7 @@ def test_an_older_file_is_migrated_by_adding(path, store, spool, monkeypatch):
     assert sqlite3.connect(path).execute("SELECT count(*) FROM more").fetchone() == (0,)
 
 
-def test_a_finished_file_stands_alone_and_reading_does_not_touch_it(path, store, spool):
+def test_a_finished_file_has_no_wal_and_reading_does_not_change_it(path, store, spool):
     store.commit(spool.batch(*mixed(200), text=b"hello\n"))
     store.close(final=True)
     assert [p.name for p in path.parent.iterdir()] == [path.name]
@@ -392,7 +392,7 @@ def test_a_finished_file_stands_alone_and_reading_does_not_touch_it(path, store,
     assert path.read_bytes() == before
 
 
-def test_a_finished_file_takes_a_late_batch(path, store, spool):
+def test_a_finished_file_accepts_a_late_batch(path, store, spool):
     store.commit(spool.batch(step(1)))
     store.close(final=True)
 
@@ -402,7 +402,7 @@ def test_a_finished_file_takes_a_late_batch(path, store, spool):
     assert seqs(everything(RunStore(path, RUN, read_only=True))) == [1, 2]
 
 
-def test_a_file_that_does_not_exist_reads_as_empty_and_is_not_made(path):
+def test_a_missing_file_reads_as_empty_and_is_not_created(path):
     reader = RunStore(path, RUN, read_only=True)
 
     assert (everything(reader), reader.curve_names(), reader.summary().events) == ([], [], 0)
@@ -417,11 +417,11 @@ def test_a_damaged_file_fails_with_its_name(path, damage):
         RunStore(path, RUN).commit(Spool().batch(step(1)))
 
 
-def test_tables_that_a_stranger_dropped_are_damage(path, store, spool):
+def test_tables_that_another_program_dropped_count_as_damage(path, store, spool):
     store.commit(spool.batch(step(1)))
     store.close()
-    with sqlite3.connect(path) as stranger:
-        stranger.execute("DROP TABLE steps")
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE steps")
 
     with pytest.raises(StoreFailed, match="is damaged"):
         store.commit(spool.batch(step(2)))
@@ -435,23 +435,23 @@ def test_bytes_are_durable_after_a_checkpoint_and_not_before(store, spool):
     assert (one.durable_offset, two.durable_offset, two.next_offset) == (0, LINE, 2 * LINE)
 
 
-def test_a_checkpoint_that_a_reader_holds_up_promises_nothing(path, store, spool):
+def test_a_checkpoint_that_a_reader_blocks_makes_nothing_durable(path, store, spool):
     store.commit(spool.batch(step(1)))
-    stranger = sqlite3.connect(path, isolation_level=None)
-    stranger.execute("BEGIN")
-    stranger.execute("SELECT count(*) FROM steps").fetchone()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN")
+    other.execute("SELECT count(*) FROM steps").fetchone()
 
     store.commit(spool.batch(step(2)))
     store.checkpoint()
     held_up = store.commit(spool.batch()).durable_offset
-    stranger.close()
+    other.close()
     store.checkpoint()
 
     assert held_up == 0
     assert store.commit(spool.batch()).durable_offset == 2 * LINE
 
 
-def test_checkpoints_come_by_themselves(store, spool, monkeypatch):
+def test_checkpoints_are_automatic(store, spool, monkeypatch):
     monkeypatch.setattr(store_module, "CHECKPOINT_EVERY", 5 * store_module.SMALLEST_COMMIT)
 
     durable = [store.commit(spool.batch(step(i))).durable_offset for i in range(12)]

@@ -1,4 +1,4 @@
-"""The store and the ring together: a stream has no hole and no double, whenever it begins."""
+"""The store and the ring together: a stream has no gap and no duplicate, whenever it starts."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ class Deaf:
 
 @pytest.fixture
 def small(monkeypatch):
-    """A ring that is left quickly, and small pages."""
+    """A small ring and small pages."""
     monkeypatch.setattr(ring, "HELD_EVENTS", 40)
     monkeypatch.setattr(ring, "HELD_FOR_LISTENERS", 90)
     monkeypatch.setattr(subscribers, "PAGE_EVENTS", 17)
@@ -39,7 +39,7 @@ async def pause(chance):
 
 
 class Scene:
-    """One run, published in random pieces, and subscribers that come and dawdle at random."""
+    """One run, published in random pieces, with subscribers that join and lag at random."""
 
     def __init__(self, rundir, seed, total):
         self.chance = random.Random(seed)
@@ -59,7 +59,7 @@ class Scene:
         self.broadcaster.close("run")
 
     async def subscribe(self, kinds):
-        """Follow to the end, breaking off and resuming now and then; fetch what was missed."""
+        """Follow to the end, disconnecting and resuming now and then; fetch what was missed."""
         chance = random.Random(self.chance.random())
         got, since = [], 0
         while since < self.total:
@@ -84,7 +84,7 @@ class Scene:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_streams_have_no_hole_and_no_double_at_any_timing(small, rundir, seed):
+def test_streams_have_no_gap_and_no_duplicate_at_any_timing(small, rundir, seed):
     async def main():
         scene = Scene(rundir, seed, total=600)
         publishing = asyncio.ensure_future(scene.publish(Spool("run")))
@@ -137,7 +137,7 @@ def test_a_stream_of_a_run_that_is_over_ends(small, rundir):
     assert asyncio.run(main()) == (list(range(1, 101)), [21, 24, 27, 30], 86)
 
 
-def test_a_stream_may_begin_before_the_run_does(small, rundir):
+def test_a_stream_may_start_before_the_run_does(small, rundir):
     async def main():
         scene = Scene(rundir, 4, total=100)
         following = asyncio.ensure_future(scene.subscribe(None))

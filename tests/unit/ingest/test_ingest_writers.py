@@ -18,7 +18,7 @@ def with_writer(test):
     asyncio.run(scene())
 
 
-def test_jobs_are_done_in_order_in_one_thread_and_their_answers_come_back():
+def test_jobs_run_in_order_in_one_thread_and_return_their_results():
     async def scene(writer):
         order, threads = [], set()
 
@@ -37,7 +37,7 @@ def test_jobs_are_done_in_order_in_one_thread_and_their_answers_come_back():
     with_writer(scene)
 
 
-def test_an_error_a_person_can_act_on_goes_to_the_caller_and_the_thread_goes_on():
+def test_a_mosaic_error_is_raised_in_the_caller_and_the_thread_continues():
     async def scene(writer):
         def full():
             raise StoreUnavailable("disk full")
@@ -51,7 +51,7 @@ def test_an_error_a_person_can_act_on_goes_to_the_caller_and_the_thread_goes_on(
     with_writer(scene)
 
 
-def test_a_writers_death_is_loud():
+def test_an_unexpected_error_ends_the_writer_and_fails_all_jobs():
     async def scene(writer):
         gate = threading.Event()
 
@@ -72,7 +72,7 @@ def test_a_writers_death_is_loud():
     with_writer(scene)
 
 
-def test_what_follows_a_job_happens_also_when_its_caller_left():
+def test_then_runs_even_if_the_caller_is_gone():
     async def scene(writer):
         gate, happened = threading.Event(), asyncio.Event()
         call = asyncio.ensure_future(writer.call(lambda: gate.wait(30), lambda _: happened.set()))
@@ -87,7 +87,7 @@ def test_what_follows_a_job_happens_also_when_its_caller_left():
     with_writer(scene)
 
 
-def test_stopping_does_what_waits_first():
+def test_stopping_runs_the_waiting_jobs_first():
     done = []
 
     async def scene():
