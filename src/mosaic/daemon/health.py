@@ -26,7 +26,7 @@ async def report_health(trainer: Trainer) -> pb.Health:
         pid=os.getpid(),
         version=__version__,
         started_at=trainer.started_at,
-        addresses=trainer.doors.addresses,
+        addresses=trainer.endpoints.addresses,
         root=str(trainer.root.path),
         gpus=gpus,
         live_runs=len(live),

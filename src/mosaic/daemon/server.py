@@ -28,10 +28,10 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.workers import Catalog
 from mosaic.daemon.auth import Tokens
-from mosaic.daemon.descent import Descent
-from mosaic.daemon.doors import OPTIONS, Doors, refuse_taken
+from mosaic.daemon.endpoints import OPTIONS, Endpoints, refuse_taken
 from mosaic.daemon.guard import Guard
 from mosaic.daemon.lock import DaemonLock
+from mosaic.daemon.parents import Parents
 from mosaic.daemon.service import Service
 from mosaic.daemon.sessions import Sessions
 from mosaic.daemon.settings import Asked, Settings, settings_at_start
@@ -98,16 +98,16 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         return server
 
-    doors = Doors(root, make_server)
+    endpoints = Endpoints(root, make_server)
     gpus = Gpus(settings.fake_gpus)
     machine = settings.machine(detect())
     max_runs = settings.max_runs or machine.max_runs
     dispatcher = Dispatcher(
-        root, registry, ingest, broadcaster, catalog, launcher, gpus, machine, max_runs, doors, live_runs
+        root, registry, ingest, broadcaster, catalog, launcher, gpus, machine, max_runs, endpoints, live_runs
     )
 
     async def open_tcp() -> str:
-        address = await doors.open_any_tcp()
+        address = await endpoints.open_any_tcp()
         replace(settings, tcp=address).save(root)
         return address
 
@@ -121,9 +121,9 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         launcher=launcher,
         catalog=catalog,
         inspector=inspector,
-        descent=Descent(root, registry, ingest, inspector),
+        parents=Parents(root, registry, ingest, inspector),
         sessions=Sessions(root, registry, tokens),
-        doors=doors,
+        endpoints=endpoints,
         open_tcp=open_tcp,
         started_at=time.time(),
     )
@@ -133,12 +133,12 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
     try:
         if settings.tcp:
             refuse_taken(settings.tcp)  # before anybody is answered by a daemon that will not stay
-        await doors.open_unix()
+        await endpoints.open_unix()
         if settings.tcp:
-            await doors.open_tcp(settings.tcp)
+            await endpoints.open_tcp(settings.tcp)
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         dispatching = asyncio.create_task(dispatcher.run())
-        log.info("The daemon (pid %d) serves %s at %s.", os.getpid(), root.path, ", ".join(doors.addresses))
+        log.info("The daemon (pid %d) serves %s at %s.", os.getpid(), root.path, ", ".join(endpoints.addresses))
         await _until_stopped(stopping, dispatching, ingest, health)
     finally:
         if on_purpose:
@@ -147,8 +147,8 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
             dispatching.cancel()
             # Its failure, if it had one, is already on its way up; it must not keep the files from being closed.
             await asyncio.gather(dispatching, return_exceptions=True)
-        trainer.listening.close()  # else every stop would wait out the grace of the tailers' open streams
-        await doors.close()
+        trainer.request_streams.close()  # else every stop would wait out the grace of the tailers' open streams
+        await endpoints.close()
         await ingest.close()
         registry.close()
         log.info("The daemon (pid %d) has stopped; live runs go on.", os.getpid())

@@ -61,7 +61,7 @@ class Service(TrainerServiceServicer):
         self, requests: AsyncIterator[pb.PublishTelemetryRequest], context: Any
     ) -> AsyncIterator[pb.PublishTelemetryReply]:
         token = bearer(context.invocation_metadata())
-        async for request in self._trainer.listening.each(requests):
+        async for request in self._trainer.request_streams.each(requests):
             rundir = await self._trainer.sessions.allow(request.run_id, token)
             yield await self._trainer.ingest.publish(rundir, request)
 

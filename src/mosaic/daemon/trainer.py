@@ -16,9 +16,9 @@ from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
-from mosaic.daemon.descent import Descent
-from mosaic.daemon.doors import Doors
-from mosaic.daemon.listening import Listening
+from mosaic.daemon.endpoints import Endpoints
+from mosaic.daemon.parents import Parents
+from mosaic.daemon.request_streams import RequestStreams
 from mosaic.daemon.sessions import Sessions
 from mosaic.dispatch.dispatcher import Dispatcher
 from mosaic.dispatch.launcher import Launcher
@@ -60,12 +60,12 @@ class Trainer:
     launcher: Launcher
     catalog: Catalog
     inspector: Inspector
-    descent: Descent
+    parents: Parents
     sessions: Sessions
-    doors: Doors
+    endpoints: Endpoints
     open_tcp: Callable[[], Awaitable[str]]
     started_at: float
-    listening: Listening = field(default_factory=Listening)
+    request_streams: RequestStreams = field(default_factory=RequestStreams)
     # By idempotency key; a lock is gone when nobody holds it or waits for it.
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
@@ -82,7 +82,7 @@ class Trainer:
         earlier = await self.registry.do(lambda r: r.with_key(*key))
         if earlier:
             return await self.info(earlier)
-        traced = await self.descent.trace(config_json)
+        traced = await self.parents.trace(config_json)
         config = await self.registry.do(lambda r: validate(traced.config, self._context(r, key)))
         verdict = await self.inspector.inspect(config.worker)
         config = await self.registry.do(lambda r: settle(config, verdict, self._context(r, key)))
@@ -110,7 +110,7 @@ class Trainer:
             root=self.root,
             catalog=self.catalog,
             run_exists=registry.has,
-            tcp_address=self.doors.tcp,
+            tcp_address=self.endpoints.tcp,
             gpu_count=len(self.dispatcher.gpus.all),
             machine=self.dispatcher.machine,
             idempotency_key=key.text,

@@ -8,7 +8,7 @@ import stat
 import grpc
 import pytest
 
-from mosaic.daemon.doors import MAX_SOCKET_PATH, OPTIONS, Doors, socket_path
+from mosaic.daemon.endpoints import MAX_SOCKET_PATH, OPTIONS, Endpoints, socket_path
 from mosaic.model.durable import read_json
 from mosaic.model.errors import AddressTaken
 from mosaic.model.rundir import StateRoot
@@ -83,13 +83,13 @@ def test_the_real_addresses_are_in_daemon_addr_and_gone_after_the_close(root):
     root.pid.write_text(f"{os.getpid()}\n")
 
     async def open_and_close():
-        doors = Doors(root, make_server)
-        await doors.open_unix()
-        tcp = await doors.open_tcp("127.0.0.1:0")
-        again = await doors.open_tcp("127.0.0.1:1")
+        endpoints = Endpoints(root, make_server)
+        await endpoints.open_unix()
+        tcp = await endpoints.open_tcp("127.0.0.1:0")
+        again = await endpoints.open_tcp("127.0.0.1:1")
         told = read_json(root.address)["addresses"]
-        await doors.close()
-        return doors.unix, tcp, again, told
+        await endpoints.close()
+        return endpoints.unix, tcp, again, told
 
     unix, tcp, again, told = asyncio.run(open_and_close())
 
@@ -102,10 +102,10 @@ def test_the_real_addresses_are_in_daemon_addr_and_gone_after_the_close(root):
 
 def test_a_root_that_another_daemon_serves_by_now_is_left_alone(root):
     async def open_and_close():
-        doors = Doors(root, make_server)
-        await doors.open_unix()
+        endpoints = Endpoints(root, make_server)
+        await endpoints.open_unix()
         root.pid.write_text("1\n")
-        await doors.close()
+        await endpoints.close()
 
     asyncio.run(open_and_close())
 
@@ -118,14 +118,14 @@ def test_a_port_that_somebody_has_is_refused_and_any_other_is_found(root, monkey
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        monkeypatch.setattr("mosaic.daemon.doors.DEFAULT_TCP", address)
+        monkeypatch.setattr("mosaic.daemon.endpoints.DEFAULT_TCP", address)
 
         async def knock():
-            doors = Doors(root, make_server)
+            endpoints = Endpoints(root, make_server)
             with pytest.raises(AddressTaken, match="cannot be bound"):
-                await doors.open_tcp(address)
-            found = await doors.open_any_tcp()
-            await doors.close()
+                await endpoints.open_tcp(address)
+            found = await endpoints.open_any_tcp()
+            await endpoints.close()
             return found
 
         assert asyncio.run(knock()) != address

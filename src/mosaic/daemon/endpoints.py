@@ -22,7 +22,7 @@ OPTIONS = [
 ]
 
 
-class Doors:
+class Endpoints:
     """The servers of one daemon; all offer the same service."""
 
     def __init__(self, root: StateRoot, make_server: Callable[[], "grpc.aio.Server"]) -> None:

@@ -9,7 +9,7 @@ QUIET_S = 30.0  # a tailer closes its stream long before
 T = TypeVar("T")
 
 
-class Listening:
+class RequestStreams:
     """The streams that wait for their clients. Used from the daemon's loop only.
 
     1. A stream whose client says nothing for `quiet_s` is ended, so that it holds nothing here.

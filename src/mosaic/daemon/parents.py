@@ -15,7 +15,7 @@ from typing import Any
 from mosaic.catalog.descriptor import Descriptor
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.schema import CHECKPOINT_KEY, Schema, parameters
-from mosaic.daemon.saved import Saved, spelled
+from mosaic.daemon.saved_checkpoints import SavedCheckpoints, spelled
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
 from mosaic.model.errors import AmbiguousRun, BadConfig, RunIsLive, UnknownRun
@@ -43,7 +43,7 @@ class Traced:
     note: str = ""
 
 
-class Descent:
+class Parents:
     """Used by the daemon's loop alone."""
 
     def __init__(self, root: StateRoot, registry: RegistryThread, ingest: Ingest, inspector: Inspector) -> None:
@@ -51,7 +51,7 @@ class Descent:
         self._registry = registry
         self._ingest = ingest
         self._inspector = inspector
-        self._saved = Saved(root, ingest)
+        self._saved = SavedCheckpoints(root, ingest)
 
     async def trace(self, config_json: str) -> Traced:
         """The config as the rest of a submit can read it, or the error that says what is missing."""

@@ -18,7 +18,7 @@ from mosaic.submit.checkpoints import Checkpoint, Nothing
 _PAGE = 1000
 
 
-class Saved:
+class SavedCheckpoints:
     """Finds one that can be loaded, or raises NoCheckpoint, which says what to do."""
 
     def __init__(self, root: StateRoot, ingest: Ingest) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from mosaic.daemon.listening import Listening
+from mosaic.daemon.request_streams import RequestStreams
 
 NEVER_S = 3600.0
 
@@ -33,7 +33,7 @@ async def done(*messages):
 
 def test_messages_come_in_order_until_the_client_is_done():
     async def run():
-        return [message async for message in Listening().each(done(1, 2, 3))]
+        return [message async for message in RequestStreams().each(done(1, 2, 3))]
 
     assert asyncio.run(run()) == [1, 2, 3]
 
@@ -41,7 +41,7 @@ def test_messages_come_in_order_until_the_client_is_done():
 def test_a_message_is_asked_for_when_the_one_before_was_dealt_with():
     async def run():
         client = Client(1, 2, 3)
-        await anext(Listening(NEVER_S).each(client))
+        await anext(RequestStreams(NEVER_S).each(client))
         await asyncio.sleep(0)
         return client.asked
 
@@ -50,23 +50,23 @@ def test_a_message_is_asked_for_when_the_one_before_was_dealt_with():
 
 def test_a_client_that_says_nothing_is_not_waited_for():
     async def run():
-        listening = Listening(quiet_s=0.01)
-        heard = [message async for message in listening.each(Client(1))]
-        return heard, listening._waiting
+        request_streams = RequestStreams(quiet_s=0.01)
+        heard = [message async for message in request_streams.each(Client(1))]
+        return heard, request_streams._waiting
 
     assert asyncio.run(run()) == ([1], set())
 
 
 def test_a_close_ends_the_streams_that_wait():
     async def run():
-        listening, client = Listening(NEVER_S), Client(1)
+        request_streams, client = RequestStreams(NEVER_S), Client(1)
 
         async def hear():
-            return [message async for message in listening.each(client)]
+            return [message async for message in request_streams.each(client)]
 
         hearing = asyncio.create_task(hear())
         await client.is_asked.wait()
-        listening.close()
+        request_streams.close()
         return await hearing
 
     assert asyncio.run(run()) == [1]
@@ -74,9 +74,9 @@ def test_a_close_ends_the_streams_that_wait():
 
 def test_a_close_leaves_time_for_the_reply_that_is_owed():
     async def run():
-        listening, replies = Listening(NEVER_S), []
-        async for message in listening.each(Client(1, 2)):
-            listening.close()
+        request_streams, replies = RequestStreams(NEVER_S), []
+        async for message in request_streams.each(Client(1, 2)):
+            request_streams.close()
             await asyncio.sleep(0.01)  # the commit
             replies.append(message)
         return replies
@@ -86,17 +86,17 @@ def test_a_close_leaves_time_for_the_reply_that_is_owed():
 
 def test_a_close_that_meets_a_limit_which_has_just_passed_is_no_error():
     async def run():
-        listening, client = Listening(NEVER_S), Client(1)
+        request_streams, client = RequestStreams(NEVER_S), Client(1)
 
         async def hear():
-            return [message async for message in listening.each(client)]
+            return [message async for message in request_streams.each(client)]
 
         hearing = asyncio.create_task(hear())
         await client.is_asked.wait()
-        (limit,) = listening._waiting
+        (limit,) = request_streams._waiting
         limit.reschedule(0)
         await asyncio.sleep(0)  # the limit has passed, and its stream does not know it yet
-        listening.close()
+        request_streams.close()
         return await hearing
 
     assert asyncio.run(run()) == [1]
