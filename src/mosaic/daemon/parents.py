@@ -19,15 +19,15 @@ from mosaic.daemon.saved_checkpoints import SavedCheckpoints, spelled
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
 from mosaic.model.errors import AmbiguousRun, BadConfig, RunIsLive, UnknownRun
-from mosaic.model.run import RunConfig, RunRecord
-from mosaic.model.rundir import AREAS, StateRoot
+from mosaic.model.run import RunRecord, WorkerSpec
+from mosaic.model.rundir import AREAS, EVALS, StateRoot
 from mosaic.model.states import RunState
 from mosaic.registry.thread import RegistryThread
 from mosaic.submit.checkpoints import Checkpoint
-from mosaic.submit.config import RELATIONS, read_config
+from mosaic.submit.config import RELATIONS, read_worker
 from mosaic.submit.derive import EVAL, RESUME, Parent, derive, read_evaluation, refuse_finished, total_of, way_of
-from mosaic.submit.document import read_document
 from mosaic.submit.paths import resolve
+from mosaic.submit.route import area_of
 from mosaic.submit.section import Section
 
 BEST = ":best"  # `policy_path=RUN:best`
@@ -39,7 +39,7 @@ _VERBS = {RESUME: "continues", EVAL: "evaluates"}
 class Traced:
     """A config in which every reference is resolved, and what there is to say about it."""
 
-    config: str | Mapping[str, Any]
+    document: dict[str, Any]
     note: str = ""
 
 
@@ -53,18 +53,19 @@ class Parents:
         self._inspector = inspector
         self._saved = SavedCheckpoints(root, ingest)
 
-    async def trace(self, config_json: str) -> Traced:
-        """The config as the rest of a submit can read it, or the error that says what is missing."""
-        document = read_document(config_json)
+    async def trace(self, document: dict[str, Any]) -> Traced:
+        """The config as the rest of a submit can read it, or the error that says what is missing.
+
+        The document is the caller's to give away: references in it are replaced in place.
+        """
         metadata = Section(document, "").section("metadata")
         notes: list[str] = []
         if metadata.text("parent_run_id"):
             document = await self._with_parent(document, metadata, notes)
         elif metadata.text("relation"):
             raise metadata.bad("relation", "it needs a run to refer to. Name it in metadata.parent_run_id.")
-        is_changed = await self._resolve_checkpoints(document, notes)
-        changed = is_changed or bool(metadata.text("parent_run_id"))
-        return Traced(document if changed else config_json, "; ".join(notes))
+        await self._resolve_checkpoints(document, notes)
+        return Traced(document, "; ".join(notes))
 
     # ---- parents
 
@@ -115,35 +116,34 @@ class Parents:
         document = await asyncio.to_thread(read_json, self._root.config_file(record.run_id))
         if document is None:
             raise BadConfig("metadata.parent_run_id", f"the config of run {record.run_id} is gone.")
-        told = await self._told(read_config(document))
+        told = await self._told(read_worker(Section(document, "").section("metadata").section("worker")))
         if told.problem:
             raise BadConfig("", f"Worker '{record.worker_name}' does not describe itself: {told.problem}.")
         is_finished = record.state is RunState.TERMINATED
         return Parent(record.run_id, record.name, record.worker_name, document, told.schema, is_finished)
 
-    async def _told(self, config: RunConfig) -> Descriptor:
-        return await self._inspector.told(config.worker) or Descriptor()
+    async def _told(self, worker: WorkerSpec) -> Descriptor:
+        return await self._inspector.told(worker) or Descriptor()
 
     # ---- settings that are checkpoints
 
-    async def _resolve_checkpoints(self, document: dict[str, Any], notes: list[str]) -> bool:
-        """Put a real path in place of every setting that is marked as a checkpoint; whether there was one."""
+    async def _resolve_checkpoints(self, document: dict[str, Any], notes: list[str]) -> None:
+        """Put a real path in place of every setting that is marked as a checkpoint."""
         metadata = Section(document, "").section("metadata")
         config = metadata.section("worker").section("config")
         if not _has_texts(config):
-            return False
-        changed, read = False, read_config(document)
-        schema = (await self._told(read)).schema
+            return
+        worker = read_worker(metadata.section("worker"))
+        relation = EVAL if area_of(worker) == EVALS else RESUME
+        schema = (await self._told(worker)).schema
         for section, name in _marked(config, schema):
             if value := section.text(name):
-                changed = True
                 record, found = await self._located(section, name, value, schema, notes)
                 section.values[name] = found.path
                 if record:
                     metadata.values.setdefault("parent_run_id", record.run_id)
-                    metadata.values.setdefault("relation", EVAL if read.area == "evals" else RESUME)
+                    metadata.values.setdefault("relation", relation)
                     metadata.values.setdefault("parent_checkpoint", {"path": found.path, "step": found.step})
-        return changed
 
     async def _located(
         self, section: Section, name: str, value: str, schema: Schema, notes: list[str]

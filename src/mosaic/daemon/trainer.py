@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from mosaic.broadcast.subscribers import Broadcaster
@@ -32,7 +32,7 @@ from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import RunState
 from mosaic.registry.registry import Registry
 from mosaic.registry.thread import RegistryThread
-from mosaic.submit.document import fingerprint
+from mosaic.submit.document import fingerprint, read_document
 from mosaic.submit.needs import with_worker_needs
 from mosaic.submit.record import record as record_submission
 from mosaic.submit.validate import SubmitContext, settle, validate
@@ -72,18 +72,20 @@ class Trainer:
     # ---- runs
 
     async def submit(self, config_json: str, idempotency_key: str) -> pb.RunInfo:
-        key = IdempotencyKey(idempotency_key, await asyncio.to_thread(fingerprint, config_json))
+        # Parsed once, here; the rest of the submit works on this document and completes it.
+        document = await asyncio.to_thread(read_document, config_json)
+        key = IdempotencyKey(idempotency_key, await asyncio.to_thread(fingerprint, document))
         # One at a time with the same key: the second one must see the first one's run, not its half-made folder.
         turn = self.turns.setdefault(key.text, asyncio.Lock()) if key.text else asyncio.Lock()
         async with turn:
-            return await self._submit(config_json, key)
+            return await self._submit(document, key)
 
-    async def _submit(self, config_json: str, key: IdempotencyKey) -> pb.RunInfo:
+    async def _submit(self, document: dict[str, Any], key: IdempotencyKey) -> pb.RunInfo:
         earlier = await self.registry.do(lambda r: r.with_key(*key))
         if earlier:
             return await self.info(earlier)
-        traced = await self.parents.trace(config_json)
-        config = await self.registry.do(lambda r: validate(traced.config, self._context(r, key)))
+        traced = await self.parents.trace(document)
+        config = await self.registry.do(lambda r: validate(traced.document, self._context(r, key)))
         verdict = await self.inspector.inspect(config.worker)
         config = await self.registry.do(lambda r: settle(config, verdict, self._context(r, key)))
         config = with_worker_needs(config, verdict.capabilities, self.dispatcher.machine)

@@ -54,10 +54,10 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
     """The typed config, or BadConfig with the path of the field. Unknown fields are ignored: see refuse_unknown."""
     top = Section(document, "")
     metadata, payload = top.section("metadata"), top.section("payload")
-    worker = _read_worker(metadata.section("worker"))
+    worker = read_worker(metadata.section("worker"))
     return RunConfig(
         run_id=metadata.text("run_id"),
-        name=_read_name(metadata),
+        name=read_name(metadata),
         area=area_of(worker),
         worker_name=worker_name or worker.script.rpartition("/")[2] or worker.module.partition(".")[0],
         worker=worker,
@@ -82,7 +82,7 @@ def refuse_unknown(document: dict[str, Any]) -> None:
         section.refuse_unknown(names, elsewhere)
 
 
-def _read_worker(section: Section) -> WorkerSpec:
+def read_worker(section: Section) -> WorkerSpec:
     return WorkerSpec(
         **_read_program(section),
         name=_read_worker_name(section),
@@ -152,7 +152,7 @@ def _read_worker_id(section: Section) -> str:
     return worker_id
 
 
-def _read_name(metadata: Section) -> str:
+def read_name(metadata: Section) -> str:
     name = metadata.text("run_name")
     if metadata.values.get("run_name") is not None and not _is_printable(name, MAX_NAME):
         raise metadata.bad("run_name", f"must have 1 to {MAX_NAME} printable characters.")

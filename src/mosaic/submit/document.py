@@ -25,9 +25,9 @@ def read_document(config: str | Mapping[str, Any]) -> dict[str, Any]:
     return document
 
 
-def fingerprint(config: str | Mapping[str, Any]) -> str:
+def fingerprint(document: Mapping[str, Any]) -> str:
     """A hash of the config that does not depend on whitespace or the order of keys."""
-    text = json.dumps(read_document(config), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

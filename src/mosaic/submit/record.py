@@ -44,7 +44,7 @@ def write_worker_file(root: StateRoot, config: RunConfig, worker_id: str = "") -
 
 
 def load(root: StateRoot, run_id: str, worker_name: str = "") -> RunConfig:
-    """The config of a run as it was validated, read back from its file."""
+    """The config of a run as it was validated, read back from its file: a run may wait longer than a daemon lives."""
     document = durable.read_json(root.config_file(run_id))
     if document is None:
         raise UnknownRun(run_id)

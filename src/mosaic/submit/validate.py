@@ -1,9 +1,10 @@
 """Hop 1: checks a submitted config and returns a typed RunConfig. Writes nothing."""
 
+import copy
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,10 @@ from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
 from mosaic.model.errors import BadConfig
 from mosaic.model.machine import Machine, tell_memory
-from mosaic.model.run import RunConfig, Settings
+from mosaic.model.run import RunConfig, Settings, WorkerSpec
 from mosaic.model.rundir import StateRoot
 from mosaic.model.ulid import is_ulid, new_ulid
-from mosaic.submit.config import read_config, refuse_unknown, total_steps
-from mosaic.submit.document import read_document
+from mosaic.submit.config import read_config, read_name, refuse_unknown, total_steps
 from mosaic.submit.header import total_timesteps
 from mosaic.submit.paths import check_writes, resolve, resolve_reads
 from mosaic.submit.section import Section
@@ -43,12 +43,11 @@ class SubmitContext:
     config_hash: str = ""  # of the config as submitted, before any change
 
 
-def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConfig:
+def validate(document: dict[str, Any], context: SubmitContext) -> RunConfig:
     """A run that can be started as requested, or BadConfig with the field.
 
-    In `raw` the id, the worker's name and real paths are filled in.
+    The document is completed in place (the id, the names of run and worker, real paths) and becomes the run's `raw`.
     """
-    document = read_document(config)
     refuse_unknown(document)
     read = read_config(document)
     metadata = Section(document, "").section("metadata")
@@ -64,12 +63,19 @@ def validate(config: str | Mapping[str, Any], context: SubmitContext) -> RunConf
     check_writes(worker.section("config"), context.root.run(read.area, run_id).path)
     resolve_reads(worker.section("config"))
 
-    metadata_values: dict[str, Any] = document["metadata"]
-    metadata_values["run_id"] = run_id
-    metadata_values["run_name"] = read.name or _default_name(read, worker_name)
-    metadata_values["worker"]["worker_id"] = read.worker.worker_id or DEFAULT_WORKER_ID
-    found = _with_total(read_config(document, worker_name, context.idempotency_key))
-    return replace(found, config_hash=context.config_hash)
+    metadata.values["run_id"] = run_id
+    metadata.values["run_name"] = read.name or _default_name(read, worker_name)
+    worker.values["worker_id"] = read.worker.worker_id or DEFAULT_WORKER_ID
+    completed = replace(
+        read,
+        run_id=run_id,
+        name=read_name(metadata),
+        worker_name=worker_name,
+        worker=_completed(read.worker, worker),
+        idempotency_key=context.idempotency_key,
+        config_hash=context.config_hash,
+    )
+    return _with_total(completed)
 
 
 def settle(config: RunConfig, verdict: Verdict, context: SubmitContext) -> RunConfig:
@@ -78,7 +84,7 @@ def settle(config: RunConfig, verdict: Verdict, context: SubmitContext) -> RunCo
     asked = json.dumps([config.worker.variant, config.worker.config])
     if json.dumps([verdict.variant, verdict.config]) != asked:
         metadata = config.raw["metadata"]
-        worker = {**metadata["worker"], "config": verdict.config}
+        worker = {**metadata["worker"], "config": copy.deepcopy(verdict.config)}
         worker |= {"variant": verdict.variant} if verdict.variant else {}
         # Validated again: a key that was moved may be a path, or determine the run's area.
         config = validate({**config.raw, "metadata": {**metadata, "worker": worker}}, context)
@@ -86,6 +92,11 @@ def settle(config: RunConfig, verdict: Verdict, context: SubmitContext) -> RunCo
     settings = Settings(redact(verdict.settings.values), verdict.settings.note)
     total = total_steps(verdict.settings.values) or config.total_steps
     return replace(config, settings=settings, total_steps=total)
+
+
+def _completed(read: WorkerSpec, worker: Section) -> WorkerSpec:
+    """With what this submit filled in; `config` is the document's own object and needs no copying."""
+    return replace(read, name=worker.text("name"), script=worker.text("script"), worker_id=worker.text("worker_id"))
 
 
 def _find_worker(read: RunConfig, worker: Section, context: SubmitContext) -> str:

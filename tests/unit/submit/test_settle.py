@@ -37,3 +37,15 @@ def test_the_settings_in_force_give_the_total_steps_and_contain_no_secret(make_c
 
     assert run.total_steps == 500_000
     assert run.settings == Settings({"total_timesteps": 500_000, "extras.api_key": "***"}, "why")
+
+
+def test_a_path_is_resolved_in_the_run_and_not_in_the_verdict(make_context, tmp_path):
+    (tmp_path / "real.pt").touch()
+    (tmp_path / "link.pt").symlink_to("real.pt")
+    moved = {"extras": {"policy_path": str(tmp_path / "link.pt")}}
+
+    settled = settle(validate(config(), make_context()), Verdict("", moved), make_context())
+
+    assert settled.worker.config["extras"]["policy_path"] == str(tmp_path / "real.pt")
+    assert settled.raw["metadata"]["worker"]["config"] == settled.worker.config
+    assert moved == {"extras": {"policy_path": str(tmp_path / "link.pt")}}
