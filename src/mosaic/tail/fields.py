@@ -1,6 +1,6 @@
-"""The members of one JSON line: raw bytes until a field is asked for with its type.
+"""The members of one JSON line: raw bytes until a field is read with its type.
 
-Each reader takes its field out, so that what is left is what the worker said beyond the known.
+Each reader removes its field, so that what remains are the worker's own additions.
 """
 
 import functools
@@ -16,8 +16,8 @@ from msgspec import Raw
 from mosaic.tail import nonfinite
 from mosaic.tail.nesting import is_deeper
 
-KNOWN_BYTES = 256  # longer names are not kept for the next line
-MAX_DEPTH = 200  # a reader of what is left recurses; Python's own limit is 1000 frames, its callers' included
+CACHED_BYTES = 256  # longer names are not cached
+MAX_DEPTH = 200  # readers of `extra` recurse, and Python's own limit is 1000 frames, those of the callers included
 
 Fields = dict[str, Raw]
 
@@ -26,18 +26,18 @@ encode = msgspec.json.Encoder().encode
 _TRUE, _FALSE = Raw(b"true"), Raw(b"false")
 _INT64 = 1 << 63
 _decode = msgspec.json.Decoder(Fields).decode
-_NOT_STRICT = re.compile(rb"NaN|Infinity|\\u[dD]")  # what Python's json reads and msgspec refuses
+_NOT_STRICT = re.compile(rb"NaN|Infinity|\\u[dD]")  # accepted by Python's json, refused by msgspec
 _decode_floats = msgspec.json.Decoder(dict[str, float]).decode
 
 
-class Impossible(Exception):
-    """A line claims a known kind, and this field of it cannot be."""
+class InvalidField(Exception):
+    """The line has a known type, and this field of it is invalid."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}")
 
 
-class TooDeep(Impossible):
+class TooDeep(InvalidField):
     def __init__(self) -> None:
         super().__init__("line", f"is nested deeper than {MAX_DEPTH} levels")
 
@@ -47,10 +47,10 @@ def looks_like_object(line: bytes) -> bool:
 
 
 def fields_of(data: "bytes | Raw") -> Fields | None:
-    """The members of a JSON object, their values still raw; None when it is none."""
+    """The members of a JSON object, their values still raw; None when it is not a JSON object."""
     line = bytes(data)
     try:
-        # Raw values are not checked for UTF-8, and `extra` must be JSON that everybody can read.
+        # msgspec does not check raw values for UTF-8, and `extra` must be JSON that every reader can parse.
         return _decode(line) if _is_utf8(line) else None
     except ValueError:
         return _fields_of_python(line)
@@ -73,39 +73,39 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def refuse_deep(fields: Fields) -> None:
-    """TooDeep when a reader of these values would recurse too far."""
+    """Raise TooDeep when a reader of these values would recurse too far."""
     if any(is_deeper(value, MAX_DEPTH - 1) for value in fields.values()):
         raise TooDeep
 
 
 def floats_of(raw: Raw) -> dict[str, float]:
-    """The numbers of an object, by name; Impossible when it is none, or one of them is not a number."""
+    """The numbers of an object, by name; InvalidField when it is not an object, or one of them is not a number."""
     try:
         return _decode_floats(raw)
-    except ValueError:  # NaN, for one; or something whose place the error must name
+    except ValueError:  # NaN, or an invalid value that the error must name
         members = fields_of(raw)
     if members is None:
-        raise Impossible("values", f"{shown(raw)} is not an object")
+        raise InvalidField("values", f"{excerpt(raw)} is not an object")
     return {name: scalar(f"values.{name[:60]}", value) for name, value in members.items()}
 
 
 def whole(fields: Fields, name: str, default: int | None) -> int:
-    """A 64-bit whole number; 3.0 is one, true is none. Without default it must be there."""
+    """A 64-bit whole number: 3.0 is one, true is not. Without a default the field is required."""
     raw = fields.pop(name, None)
     try:
-        # Raw is a buffer, which int and float read. Most lines need no more than this.
+        # Raw is a buffer, which int() and float() can read. Most lines need no more than this.
         value = default if raw is None else int(raw)
     except ValueError:
         value = default if raw == NULL else _whole_of_float(name, raw or NULL)
     if value is None:
-        raise Impossible(name, "is missing")
+        raise InvalidField(name, "is missing")
     if not -_INT64 <= value < _INT64:
-        raise Impossible(name, "does not fit into 64 bits")
+        raise InvalidField(name, "does not fit into 64 bits")
     return value
 
 
 def count_in(fields: Fields, name: str) -> int | None:
-    """A whole number from 0 on, taken out; anything else stays: libraries use common names for their own purposes."""
+    """A whole number of at least 0, removed; other values stay: libraries use common names for other things."""
     raw = fields.get(name)
     if raw is None:
         return None
@@ -121,9 +121,9 @@ def count_in(fields: Fields, name: str) -> int | None:
 def _whole_of_float(name: str, raw: Raw) -> int:
     value = scalar(name, raw, "a whole number")
     if math.isinf(value):
-        raise Impossible(name, "does not fit into 64 bits")
+        raise InvalidField(name, "does not fit into 64 bits")
     if not value.is_integer():
-        raise Impossible(name, f"{shown(raw)} is not a whole number")
+        raise InvalidField(name, f"{excerpt(raw)} is not a whole number")
     return int(value)
 
 
@@ -136,8 +136,8 @@ def scalar(name: str, raw: Raw, wanted: str = "a number") -> float:
     try:
         return float(raw)
     except ValueError:
-        why = "is missing" if raw is NULL else f"{shown(raw)} is not {wanted}"
-        raise Impossible(name, why) from None
+        why = "is missing" if raw is NULL else f"{excerpt(raw)} is not {wanted}"
+        raise InvalidField(name, why) from None
 
 
 def flag(fields: Fields, name: str) -> bool:
@@ -148,7 +148,7 @@ def flag(fields: Fields, name: str) -> bool:
         return True
     value = plain(raw)
     if value not in (None, 0, 1):
-        raise Impossible(name, f"{shown(raw)} is neither true nor false")
+        raise InvalidField(name, f"{excerpt(raw)} is neither true nor false")
     return bool(value)
 
 
@@ -158,11 +158,11 @@ def name_in(fields: Fields, name: str) -> str:
 
 
 def text_of(name: str, raw: bytes) -> str:
-    return _known_text(name, raw) if len(raw) <= KNOWN_BYTES else _text(name, raw)
+    return _cached_text(name, raw) if len(raw) <= CACHED_BYTES else _text(name, raw)
 
 
-@functools.lru_cache(maxsize=1024)  # a run has few agents and few metrics, and names them on every line
-def _known_text(name: str, raw: bytes) -> str:
+@functools.lru_cache(maxsize=1024)  # a run has few agents and metrics, and names them in every line
+def _cached_text(name: str, raw: bytes) -> str:
     return _text(name, raw)
 
 
@@ -171,21 +171,21 @@ def _text(name: str, raw: bytes) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise Impossible(name, f"{shown(raw)} is not a text")
-    return sayable(name, str(value))
+        raise InvalidField(name, f"{excerpt(raw)} is not a text")
+    return valid_text(name, str(value))
 
 
-def sayable(name: str, text: str) -> str:
-    """JSON can spell half a surrogate pair; UTF-8 cannot."""
+def valid_text(name: str, text: str) -> str:
+    """JSON can contain an unpaired surrogate; UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Impossible(name, "is not valid text") from None
+        raise InvalidField(name, "is not valid text") from None
     return text
 
 
 def time_ns(raw: Raw) -> int:
-    """Unix seconds or an ISO date; one without a zone is UTC, so that a log reads the same everywhere."""
+    """Unix seconds or an ISO date; a date without a time zone is UTC, so that it means the same on every machine."""
     value = plain(raw)
     try:
         if isinstance(value, str):
@@ -197,11 +197,11 @@ def time_ns(raw: Raw) -> int:
                 return ns
     except (ValueError, TypeError, OverflowError):
         pass
-    raise Impossible("timestamp", f"{shown(raw)} is not a time")
+    raise InvalidField("timestamp", f"{excerpt(raw)} is not a time")
 
 
 def rest(fields: Fields) -> bytes:
-    """A JSON object of what nobody asked for; empty when there is none."""
+    """The remaining members as a JSON object; empty when there are none."""
     return encode(fields) if fields else b""
 
 
@@ -212,5 +212,5 @@ def plain(raw: "bytes | Raw") -> Any:
         return math.inf
 
 
-def shown(raw: "bytes | Raw") -> str:
+def excerpt(raw: "bytes | Raw") -> str:
     return bytes(raw)[:60].decode(errors="replace")

@@ -1,4 +1,4 @@
-"""How deep JSON is nested, found without reading its values: a long observation has a million of them."""
+"""Measures how deep JSON is nested without parsing its values: a long observation has a million of them."""
 
 import re
 
@@ -10,7 +10,7 @@ _TEXTS = re.compile(rb'"[^"]*+"')
 
 
 def is_deeper(raw: Raw, levels: int) -> bool:
-    """Whether a valid JSON value is nested in more than so many levels."""
+    """Whether a valid JSON value is nested deeper than `levels`."""
     view = memoryview(raw)
     if len(view) <= 2 * levels:
         return False
@@ -21,16 +21,16 @@ def is_deeper(raw: Raw, levels: int) -> bool:
 
 
 def _brackets(data: bytes) -> bytes:
-    """The brackets outside texts, all of them square."""
+    """The brackets outside strings, braces converted to square ones."""
     if b"\\" in data:
-        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")  # now every quote begins or ends a text
-    # Most texts have no bracket in them and are gone with the first step; the expression only sees the others.
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")  # now every quote starts or ends a string
+    # Most strings contain no bracket and are gone after the first step; the expression only sees the others.
     data = data.translate(_SQUARE, _VALUES).replace(b'""', b"")
     return _TEXTS.sub(b"", data) if b'"' in data else data
 
 
 def _levels(brackets: bytes, most: int) -> int:
-    """Each pass removes the innermost level everywhere; what is wide is short after the first."""
+    """Each pass removes the innermost level everywhere; wide values become short after the first."""
     found = 0
     while found < most and b"[]" in brackets:
         brackets = brackets.replace(b"[]", b"")

@@ -1,7 +1,7 @@
-"""JSON as Python writes it: NaN, Infinity and halves of surrogate pairs, which the standard and msgspec refuse.
+"""JSON as Python writes it: NaN, Infinity and unpaired surrogates, which the standard and msgspec refuse.
 
-A line with such numbers is read with others of the same length in their place, and the values are then taken from the
-line itself. So a long one costs a few scans, and what the worker wrote stays as it was.
+In a line with such numbers, stand-ins of the same length are parsed, and the values are then taken from the original
+line. So a long line costs a few scans, and what the worker wrote stays unchanged.
 """
 
 import json
@@ -10,7 +10,7 @@ import re
 import msgspec
 from msgspec import Raw
 
-# The possessive `*+` never steps back: without it a long text is remembered character by character.
+# The possessive `*+` never backtracks: without it a position is saved for every character of a long string.
 _TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _TEXTS = re.compile(_TEXT)
 # In brackets: "1NaN" must not become a number.
@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def fields_of(line: bytes) -> "dict[str, Raw] | None":
-    """The members of an object that strict JSON is not, their values raw; None when Python reads none either."""
+    """The members of an object that is not strict JSON, their values raw; None when Python cannot parse it either."""
     fields = None
     if b"NaN" in line or b"Infinity" in line:
         fields = _fields_of_numbers(line)
@@ -48,7 +48,7 @@ def _with_stand_ins(line: bytes) -> bytes:
 
 
 def _originals(line: bytes, strict: bytes, fields: "dict[str, Raw]") -> "dict[str, Raw] | None":
-    """The values of `fields`, which were read from `strict`, as `line` has them; None when a name comes twice."""
+    """The values of `fields`, which were parsed from `strict`, as they are in `line`; None when a name occurs twice."""
     here, originals = strict.index(b"{"), {}
     while member := _MEMBER.match(strict, here):
         name, start = msgspec.json.decode(member[1], type=str), member.end()
@@ -63,13 +63,13 @@ def _originals(line: bytes, strict: bytes, fields: "dict[str, Raw]") -> "dict[st
 
 
 def _fields_of_tree(line: bytes) -> "dict[str, Raw] | None":
-    """The long way round: rare, because it takes a half of a surrogate pair, or a name that comes twice."""
+    """The slow way. It is rare: it takes an unpaired surrogate, or a name that occurs twice."""
     try:
         fields = json.loads(line)
         if not isinstance(fields, dict):
             return None
         for name in fields:
-            name.encode()  # half a pair in a name: UTF-8 cannot say it
+            name.encode()  # raises for an unpaired surrogate, which UTF-8 cannot encode
         return {name: Raw(json.dumps(value).encode()) for name, value in fields.items()}
     except ValueError:
         return None

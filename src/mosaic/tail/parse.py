@@ -1,12 +1,12 @@
-"""One complete line of a worker's stdout: an event, the library talking, or a reject with its reason.
+"""Parses complete lines of a worker's stdout into events, log text, and rejects with their reason.
 
     {"event": "heartbeat", …}                 lifecycle   one of seven names, or any name with this run's id
-    {"type": "step", "step_index": 3, …}      step        `event_type` or `type`, in any case of letters
+    {"type": "step", "step_index": 3, …}      step        `event_type` or `type`, in upper or lower case
     {"type": "episode", …}  {"type": "metric", …}
     anything else                             log text, raw
 
-Values stay the raw bytes of the line unless a field has a type of its own, so `extra` holds exactly what the worker
-wrote and a long observation costs a scan, not a tree of objects.
+Values stay the raw bytes of the line unless a field has a type, so `extra` holds exactly what the worker wrote and a
+long observation costs a scan, not a tree of objects.
 """
 
 import json
@@ -18,9 +18,10 @@ from mosaic.tail.fields import (
     MAX_DEPTH,
     NULL,
     Fields,
-    Impossible,
+    InvalidField,
     count_in,
     encode,
+    excerpt,
     fields_of,
     flag,
     floats_of,
@@ -31,7 +32,6 @@ from mosaic.tail.fields import (
     refuse_deep,
     rest,
     scalar,
-    shown,
     text_of,
     time_ns,
     whole,
@@ -48,9 +48,9 @@ Request = pb.PublishTelemetryRequest
 
 
 class Parser:
-    """Knows one run.
+    """Parses the output of one run.
 
-    1. Never raises, whatever the bytes.
+    1. It never raises, whatever the bytes.
     2. Events, texts and rejects together cover every byte once.
     """
 
@@ -59,8 +59,8 @@ class Parser:
         self._keep_observations = keep_observations
 
     def parse(self, data: bytes, offset: int, now_ns: int, request: Request) -> None:
-        """Add what `data` says: lines of stdout from byte `offset` on. A last line without newline was cut."""
-        here = text = 0  # [text, here) is log text that is not added yet
+        """Add the content of `data`: lines of stdout from byte `offset` on. A last line without newline was cut off."""
+        here = text = 0  # [text, here) is log text that has not been added yet
         *lines, cut = data.split(b"\n")
         for line in lines:
             end = here + len(line) + 1
@@ -88,7 +88,7 @@ class Parser:
             if len(line) > 2 * MAX_DEPTH:
                 refuse_deep(fields)
             add(fields, now_ns, request)
-        except Impossible as error:
+        except InvalidField as error:
             add_reject(request, pb.STDOUT, offset, length, str(error), line)
         return True
 
@@ -105,7 +105,7 @@ class Parser:
 
 
 def add_text(request: Request, stream: pb.Stream, text: bytes, offset: int) -> None:
-    """Add raw bytes as log text, in pieces that end at a line's end where one is near."""
+    """Add raw bytes as log text, in pieces that end at the end of a line where possible."""
     while len(text) > TEXT_BYTES:
         end = text.rfind(b"\n", 0, TEXT_BYTES) + 1 or TEXT_BYTES
         request.texts.add(stream=stream, offset=offset, text=text[:end])
@@ -128,7 +128,7 @@ def _add_step(fields: Fields, now_ns: int, request: Request) -> None:
     truncated = flag(fields, "truncated")
     ts_ns = whole(fields, "ts_unix_ns", now_ns)
 
-    # Filled in place: twice as fast as building a Step and copying it into the request.
+    # Filled in place, which is twice as fast as building a Step and copying it into the request.
     event = request.events.add()
     event.ts_ns = ts_ns
     step = event.step
@@ -155,7 +155,7 @@ def _add_episode(fields: Fields, now_ns: int, request: Request) -> None:
         fields["steps"] = steps
     total_reward = number(fields, "total_reward")
     if total_reward is None:
-        raise Impossible("total_reward", "is missing")
+        raise InvalidField("total_reward", "is missing")
     episode = pb.Episode(
         episode_index=whole(fields, "episode_index", None),
         total_reward=total_reward,
@@ -194,7 +194,7 @@ def _values(fields: Fields) -> dict[str, float]:
     if "name" in fields or not values:
         raw = fields.pop("name", NULL)
         if not bytes(raw).startswith(b'"'):
-            raise Impossible("name", "is missing" if raw == NULL else f"{shown(raw)} is not a text")
+            raise InvalidField("name", "is missing" if raw == NULL else f"{excerpt(raw)} is not a text")
         values[text_of("name", bytes(raw))] = scalar("value", fields.pop("value", NULL))
     return values
 
@@ -207,7 +207,7 @@ def _add_lifecycle(fields: Fields, now_ns: int, request: Request) -> None:
     if payload == NULL:
         payload = Raw(b"{}")
     if not bytes(payload).startswith(b"{"):
-        raise Impossible("payload", f"{shown(payload)} is not an object")
+        raise InvalidField("payload", f"{excerpt(payload)} is not an object")
     lifecycle = pb.Lifecycle(event=event, payload=bytes(payload), extra=rest(fields))
     request.events.add(ts_ns=ts_ns, lifecycle=lifecycle)
 

@@ -1,14 +1,14 @@
-"""The tailer's side of the wire: register, publish, and begin again when the daemon was away.
+"""The tailer's connection to the daemon: register, publish, and start over when the daemon was restarted.
 
-Requests travel on one stream, each sent when the one before is acknowledged. A refusal ends the stream, and its status
-says what to do with the request at hand:
+Requests are sent on one stream, each after the previous one is acknowledged. A refusal ends the stream, and its status
+says what to do with the request:
 
-    UNAVAILABLE, DEADLINE_EXCEEDED, …   the daemon is gone; only a new registration tells whether it was stored
-    FAILED_PRECONDITION                 it does not start where the store ends; a new registration tells where that is
-    RESOURCE_EXHAUSTED, INTERNAL        the store cannot take it now; keep it and send the same again
-    INVALID_ARGUMENT                    it will never be taken; the caller makes another request of the range
+    UNAVAILABLE, DEADLINE_EXCEEDED, …   the daemon is gone; only a new registration shows whether it was stored
+    FAILED_PRECONDITION                 it does not start where the store ends; a new registration returns that offset
+    RESOURCE_EXHAUSTED, INTERNAL        the store cannot accept it now; keep it and retry
+    INVALID_ARGUMENT                    it will never be accepted; the caller builds another request for the range
     NOT_FOUND                           the run was deleted
-    none, but the stream has ended      the daemon is stopping; as if it were gone
+    none, but the stream has ended      the daemon is stopping; treated as gone
 """
 
 import json
@@ -21,14 +21,14 @@ import grpc
 
 from mosaic.model.durable import read_json
 from mosaic.model.rundir import RunDir
-from mosaic.tail.doorbell import Doorbell
+from mosaic.tail.daemon_finder import DaemonFinder
 from mosaic.tail.parse import Request
 from mosaic.tail.stream import Ended, PublishStream
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 
-PAUSE_S = 1.0
-LOST_PAUSE_S = 0.1  # a daemon that loses every place must not be asked without end
+RETRY_S = 1.0
+REGISTER_AGAIN_S = 0.1  # a daemon that refuses every offset must not be asked in a busy loop
 CALL_LIMIT_S = 60.0
 _OPTIONS = [
     ("grpc.enable_http_proxy", 0),
@@ -43,35 +43,35 @@ Code = grpc.StatusCode
 log = logging.getLogger(__name__)
 
 
-class LostPlace(Exception):
-    """Register again and go on from the cursor it gives."""
+class CursorLost(Exception):
+    """The store's offset is unknown: register again and continue from the cursor in the reply."""
 
 
 class Refused(Exception):
-    """The daemon will never take this request."""
+    """The daemon will never accept this request."""
 
 
 class RunGone(Exception):
-    """Nothing is left to do: the run was deleted, or a newer attempt owns it."""
+    """There is nothing left to do: the run was deleted, or a newer attempt owns it."""
 
 
 class Publisher:
-    """One run's line to the daemon. Waits for a daemon, and for room in its store, as long as it takes."""
+    """Registers and publishes for one run. Waits for a daemon, and for space in its store, as long as it takes."""
 
-    def __init__(self, run: RunDir, doorbell: Doorbell) -> None:
+    def __init__(self, run: RunDir, finder: DaemonFinder) -> None:
         self._run = run
-        self._doorbell = doorbell
+        self._finder = finder
         launch = read_json(run.launch)
         if launch is None:
-            raise RunGone(f"{run.launch} is not there")
+            raise RunGone(f"{run.launch} is missing")
         self.launch = launch
         self._channel: grpc.Channel | None = None
-        self._stub: TrainerServiceStub | None = None  # made once per channel: it is not cheap
+        self._stub: TrainerServiceStub | None = None  # one per channel, because it is expensive to create
         self._session: list[tuple[str, str]] = []
         self._stream: PublishStream | None = None
 
     def register(self) -> pb.Cursor:
-        """Where the store ends, for both streams."""
+        """Register, and return where the store ends, for both streams."""
         request = pb.RegisterWorkerRequest(
             run_id=self.launch["run_id"],
             attempt=self.launch["attempt"],
@@ -85,25 +85,25 @@ class Publisher:
             except grpc.RpcError as error:
                 self._after_failed_registration(error)
                 if error.code() is Code.INVALID_ARGUMENT:
-                    request.capabilities_json = ""  # somebody changed launch.json; the run goes on without them
+                    request.capabilities_json = ""  # launch.json was edited; the run continues without capabilities
                 continue
-            self._doorbell.answered()
+            self._finder.note_answer()
             self._session = [("authorization", f"Bearer {reply.session_token}")]
             return reply.cursor
 
     def publish(self, request: Request) -> pb.PublishTelemetryReply:
-        """Returns when the store has it."""
+        """Return when the request is stored."""
         while True:
             try:
                 return self._open_stream().publish(request)
             except Ended:
-                self._lose_place(Code.UNAVAILABLE)
+                self._lose_cursor(Code.UNAVAILABLE)
             except grpc.RpcError as error:
                 self._close_stream()
                 self._after_failed_publish(error)
 
-    def rest(self) -> None:
-        """Nothing is to be said for a while: a silent run keeps no stream open, neither here nor in the daemon."""
+    def pause(self) -> None:
+        """Close the stream of a silent run, so that neither side keeps one open. The next publish opens another."""
         self._close_stream()
 
     def close(self) -> None:
@@ -125,31 +125,31 @@ class Publisher:
 
     def _connect(self) -> TrainerServiceStub:
         if self._stub is None:
-            self._channel = grpc.insecure_channel(self._doorbell.ring(), options=_OPTIONS)
+            self._channel = grpc.insecure_channel(self._finder.find(), options=_OPTIONS)
             self._stub = TrainerServiceStub(self._channel)  # type: ignore[no-untyped-call]  # generated code
         return self._stub
 
     def _after_failed_registration(self, error: grpc.RpcError) -> None:
-        """Return when it makes sense to try again."""
+        """Return when it makes sense to retry."""
         code = error.code()
         log.info("Registration: %s %s", code.name, error.details())
         if code is Code.NOT_FOUND:
             raise RunGone(error.details())
         if code in (Code.PERMISSION_DENIED, Code.UNAUTHENTICATED):
-            self._leave_to_a_newer_attempt()
+            self._stop_if_replaced()
         if code in (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED):
             self.close()
-            self._doorbell.nobody_answered()
+            self._finder.note_no_answer()
         else:
-            time.sleep(PAUSE_S)
+            time.sleep(RETRY_S)
 
-    def _leave_to_a_newer_attempt(self) -> None:
+    def _stop_if_replaced(self) -> None:
         launch = read_json(self._run.launch)
         if launch is None or launch["attempt"] != self.launch["attempt"]:
             raise RunGone(f"attempt {self.launch['attempt']} was replaced")
 
     def _after_failed_publish(self, error: grpc.RpcError) -> None:
-        """Return when the same request should be sent again."""
+        """Return when the same request should be sent again, after a pause."""
         code = error.code()
         log.info("Publish: %s %s", code.name, error.details())
         if code is Code.NOT_FOUND:
@@ -157,16 +157,16 @@ class Publisher:
         if code is Code.INVALID_ARGUMENT:
             raise Refused(error.details())
         if code not in (Code.RESOURCE_EXHAUSTED, Code.INTERNAL):
-            self._lose_place(code)
-        time.sleep(PAUSE_S)
+            self._lose_cursor(code)
+        time.sleep(RETRY_S)
 
-    def _lose_place(self, code: grpc.StatusCode) -> None:
+    def _lose_cursor(self, code: grpc.StatusCode) -> None:
         if code is not Code.FAILED_PRECONDITION:
             self.close()
-        time.sleep(LOST_PAUSE_S)
-        raise LostPlace
+        time.sleep(REGISTER_AGAIN_S)
+        raise CursorLost
 
 
 def _capabilities_of(launch: "Mapping[str, Any]") -> str:
-    told = launch.get("capabilities")
-    return json.dumps(told) if told else ""
+    capabilities = launch.get("capabilities")
+    return json.dumps(capabilities) if capabilities else ""

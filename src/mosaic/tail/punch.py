@@ -1,4 +1,4 @@
-"""The two things Python's os cannot ask of a file: free a part of it, and grow it without ever cutting it."""
+"""Two uses of fallocate that Python's os lacks: free a part of a file, and grow it without ever truncating it."""
 
 import ctypes
 import os
@@ -9,12 +9,12 @@ _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int6
 
 
 def punch(fd: int, start: int, end: int) -> None:
-    """Free bytes [start, end); they read as NUL afterwards, and every other offset stays what it was."""
+    """Free the bytes [start, end); they read as NUL afterwards, and all other offsets stay the same."""
     _call(fd, _PUNCH_HOLE | _KEEP_SIZE, start, end - start)
 
 
 def grow(fd: int, size: int) -> None:
-    """Make the file at least `size` bytes long. Unlike ftruncate it cannot cut what was appended meanwhile."""
+    """Make the file at least `size` bytes long. Unlike ftruncate, this cannot cut off bytes appended meanwhile."""
     _call(fd, 0, size - 1, 1)
 
 

@@ -1,4 +1,4 @@
-"""One piece of the spool becomes one request: its range, and what was parsed from it."""
+"""Builds publish requests: one piece of the spool becomes one request with its range and what was parsed from it."""
 
 import time
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ REQUEST_BYTES = 1 << 20
 
 
 class Requests:
-    """Makes requests for one run."""
+    """Builds the requests of one run."""
 
     def __init__(self, run_id: str, parser: Parser) -> None:
         self._run_id = run_id
@@ -38,7 +38,7 @@ class Requests:
         return request
 
     def small(self, stream: pb.Stream, piece: Piece) -> Iterator[tuple[Piece, Request]]:
-        """The requests of a piece, in order, each at most 1 MiB; only a single line may make a longer one."""
+        """The requests of a piece, in order, each at most 1 MiB; only a single long line makes a larger one."""
         request = self.of(stream, piece)
         halves = piece.halves() if isinstance(piece, Lines) and request.ByteSize() > REQUEST_BYTES else None
         if not halves:
@@ -48,7 +48,7 @@ class Requests:
             yield from self.small(stream, half)
 
     def refused(self, stream: pb.Stream, piece: Piece, why: str) -> Request:
-        """A range that the daemon cannot take as it is: kept as one reject, so that nothing stalls or vanishes."""
+        """A range that the daemon cannot accept, kept as one reject, so that nothing stalls and nothing is lost."""
         request = Request(run_id=self._run_id, stream=stream, start=piece.start, end=piece.end)
         head = piece.data if isinstance(piece, Lines) else b""
         reason = f"refused by the daemon: {why}"

@@ -1,13 +1,13 @@
-"""The file behind one stream of a worker, read from a cursor on, in pieces that end where a line ends.
+"""Reads the file of one stream of a worker, from a cursor on, in pieces that end where a line ends.
 
-    Lines      whole lines; only at the very end, or before a hole, a last one without newline
-    LongLine   a line over 8 MiB: its place, its length and its first 4 kB
-    Hole       NUL bytes that nobody printed: a sparse or punched part
-    Shrunk     the file ends before the cursor: something cut it
+    Lines      whole lines; only at the very end, or before a hole, may the last one have no newline
+    LongLine   a line over 8 MiB: its offset, its length and its first 4 kB
+    Hole       NUL bytes that the worker did not print: a sparse or punched range
+    Shrunk     the file ends before the cursor: something truncated it
 
-Offsets only grow, because the store's cursor does. A file that shrank is reported once and made as long as it was (a
-hole, below the cursor), so that what the worker appends next lies at the cursor again. Without a write descriptor none
-of us can do that: bytes below the cursor then count as read, and reading goes on when the file has passed it.
+Offsets only grow, because the store's cursor does. A file that shrank is reported once and grown back to its old size
+(a hole below the cursor), so that what the worker appends next is at the cursor again. Without a write descriptor this
+is impossible: bytes below the cursor then count as read, and reading continues when the file has grown past it.
 """
 
 import logging
@@ -20,9 +20,9 @@ from mosaic.tail.punch import grow, punch
 
 CHUNK_BYTES = 256 << 10
 LINE_BYTES = 8 << 20
-KEPT_BYTES = 64 << 20  # of the end are never punched
-PUNCH_BYTES = 1 << 20  # at least so many at a time
-NULS = bytes(16)  # so many in a row are a hole; fewer are a worker's own odd output
+KEPT_BYTES = 64 << 20  # at the end of the file, never punched
+PUNCH_BYTES = 1 << 20  # the least that is punched at once
+NULS = bytes(16)  # a run of at least this length is a hole; a shorter one is the worker's own output
 _PAGE = 4096
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Lines:
         return self.start + len(self.data)
 
     def halves(self) -> "tuple[Lines, Lines] | None":
-        """Two parts of whole lines; None for a single line."""
+        """Two parts of whole lines each; None for a single line."""
         middle = len(self.data) // 2
         cut = self.data.rfind(b"\n", 0, middle) + 1 or self.data.find(b"\n", middle) + 1
         if not 0 < cut < len(self.data):
@@ -70,10 +70,10 @@ Piece = Lines | LongLine | Hole | Shrunk
 
 
 class Spool:
-    """One stream's file. Holds at most one unfinished line, and of a line over the limit only its head."""
+    """The file of one stream. Buffers at most one unfinished line, and of a line over the limit only its head."""
 
     def __init__(self, path: "str | os.PathLike[str]", breaks: bytes = b"\n", write_fd: int | None = None) -> None:
-        # A run whose holder died early may have no spool; that is an empty one.
+        # A run whose holder died early may have no spool; treat it as empty.
         self._fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         self._breaks = breaks
         self._write_fd = write_fd
@@ -83,7 +83,7 @@ class Spool:
         self.seek(0)
 
     def seek(self, offset: int) -> None:
-        """Go on at `offset`, the start of a line."""
+        """Continue at `offset`, the start of a line."""
         self.offset = self._read_to = offset
         self._seen_to = max(self._seen_to, offset)
         self._held = bytearray()  # the unfinished line
@@ -98,11 +98,11 @@ class Spool:
 
     @property
     def behind(self) -> int:
-        # Not from the offset on: a line without its end (a progress bar) is read, however long it stays unfinished.
+        # Not counted from `offset`: an unfinished line (a progress bar) has been read, even if it never ends.
         return max(0, self.size - self._seen_to)
 
     def read(self, final: bool = False) -> Piece | None:
-        """The next piece; None when there is none yet. `final`: nobody writes any more, a cut line is a piece too."""
+        """The next piece; None when there is none yet. `final`: no process writes any more, a cut line counts too."""
         while data := os.pread(self._fd, CHUNK_BYTES, self._read_to):
             self._read_to += len(data)
             self._seen_to = max(self._seen_to, self._read_to)
@@ -113,7 +113,7 @@ class Spool:
         return self._take(self._unfinished()) if final else None
 
     def punch(self, durable: int) -> None:
-        """Free what is durably stored, except the newest 64 MiB."""
+        """Free the bytes that are durably stored, except the newest 64 MiB."""
         end = min(durable, self.size - KEPT_BYTES) // _PAGE * _PAGE
         if self._write_fd is None or end - self._punched < PUNCH_BYTES:
             return
@@ -123,7 +123,7 @@ class Spool:
             failpoint("punch.done")
             self._punched = end
         except OSError as error:
-            log.warning("The spool keeps its size, acknowledged bytes cannot be freed: %s", error)
+            log.warning("Acknowledged bytes of the spool cannot be freed: %s", error)
             self._write_fd = None
 
     def _take(self, piece: Piece | None) -> Piece | None:
@@ -137,7 +137,7 @@ class Spool:
         hole = self._held.find(NULS, max(0, known - len(NULS)))
         if hole == 0:
             return self._hole()
-        # A hole cuts the line before it: what is there will not become longer.
+        # A hole ends the line before it: that line will not grow any more.
         end = hole if hole > 0 else max(self._held.rfind(mark, known) for mark in self._breaks) + 1
         if len(self._held) > LINE_BYTES:
             return self._long_line(end)
@@ -148,7 +148,7 @@ class Spool:
             return Lines(self.offset, bytes(held[:end]))
 
     def _long_line(self, end: int) -> Piece | None:
-        """The held bytes exceed the limit: does their first line, or is it the last little that does?"""
+        """The buffer exceeds the limit: is it its first line, or only the last few bytes?"""
         first = min(self._held.find(mark, 0, end) + 1 or end for mark in self._breaks)
         if 0 < first <= LINE_BYTES + 1:
             return self._lines(first)
@@ -178,7 +178,7 @@ class Spool:
 
     def _notice_shrinking(self, final: bool) -> Piece | None:
         size = self.size
-        self.seek(self.offset)  # what is held of an unfinished line is no longer in the file
+        self.seek(self.offset)  # the buffered part of an unfinished line is no longer in the file
         if size >= self.offset:
             return self.read(final)
         if self._shrunk_to == size:
@@ -194,7 +194,7 @@ class Spool:
             grow(self._write_fd, self.offset)
             self._shrunk_to = None
         except OSError as error:
-            log.warning("The spool shrank and cannot be made longer again: %s", error)
+            log.warning("The spool shrank and cannot be grown back: %s", error)
 
 
 def _leading_nuls(data: "bytes | bytearray") -> int:

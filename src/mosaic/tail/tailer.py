@@ -1,10 +1,10 @@
-"""The tailer, one process per run: reads the spool, parses it, publishes it. It may die anywhere and be started again.
+"""The tailer, one process per run: reads the spool, parses and publishes it. It may be killed and restarted anytime.
 
     tail.lock ─▶ RegisterWorker ─▶ cursor ─▶ read, publish, wait ─▶ exit.json ─▶ read to the end, drained ─▶ exit 0
                       ▲                            │
-                      └──── the daemon was away ◀──┘
+                      └──── the daemon was gone ◀──┘
 
-It keeps no state: the store commits what was parsed together with the offset behind it, and tells that offset.
+It keeps no state: the store commits what was parsed together with the offset behind it, and returns that offset.
 """
 
 import argparse
@@ -17,30 +17,30 @@ from collections.abc import Iterator
 
 from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir, StateRoot
-from mosaic.tail.bell import Bell
-from mosaic.tail.doorbell import PATIENCE_S, Doorbell
+from mosaic.tail.daemon_finder import PATIENCE_S, DaemonFinder
 from mosaic.tail.parse import Parser, Request
-from mosaic.tail.publish import PAUSE_S, LostPlace, Publisher, Refused, RunGone
+from mosaic.tail.publish import RETRY_S, CursorLost, Publisher, Refused, RunGone
 from mosaic.tail.request import Requests
 from mosaic.tail.spool_reader import CHUNK_BYTES, Lines, Piece, Spool
+from mosaic.tail.spool_watch import SpoolWatch
 from mosaic.wire import mosaic_pb2 as pb
 
-REST_AFTER_S = 2.0  # of silence the stream to the daemon is closed; the next line opens another
+PAUSE_AFTER_S = 2.0  # of silence: the stream to the daemon is closed, and the next line opens another
 
 log = logging.getLogger(__name__)
 
 
 class Tailer:
-    """Publishes every byte of the spools once, in order, and returns when the store knows that this was all."""
+    """Publishes every byte of the spools once, in order, and returns when the store knows that nothing is left."""
 
     def __init__(
-        self, run: RunDir, publisher: Publisher, requests: Requests, spools: "dict[pb.Stream, Spool]", bell: Bell
+        self, run: RunDir, publisher: Publisher, requests: Requests, spools: "dict[pb.Stream, Spool]", watch: SpoolWatch
     ) -> None:
         self._run = run
         self._publisher = publisher
         self._requests = requests
         self._spools = spools
-        self._bell = bell
+        self._watch = watch
         self._exited = False
 
     def run(self) -> None:
@@ -49,12 +49,12 @@ class Tailer:
                 self._resume()
                 self._follow()
                 return
-            except LostPlace:
+            except CursorLost:
                 continue
             except Refused as why:
-                # Not even a reject was taken. Nothing is lost by asking again; something is by giving up.
+                # Not even a reject was accepted. Retrying loses nothing; giving up would.
                 log.error("The daemon refuses this run: %s", why)
-                time.sleep(PAUSE_S)
+                time.sleep(RETRY_S)
 
     def _resume(self) -> None:
         failpoint("register.ask")
@@ -65,9 +65,9 @@ class Tailer:
 
     def _follow(self) -> None:
         while True:
-            # Asked before reading: what is read after the worker's proven end is all there will be.
+            # Checked before reading: what is read after the worker's proven end is everything.
             self._exited = self._run.exit.exists()
-            self._publish_what_is_there()
+            self._publish_new()
             if self._exited:
                 self._publish_the_end()
                 return
@@ -76,17 +76,17 @@ class Tailer:
                 raise RunGone(f"{self._run.path} was deleted")
 
     def _wait(self) -> None:
-        if not self._bell.wait(REST_AFTER_S):
-            self._publisher.rest()
-            self._bell.wait()
+        if not self._watch.wait(PAUSE_AFTER_S):
+            self._publisher.pause()
+            self._watch.wait()
 
-    def _publish_what_is_there(self) -> None:
+    def _publish_new(self) -> None:
         for stream, piece in self._pieces():
             for part, request in self._requests.small(stream, piece):
                 self._publish_piece(stream, part, request)
 
     def _pieces(self) -> "Iterator[tuple[pb.Stream, Piece]]":
-        """Turn by turn from both streams, so that a flood in one does not hide the other."""
+        """Alternate between the two streams, so that a flood in one does not delay the other."""
         waiting = dict(self._spools)
         while waiting:
             for stream, spool in list(waiting.items()):
@@ -95,7 +95,7 @@ class Tailer:
                 else:
                     del waiting[stream]
             if 0 < self._behind() < CHUNK_BYTES and not self._exited:
-                self._bell.linger()  # what came during a publish is a few lines; more are on their way
+                self._watch.linger()  # only a few lines arrived during the publish; wait for those that follow
 
     def _publish_piece(self, stream: pb.Stream, piece: Piece, request: Request) -> None:
         try:
@@ -105,7 +105,7 @@ class Tailer:
             self._publish_refused(stream, piece, str(why))
 
     def _publish_refused(self, stream: pb.Stream, piece: Piece, why: str) -> None:
-        """Narrow it down: only the line that cannot be taken becomes a reject."""
+        """Split it: only the line that cannot be accepted becomes a reject."""
         halves = piece.halves() if isinstance(piece, Lines) else None
         if halves:
             for half in halves:
@@ -124,33 +124,33 @@ class Tailer:
         failpoint("publish.ask")
         reply = self._publisher.publish(request)
         failpoint("ack.received")
-        # Whatever a reply says, what it has not acknowledged is not freed.
+        # Never free bytes that are not acknowledged, whatever the reply says is durable.
         self._spools[request.stream].punch(min(reply.durable_offset, reply.next_offset))
 
     def _behind(self) -> int:
         return sum(spool.behind for spool in self._spools.values())
 
 
-def tail(run: RunDir, doorbell: Doorbell, write_fds: "dict[pb.Stream, int | None]") -> None:
-    """Tail one run to its end; returns when nothing is left to do."""
+def tail(run: RunDir, finder: DaemonFinder, write_fds: "dict[pb.Stream, int | None]") -> None:
+    """Tail one run to its end; return when nothing is left to do."""
     try:
         _lock(run)
-        publisher = Publisher(run, doorbell)
+        publisher = Publisher(run, finder)
         launch = publisher.launch
         parser = Parser(launch["run_id"], keep_observations=bool(launch.get("store_observations")))
-        # A progress bar rewrites its line with carriage returns for hours; each is an end of text worth showing.
+        # A progress bar on stderr rewrites its line with carriage returns for hours; each one ends a line to show.
         spools = {
             pb.STDOUT: Spool(run.stdout, b"\n", write_fds[pb.STDOUT]),
             pb.STDERR: Spool(run.stderr, b"\n\r", write_fds[pb.STDERR]),
         }
-        Tailer(run, publisher, Requests(launch["run_id"], parser), spools, Bell(run)).run()
+        Tailer(run, publisher, Requests(launch["run_id"], parser), spools, SpoolWatch(run)).run()
         publisher.close()
     except RunGone as why:
-        log.info("Nothing left to do: %s", why)
+        log.info("Stopping, nothing is left to do: %s", why)
 
 
 def _lock(run: RunDir) -> None:
-    """One tailer at work per run; the next one waits here. The process holds the lock to its end."""
+    """One tailer works per run; a second one waits here. The process holds the lock until it exits."""
     try:
         fd = os.open(run.tail_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except FileNotFoundError as error:
@@ -169,6 +169,6 @@ def main(argv: "list[str] | None" = None) -> int:
     args = parser.parse_args(argv)
     run = RunDir(args.run_dir)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    doorbell = Doorbell(StateRoot(args.root), args.address, args.patience_s)
-    tail(run, doorbell, {pb.STDOUT: args.stdout_fd, pb.STDERR: args.stderr_fd})
+    finder = DaemonFinder(StateRoot(args.root), args.address, args.patience_s)
+    tail(run, finder, {pb.STDOUT: args.stdout_fd, pb.STDERR: args.stderr_fd})
     return 0

@@ -1,4 +1,4 @@
-"""Lines of megabytes: what they cost in memory and in passes, and that nothing of them is misread."""
+"""Lines of several megabytes: their cost in memory and in passes, and that they are parsed correctly."""
 
 import json
 import random
@@ -32,7 +32,7 @@ LONG = {
 
 
 def tail(path, keep):
-    """What the tailer makes of a spool: its requests, as they go on the wire."""
+    """The requests that the tailer builds from a spool, as they are sent."""
     requests = Requests(RUN_ID, Parser(RUN_ID, keep_observations=keep))
     spool, sent = Spool(path), []
     while piece := spool.read():
@@ -46,7 +46,7 @@ def tail(path, keep):
 def test_the_memory_of_a_long_line_is_a_small_multiple_of_its_length(tmp_path, kind, keep):
     path = tmp_path / "spool"
     path.write_bytes(LONG[kind])
-    tail(path, keep)  # what is made once
+    tail(path, keep)  # warm up what is created once
 
     tracemalloc.start()
     tail(path, keep)
@@ -57,7 +57,7 @@ def test_the_memory_of_a_long_line_is_a_small_multiple_of_its_length(tmp_path, k
 
 
 @pytest.mark.parametrize("kind", LONG)
-def test_a_long_line_is_read_once_and_never_becomes_a_tree(tmp_path, monkeypatch, kind):
+def test_a_long_line_is_scanned_once_and_never_parsed_into_objects(tmp_path, monkeypatch, kind):
     path = tmp_path / "spool"
     path.write_bytes(LONG[kind])
     read, trees = [], []
@@ -72,17 +72,17 @@ def test_a_long_line_is_read_once_and_never_becomes_a_tree(tmp_path, monkeypatch
     assert len(pb.PublishTelemetryRequest.FromString(request).events) == 1
 
 
-def test_a_long_name_is_not_remembered():
+def test_a_long_name_is_not_cached():
     long = b'"' + b"x" * SIZE + b'"'
 
     assert fields.text_of("agent_id", long) == "x" * SIZE
 
-    assert fields._known_text.cache_info().maxsize * fields.KNOWN_BYTES < 1 << 20
+    assert fields._cached_text.cache_info().maxsize * fields.CACHED_BYTES < 1 << 20
 
 
 @pytest.mark.parametrize("levels", [3, 7])
 @pytest.mark.parametrize("text", ["", "[[[[[[[[", "]]]]]]", '\\"[[[[[[[[', "\\\\", '\\\\\\"[[[[[[', "\\n[", "]{\\t"])
-def test_the_depth_of_a_value_does_not_depend_on_the_texts_in_it(levels, text):
+def test_the_depth_of_a_value_does_not_depend_on_the_strings_in_it(levels, text):
     value = f'[{{"{text}": ["{text}", "{text}"], "b": "{text}"}}, "{text}"]'
     for _ in range(levels - 3):
         value = f'["{text}", {value}]'
@@ -109,7 +109,7 @@ NAMES = ['"a"', '"NaN"', '"\\"x"', '"b"', '"Infinity, "', '"\\u0061"', '"é"', '
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_python_s_json_is_read_as_python_reads_it(seed):
+def test_json_written_by_python_is_parsed_as_python_parses_it(seed):
     chance = random.Random(seed)
     for _ in range(100):
         members = [
@@ -128,7 +128,7 @@ def test_python_s_json_is_read_as_python_reads_it(seed):
 @pytest.mark.parametrize(
     "data", ["1NaN", "NaN1", "-NaN", "NaNN", "--Infinity", "1-Infinity", "[NaN", "Infinit", "+NaN"]
 )
-def test_what_only_looks_like_a_number_is_none(data):
+def test_text_that_only_looks_like_a_number_is_not_parsed_as_one(data):
     assert fields.fields_of(f'{{"a": 1, "b": {data}}}'.encode()) is None
 
 

@@ -1,4 +1,4 @@
-"""One line at a time: DESIGN 6's table, and that no bytes can break or escape the parser."""
+"""One line at a time: every kind of line, and that no bytes can break the parser or get lost in it."""
 
 import json
 import math
@@ -53,23 +53,23 @@ def test_a_step_of_zeros_is_still_a_step():
     assert event.ts_ns == NOW
 
 
-@pytest.mark.parametrize(("told", "step"), [("4096", 4096), ("0", 0), ("4096.0", 4096)])
-def test_an_episode_may_say_at_which_env_step_it_ended(told, step):
+@pytest.mark.parametrize(("written", "step"), [("4096", 4096), ("0", 0), ("4096.0", 4096)])
+def test_an_episode_may_contain_the_env_step_at_which_it_ended(written, step):
     event = only_event(
-        f'{{"type": "episode", "episode_index": 0, "total_reward": 4, "steps": 9, "global_step": {told}}}'
+        f'{{"type": "episode", "episode_index": 0, "total_reward": 4, "steps": 9, "global_step": {written}}}'
     )
 
     assert event.episode == pb.Episode(total_reward=4.0, steps=9, global_step=step)
 
 
-@pytest.mark.parametrize("told", ["-1", "1.5", '"7"', "null", "true", "1e300", "[3]"])
-def test_what_others_call_global_step_is_kept_as_they_said_it(told):
+@pytest.mark.parametrize("written", ["-1", "1.5", '"7"', "null", "true", "1e300", "[3]"])
+def test_a_global_step_with_another_meaning_is_kept_as_written(written):
     event = only_event(
-        f'{{"type": "episode", "episode_index": 0, "total_reward": 4, "steps": 9, "global_step": {told}}}'
+        f'{{"type": "episode", "episode_index": 0, "total_reward": 4, "steps": 9, "global_step": {written}}}'
     )
 
     assert not event.episode.HasField("global_step")
-    assert event.episode.extra == f'{{"global_step":{told}}}'.encode()
+    assert event.episode.extra == f'{{"global_step":{written}}}'.encode()
 
 
 def test_an_episode_counts_its_steps_under_either_name():
@@ -110,7 +110,7 @@ def test_nan_and_infinity_are_data(written, value):
         ("null", NOW),
     ],
 )
-def test_a_lifecycle_line_tells_its_time_in_seconds_or_iso(stamp, ts_ns):
+def test_the_time_of_a_lifecycle_line_is_in_seconds_or_iso(stamp, ts_ns):
     event = only_event(f'{{"event": "heartbeat", "timestamp": {stamp}, "payload": {{"n": 1}}, "host": "h"}}')
 
     assert event.ts_ns == ts_ns
@@ -147,7 +147,7 @@ def test_any_event_name_is_lifecycle_only_with_this_runs_id():
         b'\xef\xbb\xbf{"type": "step"}',
     ],
 )
-def test_the_library_talking_is_text_byte_for_byte(line):
+def test_output_of_a_library_is_kept_as_text_byte_for_byte(line):
     request = parse(line + b"\n", offset=100)
 
     assert (len(request.events), len(request.rejects)) == (0, 0)
@@ -195,7 +195,7 @@ def test_the_library_talking_is_text_byte_for_byte(line):
         ('{"event": "heartbeat", "payload": [1]}', "payload:"),
     ],
 )
-def test_a_known_kind_with_an_impossible_field_is_a_reject_that_names_it(line, field):
+def test_a_known_kind_with_an_invalid_field_is_a_reject_that_names_it(line, field):
     data = line.encode() + b"\n"
 
     request = parse(data, offset=50)
@@ -206,7 +206,7 @@ def test_a_known_kind_with_an_impossible_field_is_a_reject_that_names_it(line, f
     assert request.rejects[0].head == data[:-1][:4096]
 
 
-def test_numbers_may_be_written_loosely():
+def test_numbers_may_be_written_in_other_forms():
     step = only_event(
         '{"type": "step", "step_index": 3.0, "agent_id": 7, "reward": 2, "terminated": 1, "truncated": null}'
     )
@@ -214,7 +214,7 @@ def test_numbers_may_be_written_loosely():
     assert step.step == pb.Step(step_index=3, agent_id="7", reward=2.0, terminated=True)
 
 
-def test_deep_nesting_is_a_reject_and_brackets_in_texts_are_none():
+def test_deep_nesting_is_a_reject_and_brackets_in_strings_do_not_count():
     deep = b'{"type": "step", "step_index": 1, "info": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
     broad = b'{"type": "step", "step_index": 1, "info": [' + b"[0]," * 500 + b'"' + b"[" * 500 + b'"]}\n'
 
@@ -222,14 +222,14 @@ def test_deep_nesting_is_a_reject_and_brackets_in_texts_are_none():
     assert len(parse(broad).events) == 1
 
 
-def test_what_is_not_too_deep_can_be_read_back_anywhere():
+def test_a_line_that_is_not_too_deep_can_be_parsed_by_any_reader():
     levels = MAX_DEPTH - 2
     line = b'{"type": "step", "step_index": 1, "info": ' + b"[" * levels + b"]" * levels + b"}\n"
 
     assert json.loads(parse(line).events[0].step.extra)
 
 
-def test_a_long_observation_is_kept_only_on_demand():
+def test_a_long_observation_is_kept_only_on_request():
     line = b'{"type": "step", "step_index": 1, "observation": [' + b"0," * 4000 + b"0]}\n"
 
     omitted = json.loads(parse(line).events[0].step.extra)
@@ -239,13 +239,13 @@ def test_a_long_observation_is_kept_only_on_demand():
     assert len(kept["observation"]) == 4001
 
 
-def test_text_lines_in_a_row_are_one_text_and_events_part_them():
+def test_consecutive_text_lines_are_one_text_and_events_separate_them():
     request = parse(b'a\nb\n{"type": "step", "step_index": 1}\nc\n', offset=10)
 
     assert [(text.offset, text.text) for text in request.texts] == [(10, b"a\nb\n"), (48, b"c\n")]
 
 
-def test_long_text_is_cut_into_pieces_at_the_ends_of_lines():
+def test_long_text_is_split_at_the_ends_of_lines():
     data = (b"x" * 999 + b"\n") * 200
 
     texts = parse(data).texts
@@ -254,7 +254,7 @@ def test_long_text_is_cut_into_pieces_at_the_ends_of_lines():
     assert all(len(text.text) <= TEXT_BYTES and text.text.endswith(b"\n") for text in texts)
 
 
-def test_a_last_line_without_its_end_is_an_event_a_cut_or_text():
+def test_a_last_line_without_its_end_is_an_event_a_cut_line_or_text():
     whole = parse(b'{"type": "step", "step_index": 1}')
     cut = parse(b'a\n{"type": "step", "ste')
     text = parse(b"Traceback (most rec")
@@ -281,7 +281,9 @@ objects = st.builds(
 lines = st.one_of(st.binary(max_size=40), objects, st.builds(lambda line: line[:-3], objects))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the first text drawn loads Unicode's tables
+@settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)  # the first string drawn loads the Unicode tables
 @given(st.lists(lines, max_size=12), st.booleans(), st.integers(0, 1 << 40))
 def test_any_bytes_are_covered_exactly_once(parts, ended, offset):
     data = b"\n".join(parts) + (b"\n" if ended else b"")

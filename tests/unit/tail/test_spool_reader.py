@@ -26,7 +26,7 @@ def read_all(spool, final=False):
     return list(iter(lambda: spool.read(final), None))
 
 
-def test_only_whole_lines_are_given_out_until_the_end_is_final(path):
+def test_only_whole_lines_are_returned_until_the_end_is_final(path):
     spool = Spool(path)
     append(path, b"one\ntw")
 
@@ -36,7 +36,7 @@ def test_only_whole_lines_are_given_out_until_the_end_is_final(path):
     assert read_all(spool, final=True) == [Lines(8, b"thr")]
 
 
-def test_a_reader_goes_on_at_the_cursor(path):
+def test_a_reader_continues_at_the_cursor(path):
     append(path, b"one\ntwo\n")
     spool = Spool(path)
 
@@ -45,14 +45,14 @@ def test_a_reader_goes_on_at_the_cursor(path):
     assert read_all(spool) == [Lines(4, b"two\n")]
 
 
-def test_a_progress_bar_is_given_out_at_every_carriage_return(path):
+def test_a_progress_bar_is_returned_at_every_carriage_return(path):
     spool = Spool(path, breaks=b"\n\r")
     append(path, b" 10%\r 20%\r 3")
 
     assert read_all(spool) == [Lines(0, b" 10%\r 20%\r")]
 
 
-def test_a_line_over_the_limit_keeps_its_place_and_its_head(path):
+def test_a_line_over_the_limit_keeps_its_offset_and_its_head(path):
     append(path, b"before\n" + b"x" * (LINE_BYTES + 1) + b"\nafter\n")
 
     pieces = read_all(Spool(path))
@@ -78,7 +78,7 @@ def test_a_long_line_that_was_cut_is_a_piece_only_at_the_end(path):
     assert read_all(spool, final=True) == [LongLine(0, LINE_BYTES + CHUNK_BYTES, b"x" * 4096)]
 
 
-def test_nul_bytes_that_nobody_printed_are_a_hole(path):
+def test_many_nul_bytes_are_a_hole(path):
     append(path, b"one\ncut he")
     os.truncate(path, 10_000_000)
     append(path, b"two\n")
@@ -88,13 +88,13 @@ def test_nul_bytes_that_nobody_printed_are_a_hole(path):
     assert pieces == [Lines(0, b"one\ncut he"), Hole(10, 10_000_000), Lines(10_000_000, b"two\n")]
 
 
-def test_a_few_nul_bytes_are_the_workers_own(path):
+def test_a_few_nul_bytes_are_output_of_the_worker(path):
     append(path, b"a\0\0b\n")
 
     assert read_all(Spool(path)) == [Lines(0, b"a\0\0b\n")]
 
 
-def test_a_spool_that_shrank_is_told_once_and_read_on_behind_the_cursor(path):
+def test_a_spool_that_shrank_is_reported_once_and_read_on_after_the_cursor(path):
     append(path, b"0123456\n")
     spool = Spool(path)
     read_all(spool)
@@ -149,7 +149,7 @@ def test_stored_bytes_are_punched_but_never_the_newest(path, monkeypatch):
     assert path.read_bytes()[4 << 20 :].strip(b"y\n") == b""
 
 
-def test_nothing_is_punched_that_is_not_durable_or_is_new(path, monkeypatch):
+def test_bytes_that_are_new_or_not_durable_are_not_punched(path, monkeypatch):
     monkeypatch.setattr(spool_reader, "KEPT_BYTES", 1 << 20)
     calls = []
     monkeypatch.setattr(spool_reader, "punch", lambda fd, start, end: calls.append((start, end)))
@@ -164,7 +164,7 @@ def test_nothing_is_punched_that_is_not_durable_or_is_new(path, monkeypatch):
     assert calls == [(0, 2 << 20), (2 << 20, 3 << 20)]
 
 
-def test_halves_are_whole_lines_that_together_are_the_piece():
+def test_halves_are_whole_lines_and_together_make_up_the_piece():
     piece = Lines(5, b"a\nbb\nccc\nd")
 
     first, second = piece.halves()

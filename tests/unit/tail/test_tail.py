@@ -11,7 +11,7 @@ import pytest
 from tail_store import RUN_ID, Bench, step_line, wait_until
 
 from mosaic.model.durable import write_json
-from mosaic.tail.bell import LINGER_S
+from mosaic.tail.spool_watch import LINGER_S
 from mosaic.wire import mosaic_pb2 as pb
 
 
@@ -22,7 +22,7 @@ def bench(tmp_path):
     bench.close()
 
 
-def test_lines_are_stored_while_the_worker_runs_and_the_end_is_told(bench):
+def test_lines_are_stored_while_the_worker_runs_and_the_end_is_reported(bench):
     bench.start_server()
     tailer = bench.start_tailer()
     bench.stdout.write(step_line(0) + b"hello\n" + step_line(1))
@@ -51,7 +51,7 @@ def test_json_on_stderr_is_text(bench):
     assert bench.store.text(pb.STDERR) == step_line(0)
 
 
-def test_it_registers_with_the_nonce_and_attempt_of_launch_json(bench):
+def test_the_tailer_registers_with_the_nonce_and_attempt_of_launch_json(bench):
     bench.start_server()
 
     bench.finish(bench.start_tailer())
@@ -60,7 +60,7 @@ def test_it_registers_with_the_nonce_and_attempt_of_launch_json(bench):
     assert (request.run_id, request.attempt, request.nonce) == (RUN_ID, 1, "n")
 
 
-def test_it_registers_the_capabilities_of_launch_json(bench):
+def test_the_tailer_registers_the_capabilities_of_launch_json(bench):
     launch = {"run_id": RUN_ID, "attempt": 1, "nonce": "n", "capabilities": {"worker_type": "toy"}}
     write_json(bench.run.launch, launch)
     bench.start_server()
@@ -70,7 +70,7 @@ def test_it_registers_the_capabilities_of_launch_json(bench):
     assert json.loads(bench.store.registrations[0].capabilities_json) == {"worker_type": "toy"}
 
 
-def test_capabilities_that_are_refused_do_not_keep_a_run_from_being_registered(bench):
+def test_a_run_whose_capabilities_are_refused_registers_without_them(bench):
     launch = {"run_id": RUN_ID, "attempt": 1, "nonce": "n", "capabilities": {"max_agents": "spoilt by its worker"}}
     write_json(bench.run.launch, launch)
     bench.store.fault = lambda request, when: (
@@ -85,7 +85,7 @@ def test_capabilities_that_are_refused_do_not_keep_a_run_from_being_registered(b
     assert bench.store.registrations[-1].capabilities_json == ""
 
 
-def test_a_run_that_was_over_before_the_tailer_came_is_drained(bench):
+def test_a_run_that_was_over_before_the_tailer_started_is_drained(bench):
     bench.start_server()
     bench.stdout.write(step_line(0) + b'{"type": "step", "step_ind')
     bench.end_run()
@@ -122,7 +122,7 @@ def test_many_lines_a_second_share_their_requests(bench):
         time.sleep(0.001)  # the rate is what this test is about
     wait_until(lambda: len(bench.store.steps()) == 300, "all events")
 
-    # Before every request it lingers, so the time that passed bounds their number, however fast the machine.
+    # It lingers before every request, so the elapsed time bounds their number on a machine of any speed.
     assert len(bench.store.requests) <= (time.monotonic() - began) / LINGER_S + 1
     bench.finish(tailer)
 
@@ -154,7 +154,7 @@ def peak_kb(pid: int) -> int:
     return int(status.partition("VmHWM:")[2].split()[0])
 
 
-def test_a_line_just_under_the_limit_passes_whole(bench):
+def test_a_line_just_under_the_limit_is_stored_whole(bench):
     bench.start_server()
     line = b"z" * (8 << 20) + b"\n"
     bench.stdout.write(line)
@@ -220,7 +220,7 @@ def test_a_run_that_was_deleted_ends_the_tailer(bench):
     assert bench.start_tailer().wait(60) == 0
 
 
-def test_a_tailer_of_an_old_attempt_leaves(bench):
+def test_a_tailer_of_an_old_attempt_exits(bench):
     refused = threading.Event()
 
     def refuse(request, when):
@@ -261,7 +261,7 @@ def waits_for_a_lock(pid: int) -> bool:
     return any(str(pid) in words for words in waiting)
 
 
-def test_observations_are_kept_when_launch_json_says_so(bench):
+def test_observations_are_kept_when_launch_json_requests_it(bench):
     write_json(bench.run.launch, {"run_id": RUN_ID, "attempt": 1, "nonce": "n", "store_observations": True})
     bench.start_server()
     bench.stdout.write(step_line(0, observation=[0] * 5000))
@@ -284,7 +284,7 @@ def test_requests_share_one_stream(bench):
     bench.finish(tailer)
 
 
-def test_a_silent_run_holds_no_stream_open(bench):
+def test_a_silent_run_keeps_no_stream_open(bench):
     bench.start_server()
     tailer = bench.start_tailer()
     bench.stdout.write(step_line(0))
@@ -298,7 +298,7 @@ def test_a_silent_run_holds_no_stream_open(bench):
     assert bench.store.streams == 2
 
 
-def test_a_silent_run_wakes_nobody(bench):
+def test_a_silent_run_does_not_wake_its_tailer(bench):
     bench.start_server()
     tailer = bench.start_tailer()
     bench.stdout.write(step_line(0))

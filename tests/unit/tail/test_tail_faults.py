@@ -1,4 +1,4 @@
-"""Exactly once, in order, whatever dies: the server, its answers, its disk, the tailer."""
+"""Exactly once and in order, whatever fails: the server, its replies, its disk, or the tailer."""
 
 import os
 import random
@@ -23,7 +23,7 @@ def bench(tmp_path):
 
 
 class Worker(threading.Thread):
-    """Prints COUNT steps with text between them, torn at random places as an unlucky pipe would tear them."""
+    """Prints COUNT steps with text between them, split at random places, as a pipe may split them."""
 
     def __init__(self, bench, seed):
         super().__init__()
@@ -37,7 +37,7 @@ class Worker(threading.Thread):
             cut = self._random.randint(1, 2000)
             self._out.write(data[:cut])
             data = data[cut:]
-            time.sleep(0.003)  # a worker takes its time; faults must fall between its lines
+            time.sleep(0.003)  # so that the faults happen between the lines
 
 
 def assert_everything_once(bench, worker):
@@ -48,12 +48,14 @@ def assert_everything_once(bench, worker):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_server_restarts_lose_and_double_nothing(bench, seed):
+def test_server_restarts_lose_and_duplicate_nothing(bench, seed):
     chance = random.Random(seed)
     worker = Worker(bench, seed)
     bench.start_server()
     tailer = bench.start_tailer()
-    wait_until(lambda: bench.store.registrations, "the tailer")  # on a busy machine all would be over before it came
+    wait_until(
+        lambda: bench.store.registrations, "the tailer"
+    )  # on a busy machine the run could be over before it starts
     worker.start()
     wait_until(bench.store.steps, "the first events")
 
@@ -72,12 +74,14 @@ def test_server_restarts_lose_and_double_nothing(bench, seed):
 
 
 @pytest.mark.parametrize("seed", [3, 4])
-def test_a_tailer_killed_anywhere_is_followed_by_one_that_knows_where_to_go_on(bench, seed):
+def test_a_tailer_killed_at_any_point_is_followed_by_one_that_continues_there(bench, seed):
     chance = random.Random(seed)
     worker = Worker(bench, seed)
     bench.start_server()
     tailer = bench.start_tailer()
-    wait_until(lambda: bench.store.registrations, "the tailer")  # on a busy machine all would be over before it came
+    wait_until(
+        lambda: bench.store.registrations, "the tailer"
+    )  # on a busy machine the run could be over before it starts
     worker.start()
 
     while worker.is_alive():
@@ -94,14 +98,14 @@ def test_a_tailer_killed_anywhere_is_followed_by_one_that_knows_where_to_go_on(b
 @pytest.mark.parametrize(
     ("when", "code"),
     [
-        ("after", grpc.StatusCode.UNAVAILABLE),  # stored, and the answer got lost
+        ("after", grpc.StatusCode.UNAVAILABLE),  # stored, but the reply got lost
         ("after", grpc.StatusCode.DEADLINE_EXCEEDED),
         ("before", grpc.StatusCode.UNAVAILABLE),
         ("before", grpc.StatusCode.FAILED_PRECONDITION),
         ("before", grpc.StatusCode.UNAUTHENTICATED),
     ],
 )
-def test_a_failed_answer_is_no_reason_to_lose_or_double(bench, when, code):
+def test_a_failed_reply_loses_and_duplicates_nothing(bench, when, code):
     chance = random.Random(5)
     bench.store.fault = lambda request, now: code if now == when and chance.random() < 0.3 else None
     worker = Worker(bench, 5)
@@ -118,8 +122,8 @@ def test_a_failed_answer_is_no_reason_to_lose_or_double(bench, when, code):
 
 
 @pytest.mark.parametrize("requests", [1, 3])
-def test_a_daemon_that_ends_the_stream_again_and_again_gets_everything_once(bench, requests):
-    # 1 is a daemon from before the stream: it answers one request per call.
+def test_a_daemon_that_keeps_ending_the_stream_receives_everything_once(bench, requests):
+    # 1: a daemon that answers one request per call, as older ones do.
     bench.store.requests_per_stream = requests
     worker = Worker(bench, 9)
     bench.start_server()
@@ -134,7 +138,7 @@ def test_a_daemon_that_ends_the_stream_again_and_again_gets_everything_once(benc
 
 
 @pytest.mark.parametrize("code", [grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INTERNAL])
-def test_a_full_disk_is_waited_for(bench, code):
+def test_the_tailer_waits_while_the_disk_is_full(bench, code):
     refusals = []
 
     def full(request, when):
@@ -157,7 +161,7 @@ def test_a_full_disk_is_waited_for(bench, code):
     assert_everything_once(bench, worker)
 
 
-def test_an_answer_lost_while_the_disk_was_full_is_found_out(bench):
+def test_a_reply_lost_while_the_disk_was_full_is_noticed(bench):
     answers = []
 
     def lose_one(request, when):
@@ -176,7 +180,7 @@ def test_an_answer_lost_while_the_disk_was_full_is_found_out(bench):
     assert_everything_once(bench, worker)
 
 
-def test_a_slow_server_does_not_hold_up_the_worker(bench):
+def test_a_slow_server_does_not_delay_the_worker(bench):
     gate = threading.Event()
     bench.store.fault = lambda request, when: (gate.wait(60) and None) if when == "before" else None
     worker = Worker(bench, 8)
@@ -192,7 +196,7 @@ def test_a_slow_server_does_not_hold_up_the_worker(bench):
     assert_everything_once(bench, worker)
 
 
-def test_a_line_the_daemon_cannot_take_becomes_a_reject_and_its_neighbours_stay(bench):
+def test_a_line_the_daemon_cannot_accept_becomes_a_reject_and_its_neighbours_stay(bench):
     def dislike(request, when):
         bad = when == "before" and any(event.step.step_index == 40 for event in request.events)
         return grpc.StatusCode.INVALID_ARGUMENT if bad else None
@@ -227,7 +231,7 @@ def test_a_daemon_at_a_new_address_is_found(bench):
 
 @pytest.fixture
 def imitation(tmp_path, monkeypatch):
-    """A `mosaic.daemon.server` that only leaves a note of how it was started."""
+    """A `mosaic.daemon.server` that only records how it was started."""
     note = tmp_path / "started.txt"
     package = tmp_path / "imitation"
     package.mkdir()

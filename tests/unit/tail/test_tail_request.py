@@ -1,4 +1,4 @@
-"""From a piece of the spool to the requests that carry it."""
+"""From a piece of the spool to its requests."""
 
 from tail_store import RUN_ID
 
@@ -10,7 +10,7 @@ from mosaic.wire import mosaic_pb2 as pb
 requests = Requests(RUN_ID, Parser(RUN_ID))
 
 
-def test_a_piece_that_makes_too_long_a_request_is_cut_at_the_ends_of_lines():
+def test_a_piece_that_makes_too_long_a_request_is_split_at_the_ends_of_lines():
     data = b'{"type": "metric", "values": {"a": 1, "b": 2}}\na line of text\n' * 100_000
 
     made = list(requests.small(pb.STDOUT, Lines(7, data)))
@@ -23,7 +23,7 @@ def test_a_piece_that_makes_too_long_a_request_is_cut_at_the_ends_of_lines():
     assert b"".join(part.data for part, _ in made) == data
 
 
-def test_a_single_line_is_never_cut():
+def test_a_single_line_is_never_split():
     data = b"x" * (2 << 20) + b"\n"
 
     ((_, request),) = requests.small(pb.STDOUT, Lines(0, data))
@@ -31,7 +31,7 @@ def test_a_single_line_is_never_cut():
     assert b"".join(text.text for text in request.texts) == data
 
 
-def test_a_long_line_a_hole_and_a_shrunk_file_say_where_and_why():
+def test_a_long_line_a_hole_and_a_shrunk_file_report_where_and_why():
     long = requests.of(pb.STDERR, LongLine(10, 9_000_000, b"head"))
     hole = requests.of(pb.STDOUT, Hole(5, 25))
     shrunk = requests.of(pb.STDOUT, Shrunk(100, 100, 30))

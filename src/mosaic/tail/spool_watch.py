@@ -1,4 +1,4 @@
-"""Wakes the tailer: the spool grew, or exit.json came. Nothing runs while a worker is silent."""
+"""Wakes the tailer (inotify) when the spool has grown or exit.json has appeared. A silent worker costs no CPU."""
 
 import logging
 import select
@@ -8,30 +8,30 @@ from inotify_simple import INotify, flags
 
 from mosaic.model.rundir import RunDir
 
-LINGER_S = 0.003  # after the first new byte: a few lines that belong together go together
-BUSY_LINGER_S = 0.012  # while line follows line: a request costs more CPU than a hundred events in it
+LINGER_S = 0.003  # after the first new byte: lines that belong together are sent together
+BUSY_LINGER_S = 0.012  # while the output is dense: one request costs more CPU than a hundred events in it
 BUSY_WITHIN_S = 0.05
-LOOK_S = 0.2
+POLL_S = 0.2  # without inotify
 
 log = logging.getLogger(__name__)
 
 
-class Bell:
-    """Made before the first read, so that no byte falls between reading and waiting."""
+class SpoolWatch:
+    """Created before the first read, so that no byte can arrive unnoticed between reading and waiting."""
 
     def __init__(self, run: RunDir) -> None:
         self._inotify: INotify | None = None
-        self._rang_at = 0.0
+        self._woken_at = 0.0
         try:
             self._inotify = self._watch(run)
         except OSError as error:
-            # A machine may give out few inotify instances (128 per user); a run must not stop for that.
-            log.warning("inotify is not to be had (%s); looking five times a second", error)
+            # A machine may allow few inotify instances (128 per user); a run must not stop for that.
+            log.warning("inotify is unavailable (%s); polling every %g s instead", error, POLL_S)
 
     def wait(self, limit_s: float | None = None) -> bool:
         """Return when something may have changed; False when nothing has for `limit_s`."""
         if self._inotify is None:
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
             return True
         if not self._poll.poll(None if limit_s is None else limit_s * 1000):
             return False
@@ -40,9 +40,9 @@ class Bell:
         return True
 
     def linger(self) -> None:
-        is_busy = time.monotonic() - self._rang_at < BUSY_WITHIN_S
+        is_busy = time.monotonic() - self._woken_at < BUSY_WITHIN_S
         time.sleep(BUSY_LINGER_S if is_busy else LINGER_S)
-        self._rang_at = time.monotonic()
+        self._woken_at = time.monotonic()
 
     def _watch(self, run: RunDir) -> INotify:
         inotify = INotify()

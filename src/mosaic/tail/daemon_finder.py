@@ -1,4 +1,4 @@
-"""Finds the daemon, waits for it while it is away, and starts one when nobody else does."""
+"""Finds the daemon, waits while there is none, and starts one when no other process does."""
 
 import logging
 import os
@@ -12,44 +12,44 @@ from mosaic.model.durable import read_json
 from mosaic.model.rundir import StateRoot
 
 PATIENCE_S = 30.0
-LOOK_AGAIN_S = 0.2
+RETRY_S = 0.2
 _OF_A_RUN = ("MOSAIC_", "GYM_GUI_", "CUDA_VISIBLE_DEVICES")  # a daemon inherits nothing of the run that started it
 
 log = logging.getLogger(__name__)
 
 
-class Doorbell:
-    """Rings until somebody opens; costs a connect() five times a second meanwhile."""
+class DaemonFinder:
+    """Retries until a daemon accepts a connection, at the cost of one connect() every 0.2 s."""
 
     def __init__(self, root: StateRoot, address: str, patience_s: float = PATIENCE_S) -> None:
         self._root = root
         self._address = address
-        # Not all tailers of a machine should start a daemon in the same moment.
+        # At random, so that not all tailers of a machine start a daemon at the same moment.
         self._patience_s = patience_s * random.uniform(1.0, 1.1)
-        self._alone_since: float | None = None
+        self._unanswered_since: float | None = None
         self._started: list[subprocess.Popen[bytes]] = []
 
-    def ring(self) -> str:
-        """The address of a daemon that takes connections."""
-        while not _opens(address := self._current_address()):
-            self.nobody_answered()
+    def find(self) -> str:
+        """The address of a daemon that accepts connections."""
+        while not _accepts(address := self._current_address()):
+            self.note_no_answer()
         return address
 
-    def answered(self) -> None:
-        self._alone_since = None
+    def note_answer(self) -> None:
+        self._unanswered_since = None
 
-    def nobody_answered(self) -> None:
-        """Wait a moment; after 30 s of such moments, start a daemon."""
+    def note_no_answer(self) -> None:
+        """Wait before the next try; after 30 s without any answer, start a daemon."""
         now = time.monotonic()
-        if self._alone_since is None:
-            self._alone_since = now
-        if now - self._alone_since > self._patience_s:
-            self._alone_since = now
+        if self._unanswered_since is None:
+            self._unanswered_since = now
+        if now - self._unanswered_since > self._patience_s:
+            self._unanswered_since = now
             self._start_daemon()
-        time.sleep(LOOK_AGAIN_S)
+        time.sleep(RETRY_S)
 
     def _current_address(self) -> str:
-        """A new daemon may listen elsewhere (another socket path), so the file is read every time."""
+        """Read from the file every time: a new daemon may listen on another socket path."""
         known = (read_json(self._root.address) or {}).get("addresses", [])
         return next((one for one in known if str(one).startswith("unix:")), self._address)
 
@@ -71,7 +71,7 @@ class Doorbell:
             log.warning("A daemon could not be started: %s", error)
 
 
-def _opens(address: str) -> bool:
+def _accepts(address: str) -> bool:
     family, where = _endpoint(address)
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
