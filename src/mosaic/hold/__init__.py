@@ -1,1 +1,1 @@
-"""Hop 4a: the holder, one process per run, which starts the worker, holds its process tree and ends it."""
+"""Hop 4a: the holder, one process per run. It starts the worker, holds its process tree and ends it."""

@@ -1,4 +1,4 @@
-"""The holder's entry: PYTHON -I -S hold/__main__.py --run-dir DIR --attempt N. Standard library only. See holder.py."""
+"""The holder's entry point: PYTHON -I -S hold/__main__.py --run-dir DIR --attempt N. See holder.py."""
 
 import gc
 import os
@@ -6,9 +6,9 @@ import sys
 
 
 def main() -> int:
-    # A script is compiled at every start and a module only once: this file stays small and everything else is imported.
+    # Python compiles a script at every start and a module only once: keep this file small and import the rest.
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    # Nothing that is imported is garbage; looking for some takes a tenth of the start. The holder turns it on again.
+    # Imports leave no garbage; collecting it anyway takes a tenth of the start. The holder turns this on again.
     gc.disable()
     from mosaic.hold import holder
 

@@ -1,8 +1,8 @@
-"""The end of a tree, step by step: which wish is due when. Knows no processes; time is passed in.
+"""How a process tree is ended, step by step, and when each step is due. Knows no processes; time is passed in.
 
 cancel, time limit          TERMINATE ─grace─▶ KILL ─5 s─▶ FORCE
 hang              AUTOPSY ─1 s─▶ the same         └─unkillable_s─▶ GIVE_UP
-worker ended by itself      ─sweep─▶ KILL …
+worker exited               ─sweep─▶ KILL …
 """
 
 from enum import Enum
@@ -13,15 +13,15 @@ FORCE_S = 5.0
 
 
 class Step(Enum):
-    AUTOPSY = "SIGUSR2 to all who print their stacks"
-    TERMINATE = "SIGTERM to all"
-    KILL = "SIGKILL to all"
-    FORCE = "SIGKILL from outside, the root process does not obey"
-    GIVE_UP = "giving up, SIGKILL does not end them"
+    AUTOPSY = "SIGUSR2 to the processes that then print their stacks"
+    TERMINATE = "SIGTERM to all processes"
+    KILL = "SIGKILL to all processes"
+    FORCE = "SIGKILL from outside, because the root process does not react"
+    GIVE_UP = "giving up, because SIGKILL does not end them"
 
 
 class Ending:
-    """The first cause wins: a cancel during a time limit's grace changes nothing."""
+    """The first cause wins: a cancel during the grace period of a time limit changes nothing."""
 
     def __init__(self, grace_s: float, unkillable_s: float) -> None:
         self.cause: str | None = None
@@ -33,7 +33,7 @@ class Ending:
         self._is_closed = False
 
     def limit(self, now: float, time_limit_s: "float | None") -> None:
-        """The worker starts now and has so long."""
+        """The worker starts now and may run this long."""
         self._limit_at = None if time_limit_s is None else now + time_limit_s
 
     def begin(self, cause: str, now: float) -> None:
@@ -48,12 +48,12 @@ class Ending:
         self._plan_kill(now + self._grace_s)
 
     def worker_ended(self, now: float) -> None:
-        """No cause after this; the root process sweeps by itself, and is watched here."""
+        """From now on no cause counts. The root process ends the rest of the tree; these steps are the safety net."""
         self._close()
         self._plan_kill(now + self.sweep_s + 1.0)
 
     def due(self, now: float) -> "list[Step]":
-        """The steps whose time has come, in order, each once."""
+        """The steps that are due, in order, each once."""
         if self._limit_at is not None and now >= self._limit_at:
             self.begin("time limit", now)
         due = [(at, step) for at, step in self._steps if at <= now]

@@ -1,11 +1,11 @@
-"""The holder of one run: starts the worker's tree, keeps its deadlines, ends it, and durably says how it ended.
+"""The holder of one run: starts the worker's process tree, keeps its deadlines, ends it, and durably records its end.
 
-It lives outside the tree, needs nobody, and imports only the standard library, because a week of training hangs on it.
-Its promises (tests/unit/hold/test_hold.py):
+It runs outside the tree, needs no other process, and imports only the standard library, because a week of training
+depends on it. Its promises (tests/unit/hold/test_hold.py):
 1. one holder per run, and started.json on disk before the worker's first instruction;
 2. exit.json on disk after the last process of the tree is gone, or marked unkillable;
-3. whoever kills the holder kills the tree;
-4. a run that does nothing costs nothing: it sleeps in poll() without a timeout.
+3. when the holder is killed, the tree is killed with it;
+4. an idle run costs no CPU: the holder sleeps in poll() without a timeout.
 """
 
 import gc
@@ -27,14 +27,14 @@ from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
 
 _CAUSES = {int(signal.SIGTERM): "cancel", int(signal.SIGUSR1): "hang"}
-_WISHES = {Step.AUTOPSY: init.AUTOPSY, Step.TERMINATE: init.TERMINATE, Step.KILL: init.KILL}
-_STRAYS_AGAIN_S = 0.05
-_WRITE_AGAIN_S = 1.0
+_REQUESTS = {Step.AUTOPSY: init.AUTOPSY, Step.TERMINATE: init.TERMINATE, Step.KILL: init.KILL}
+_CHECK_STRAYS_S = 0.05
+_RETRY_WRITE_S = 1.0
 
 
 def main(arguments: "list[str]") -> int:
-    # First of all: a cancel that comes while we start must wait in the pipe, not kill a holder that owns a lock.
-    signals = _listen()
+    # First of all: a cancel that arrives during the start must wait in the pipe, not kill a holder that owns a lock.
+    signals = _open_signals()
     try:
         options = dict(zip(arguments[::2], arguments[1::2], strict=True))  # argparse would cost a tenth of the start
         run_dir, attempt = RunDir(os.path.abspath(options["--run-dir"])), int(options["--attempt"])
@@ -43,13 +43,13 @@ def main(arguments: "list[str]") -> int:
         return 2
     try:
         Holder(run_dir, owner.take(run_dir, attempt), signals).run()
-    except owner.Leave as why:
-        say(f"Leaving: {why}.")
+    except owner.NotOwner as why:
+        say(f"Exiting: {why}.")
     except BadLaunch as error:
         say(str(error))
         return 3
     except Exception:
-        import traceback  # only here: it brings half a compiler with it
+        import traceback  # only here, because it imports much
 
         say(f"The holder of {run_dir.run_id} failed; its tree ends with it.\n{traceback.format_exc()}")
         return 1
@@ -66,13 +66,13 @@ class Holder:
         self._files: list[SpoolFile] = []
         self._drains: list[Drain] = []
         self._tree: Tree | None = None
-        self._is_over = False  # nobody of the tree is left, or it cannot be killed
+        self._is_over = False  # no process of the tree is left, or it cannot be killed
         self._is_written = False  # exit.json
-        self._look_again_at: float | None = None
+        self._check_again_at: float | None = None
 
     def run(self) -> None:
         self._start_worker()
-        # All that follows may take its time: the worker runs.
+        # The worker runs, so what follows may take its time.
         gc.enable()
         self._tailer = TailerChild(self._tailer_command(), say)
         self._reserve = Reserve(self._files)
@@ -95,9 +95,9 @@ class Holder:
             self._fail(f"The run cannot be started: {error}")
             return
         now = time.monotonic()
-        self._hear_signals(now)
+        self._read_signals(now)
         if self._ending.cause is None:
-            self._tree.wish(init.GO)
+            self._tree.request(init.GO)
             self._ending.limit(now, self._launch.time_limit_s)
         failpoint("hold.going")
 
@@ -135,7 +135,7 @@ class Holder:
         if self._tree is None:
             self._is_over = True
         else:
-            self._tree.wish(init.KILL)
+            self._tree.request(init.KILL)
             self._ending.worker_ended(time.monotonic())
 
     def _tailer_command(self) -> "Command | None":
@@ -151,13 +151,13 @@ class Holder:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             return os.open(self._run_dir.tailer_log, flags, 0o600)
         except OSError as error:
-            say(f"The tailer has no log: {error}.")  # a full disk, perhaps; no reason to end a worker that runs
+            say(f"The tailer runs without a log: {error}.")  # perhaps a full disk; no reason to end a running worker
             return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
     # The loop
 
     def _sleep(self, now: float) -> None:
-        """Until something happens or a deadline comes."""
+        """Sleep until a descriptor is readable or a deadline is reached."""
         poll = select.poll()
         for fd in self._descriptors(now):
             poll.register(fd, select.POLLIN)
@@ -174,58 +174,58 @@ class Holder:
         return fds if growth is None or self._is_over else [*fds, growth]
 
     def _deadlines(self, now: float) -> "list[float | None]":
-        deadlines = [self._tailer.next_at, self._look_again_at, *(drain.retry_at for drain in self._drains)]
+        deadlines = [self._tailer.next_at, self._check_again_at, *(drain.retry_at for drain in self._drains)]
         return deadlines if self._is_over else [*deadlines, self._ending.next_at, self._reserve.next_at(now)]
 
     def _turn(self, now: float) -> None:
-        self._look_again_at = None
-        self._hear_signals(now)
+        self._check_again_at = None
+        self._read_signals(now)
         if not self._is_over:
             self._take_steps(now)
-            self._hear_tree(now)
+            self._read_reports(now)
         for drain in self._drains:
             drain.pump(now)
         if self._is_over and not self._is_written:
             self._finish(now)
-        self._tailer.tend(now)
+        self._tailer.supervise(now)
 
-    def _hear_signals(self, now: float) -> None:
+    def _read_signals(self, now: float) -> None:
         try:
             numbers = os.read(self._signals, 4096)
         except BlockingIOError:
             return
         for number in numbers:
             if number in _CAUSES:
-                say(f"{procfs.signal_name(number)}: the run is to end ({_CAUSES[number]}).")
+                say(f"Received {procfs.signal_name(number)}: ending the run ({_CAUSES[number]}).")
                 self._ending.begin(_CAUSES[number], now)
 
     def _take_steps(self, now: float) -> None:
         assert self._tree is not None
         for step in self._ending.due(now):
-            say(f"Now: {step.value}.")
+            say(f"Ending the tree: {step.value}.")
             if step is Step.FORCE:
                 self._tree.force()
             elif step is Step.GIVE_UP:
                 self._outcome.is_unkillable = self._is_over = True
             else:
-                self._tree.wish(_WISHES[step])
+                self._tree.request(_REQUESTS[step])
 
-    def _hear_tree(self, now: float) -> None:
-        """Take the worker's end, and look whether anybody is left."""
+    def _read_reports(self, now: float) -> None:
+        """Read how the worker ended, and check whether any process is left."""
         assert self._tree is not None
-        root_is_gone = self._tree.reap_root()  # before the news, so that its last words are among them
-        for news in self._tree.news():
-            self._outcome.note(news)
+        root_is_gone = self._tree.reap_root()  # before reading its reports, so that its last one is included
+        for report in self._tree.read_reports():
+            self._outcome.note(report)
             self._ending.worker_ended(now)
         if root_is_gone and not self._is_over:
             spared = {os.getpid(), *self._tailer.family()}
             self._is_over = not self._tree.kill_strays(self._launch.run_id, spared)
-            self._look_again_at = None if self._is_over else now + _STRAYS_AGAIN_S
+            self._check_again_at = None if self._is_over else now + _CHECK_STRAYS_S
 
     # The end
 
     def _finish(self, now: float) -> None:
-        """exit.json, once all text is in the spool. It is tried until it works: without it the end did not happen."""
+        """Write exit.json once all output is in the spool; retried until it succeeds, because the run ends with it."""
         if not (self._outcome.is_unkillable or all(drain.is_empty for drain in self._drains)):
             return
         try:
@@ -235,11 +235,11 @@ class Holder:
             durable.write_json(self._run_dir.exit, record)
             self._is_written = True
         except FileNotFoundError:
-            say("The run's folder is gone: nobody will ask how it ended.")
+            say("The run's folder is gone; exit.json is not written.")
             self._is_written = True
         except OSError as error:
-            say(f"exit.json cannot be written ({error.strerror}); trying again.")
-            self._look_again_at = now + _WRITE_AGAIN_S
+            say(f"exit.json cannot be written ({error.strerror}); retrying.")
+            self._check_again_at = now + _RETRY_WRITE_S
             return
         failpoint("exit.written")
 
@@ -249,24 +249,24 @@ class Holder:
                 file.release()
 
 
-def _listen() -> int:
-    """A descriptor that gives the number of every signal that concerns the holder, from now on."""
-    heard, write = os.pipe()
-    os.set_blocking(heard, False)
+def _open_signals() -> int:
+    """A descriptor from which the number of every relevant signal can be read, from now on."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     for number in (*_CAUSES, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
-    # The daemon's terminal and its hang-ups are no business of a run.
+    # Ctrl-C and a hang-up of the daemon's terminal must not reach a run.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # whatever the daemon's thread had blocked
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the daemon's thread may have blocked some
     kernel.set_name("mosaic-holder")
-    return heard
+    return read
 
 
 def say(sentence: str) -> None:
-    """One sentence to the holder's log. The logging package would cost a fifth of the start."""
+    """Write one sentence to the holder's log. Importing logging would cost a fifth of the start."""
     try:
         os.write(2, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {sentence}\n".encode(errors="replace"))
     except OSError:

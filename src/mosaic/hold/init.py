@@ -1,12 +1,12 @@
 """The root process of a run's tree: pid 1 of its namespace, or the subreaper above it.
 
-    holder ──one byte per wish──▶ init ──starts, signals──▶ worker and all that comes of it
-           ◀──JSON lines─────────      ◀──orphans──────────
+    holder ──one byte per request──▶ init ──starts, signals──▶ worker and its descendants
+           ◀──JSON lines────────────      ◀──orphans──────────
 
 It is forked from the holder without an exec, so it is as small as the holder was at that moment. Its promises:
-1. nothing starts before GO; the end of the wishes (the holder died) is the end of the tree;
-2. every orphan is reaped; the worker's status is told once;
-3. it ends only when it has no child left, or when the kernel will kill the rest with it.
+1. nothing starts before GO; when the requests end (the holder died), the tree is killed;
+2. every orphan is reaped; the worker's exit status is reported once;
+3. it exits only when it has no child left, or when the kernel will kill the rest with it.
 """
 
 import gc
@@ -20,14 +20,14 @@ from mosaic.hold import kernel, spawn
 from mosaic.hold.members import Members, print_stacks
 
 GO, TERMINATE, AUTOPSY, KILL = b"g", b"t", b"a", b"k"
-_KILL_AGAIN_S = 0.02
+_REPEAT_KILL_S = 0.02
 _DAY_S = 86400.0
-_DEAF_TO = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class Init:
-    def __init__(self, wishes: int, reports: int, members: Members, sweep_s: float) -> None:
-        self._wishes = wishes
+    def __init__(self, requests: int, reports: int, members: Members, sweep_s: float) -> None:
+        self._requests = requests
         self._reports = reports
         self._members = members
         self._sweep_s = sweep_s
@@ -39,11 +39,11 @@ class Init:
         try:
             os.write(self._reports, json.dumps(what).encode() + b"\n")
         except BrokenPipeError:
-            pass  # the holder died; the next look at the wishes ends the tree
+            pass  # the holder died; the next read of the requests ends the tree
 
     def serve(self, worker: spawn.Command) -> None:
-        """Wait for GO, start the worker, and stay until nobody is left."""
-        if os.read(self._wishes, 1) != GO:
+        """Wait for GO, start the worker, and stay until no process is left."""
+        if os.read(self._requests, 1) != GO:
             return
         self._members.tie_to_holder()
         try:
@@ -51,7 +51,7 @@ class Init:
         except (spawn.SpawnFailed, OSError) as error:
             self.report(spawn_error=str(error))
             return
-        # Only the worker's side may keep the pipes of a shell script open: their end is the end of the text.
+        # Only the worker's side may keep the pipes of a shell script open, so that they end with its output.
         for fd in {worker.stdout, worker.stderr}:
             os.close(fd)
         gc.enable()
@@ -66,26 +66,26 @@ class Init:
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 self._kill_all()
                 return
-            self._obey(self._wait())
+            self._handle(self._wait())
 
     def _wait(self) -> bytes:
-        """The next wish, or nothing when only a child ended or a deadline came."""
+        """The next request; empty when only a child ended or a deadline was reached."""
         left_s = None if self._kill_at is None else self._kill_at - time.monotonic()
-        ready = _ready([self._wishes, self._woken], left_s)
+        ready = _ready([self._requests, self._woken], left_s)
         if self._woken in ready:
             os.read(self._woken, 4096)
-        return (os.read(self._wishes, 1) or KILL) if self._wishes in ready else b""
+        return (os.read(self._requests, 1) or KILL) if self._requests in ready else b""
 
-    def _obey(self, wish: bytes) -> None:
-        if wish == TERMINATE:
+    def _handle(self, request: bytes) -> None:
+        if request == TERMINATE:
             self._terminate()
-        elif wish == AUTOPSY:
+        elif request == AUTOPSY:
             print_stacks(self._members)
-        elif wish == KILL:
+        elif request == KILL:
             self._kill_at = time.monotonic()
 
     def _reap(self) -> bool:
-        """Take every child that ended; False when no child is left, and so no process of the tree."""
+        """Reap every child that ended; False when no child is left, and so no process of the tree."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -99,31 +99,31 @@ class Init:
                 self._sweep()
 
     def _sweep(self) -> None:
-        """The worker ended, so the run is over: whoever is left gets a short time to leave."""
+        """The worker exited, so the run is over: the remaining processes get a short time to exit."""
         if self._kill_at is None:
             self._kill_at = time.monotonic() + self._sweep_s
             self._terminate()
 
     def _terminate(self) -> None:
         self._members.signal(signal.SIGTERM)
-        self._members.signal(signal.SIGCONT)  # a stopped process hears SIGTERM only when it goes on
+        self._members.signal(signal.SIGCONT)  # a stopped process handles SIGTERM only after it continues
 
     def _kill_all(self) -> None:
         while self._reap():
-            # Again and again: among descendants a fork can be missed by one scan.
+            # Repeated, because one scan of the descendants can miss a process that is just being forked.
             self._members.signal(signal.SIGKILL)
-            if self._woken in _ready([self._woken], _KILL_AGAIN_S):
+            if self._woken in _ready([self._woken], _REPEAT_KILL_S):
                 os.read(self._woken, 4096)
 
 
 def _wake_on_children() -> int:
-    """A descriptor that turns readable when a child ends; no other signal does anything to this process."""
+    """A descriptor that becomes readable when a child ends; this process ignores all other signals."""
     woken, wake = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    for number in _DEAF_TO:
+    for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     return woken
 
@@ -136,5 +136,5 @@ def _ready(fds: "list[int]", timeout_s: "float | None") -> "list[int]":
 
 
 def poll_ms(timeout_s: "float | None") -> "int | None":
-    """A timeout as poll() takes it: rounded up, or 0.4 ms would spin; and a day at most, for its clock has 31 bits."""
+    """A timeout for poll(): rounded up, because 0.4 ms would spin, and a day at most, because poll() takes 31 bits."""
     return None if timeout_s is None else int(min(max(timeout_s, 0.0), _DAY_S) * 1000) + 1

@@ -1,4 +1,4 @@
-"""Linux calls that Python 3.11 has no name for. Each raises OSError with a sentence, or does what it says."""
+"""Linux system calls that Python 3.11 does not offer. Each raises OSError with the name of the call, or succeeds."""
 
 import ctypes
 import os
@@ -30,15 +30,15 @@ def unshare(flags: int) -> None:
 
 
 def map_current_user(uid: int, gid: int) -> None:
-    """In a new user namespace, be who you were: `uid` and `gid` are those from before the unshare."""
+    """Keep the same user in a new user namespace: `uid` and `gid` are those from before the unshare."""
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
 
 
 def mount_own_proc() -> None:
-    """A /proc of this pid namespace, seen by nobody outside this mount namespace."""
-    # Slave, not private: what the host mounts later (a home, a disk) still arrives here, and nothing of ours leaves.
+    """Mount a /proc of this pid namespace, visible only inside this mount namespace."""
+    # Slave, not private: later mounts of the host (a home, a disk) still appear here, and ours do not leave.
     _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None), "mount --make-rslave /")
     _check(_libc.mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(_MS_NOSUID_NODEV_NOEXEC), None), "mount /proc")
 
@@ -48,42 +48,42 @@ def set_subreaper(on: bool) -> None:
 
 
 def die_with_parent() -> None:
-    """SIGKILL for this process as soon as its parent is gone."""
+    """Have the kernel send SIGKILL to this process as soon as its parent dies."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, "PR_SET_PDEATHSIG")
 
 
 def set_name(name: str) -> None:
-    """What ps shows for a process that forked without exec."""
+    """Set the name that ps shows for a process that forked without exec."""
     text = ctypes.create_string_buffer(name.encode())
     _prctl(_PR_SET_NAME, ctypes.addressof(text), "PR_SET_NAME")
 
 
 def drop_dac_override() -> None:
-    """What is exec'ed from here on obeys file modes, root included."""
+    """Programs executed from here on are bound by file modes, even as root."""
     if os.geteuid() == 0:
         try:
             _prctl(_PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, "PR_CAPBSET_DROP")
         except PermissionError:
-            pass  # can_drop_dac_override said so, and the spool is behind a pipe
+            pass  # can_drop_dac_override returned False, so the spool is behind a pipe
 
 
 def can_drop_dac_override() -> bool:
-    """Whether a mode of 0400 will stop a process that we exec."""
+    """Whether mode 0400 keeps a program that we execute from writing."""
     if os.geteuid() != 0:
         return True
     sets = _capabilities()
     droppable = bool(sets["CapEff"] & 1 << _CAP_SETPCAP) or not sets["CapBnd"] & 1 << _CAP_DAC_OVERRIDE
-    # Root's exec takes inheritable capabilities whatever the bounding set says (some container engines fill them).
+    # Root's exec gains inheritable capabilities despite the bounding set (some container engines set them).
     return droppable and not sets["CapInh"] & 1 << _CAP_DAC_OVERRIDE
 
 
 def reserve(fd: int, start: int, length: int) -> None:
-    """Take blocks of the disk for [start, start + length) of a file; its size stays."""
+    """Allocate disk blocks for [start, start + length) of a file without changing its size."""
     _check(_libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE, start, length), "fallocate")
 
 
 def watch_writes(paths: "list[str]") -> int:
-    """A descriptor that turns readable when one of these files is written to."""
+    """A descriptor that becomes readable when one of these files is written to."""
     fd: int = _check(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC), "inotify_init1")
     try:
         for path in paths:

@@ -1,4 +1,4 @@
-"""launch.json as the holder needs it."""
+"""launch.json as the holder reads it."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -57,7 +57,7 @@ def _text(value: "Mapping[str, Any]", name: str) -> str:
 
 def _number(value: "Mapping[str, Any]", name: str, default: "float | None" = None) -> float:
     number = value.get(name, default)
-    # NaN and negative numbers would make deadlines that never come, or came already.
+    # NaN and negative numbers would make deadlines that never come, or are already past.
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0:
         raise BadLaunch(f"launch.json: {name} must be a number of 0 or more, not {number!r}.")
     return float(number)
@@ -65,17 +65,17 @@ def _number(value: "Mapping[str, Any]", name: str, default: "float | None" = Non
 
 def _texts(value: "Mapping[str, Any]", name: str, at_least: int = 0) -> "list[str]":
     texts = value.get(name, [])
-    if not isinstance(texts, list) or not all(_is_word(text) for text in texts) or len(texts) < at_least:
+    if not isinstance(texts, list) or not all(_is_text(text) for text in texts) or len(texts) < at_least:
         raise BadLaunch(f"launch.json: {name} must be a list of {at_least} or more texts, not {texts!r}.")
     return texts
 
 
 def _variables(value: "Mapping[str, Any]", name: str) -> "dict[str, str]":
     pairs = value.get(name, {})
-    if not isinstance(pairs, dict) or not all(_is_word(key) and "=" not in key for key in pairs):
+    if not isinstance(pairs, dict) or not all(_is_text(key) and "=" not in key for key in pairs):
         raise BadLaunch(f"launch.json: {name} must map variables to texts.")
-    # The values stay out of the sentence: they may be secrets.
-    wrong = [key for key, text in pairs.items() if not _is_word(text)]
+    # The values are not in the message, because they may be secrets.
+    wrong = [key for key, text in pairs.items() if not _is_text(text)]
     if wrong:
         raise BadLaunch(f"launch.json: {name}: {', '.join(wrong)} must be a text.")
     return pairs
@@ -88,5 +88,5 @@ def _choice(value: "Mapping[str, Any]", name: str, allowed: "tuple[str, ...]") -
     return str(choice)
 
 
-def _is_word(text: object) -> bool:
+def _is_text(text: object) -> bool:
     return isinstance(text, str) and "\0" not in text

@@ -1,4 +1,4 @@
-"""Who belongs to the tree, seen from its root process: all of a pid namespace, or all descendants."""
+"""The members of the tree, as its root process sees them: a whole pid namespace, or all descendants."""
 
 import os
 import signal
@@ -8,13 +8,13 @@ from mosaic.model import procfs
 
 
 class Namespace:
-    """Everyone in this pid namespace. The caller is its pid 1."""
+    """All processes in this pid namespace. The caller is its pid 1."""
 
     def enter(self) -> None:
         kernel.mount_own_proc()
 
     def tie_to_holder(self) -> None:
-        # The kernel itself then ends everyone with the holder, even if this process hangs or is stopped.
+        # The kernel itself then kills all of them with the holder, even if this process hangs or is stopped.
         kernel.die_with_parent()
 
     def tie_to_root(self) -> None:
@@ -24,18 +24,18 @@ class Namespace:
         return [pid for pid in procfs.pids() if pid != os.getpid()]
 
     def signal(self, number: int) -> None:
-        # One call under the kernel's lock: a process that forks at this moment cannot slip through.
+        # One call under the kernel's lock: a process that forks at this moment cannot be missed.
         procfs.send(-1, number)
 
 
 class Descendants:
-    """Everyone below the caller, which is their subreaper: whoever loses its parent comes to the caller."""
+    """All descendants of the caller, which is their subreaper: a process that loses its parent becomes its child."""
 
     def enter(self) -> None:
         kernel.set_subreaper(True)
 
     def tie_to_holder(self) -> None:
-        pass  # a subreaper that dies lets its orphans go; this one must live and kill them when the holder is gone
+        pass  # a dead subreaper loses its orphans; this one must stay alive and kill them when the holder is gone
 
     def tie_to_root(self) -> None:
         kernel.die_with_parent()
@@ -52,7 +52,7 @@ Members = Namespace | Descendants
 
 
 def print_stacks(members: Members) -> None:
-    """SIGUSR2 to everyone who catches it: faulthandler prints the Python stacks to stderr."""
+    """Send SIGUSR2 to every process that catches it: faulthandler prints its Python stacks to stderr."""
     for pid in members.pids():
         if procfs.catches(pid, signal.SIGUSR2):
             procfs.send(pid, signal.SIGUSR2)

@@ -1,4 +1,4 @@
-"""How a worker ended, as exit.json tells it."""
+"""How a worker ended, as recorded in exit.json."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from mosaic.model import procfs
 
 
 class Outcome:
-    """Filled while the run goes on; `record` is what is written at its end."""
+    """Collected while the run is live; `record` is what is written at its end."""
 
     def __init__(self) -> None:
         self.error: str | None = None  # why the worker could not be started
@@ -19,10 +19,10 @@ class Outcome:
         self._worker: dict[str, Any] = {}
         self._oom_kills_before = procfs.oom_kills()
 
-    def note(self, news: "dict[str, Any]") -> None:
-        """Take what the root process reported of the worker."""
-        self._worker = news
-        self.error = news.get("spawn_error", self.error)
+    def note(self, report: "dict[str, Any]") -> None:
+        """Store what the root process reported about the worker."""
+        self._worker = report
+        self.error = report.get("spawn_error", self.error)
 
     def record(
         self, launch: Launch, tree: "Tree | None", files: "list[SpoolFile]", cause: "str | None"
@@ -47,7 +47,7 @@ class Outcome:
         }
 
     def _end_of_worker(self, tree: "Tree | None") -> "tuple[int | None, int | None]":
-        """Its exit code or the signal that ended it; neither when it never ran or nobody saw it end."""
+        """Its exit code or the signal that ended it; neither when it never ran or its end was not observed."""
         status = self._worker.get("status")
         if status is None and tree is not None and tree.root_status is not None:
             # The root process was killed before it could report, and the kernel killed the worker with it.

@@ -1,4 +1,4 @@
-"""Fork and exec, by hand: importing subprocess would take longer than all the rest of the holder's start."""
+"""Fork and exec by hand: importing subprocess would take longer than the rest of the holder's start."""
 
 import os
 import signal
@@ -21,21 +21,21 @@ class Command(NamedTuple):
     cwd: str
     stdout: int
     stderr: int
-    keep: "tuple[int, ...]" = ()  # further descriptors it may see
+    keep: "tuple[int, ...]" = ()  # further descriptors that it inherits
 
 
 def spawn(command: Command, prepare: "Callable[[], None]") -> int:
-    """The pid of the running program, in a session of its own; SpawnFailed says why there is none."""
-    problem, tell = os.pipe()
+    """Start the program in a session of its own and return its pid; SpawnFailed contains the reason when it fails."""
+    problem, problem_to_write = os.pipe()
     try:
-        # A signal between fork and exec waits, and then meets the program with its default action, not our handlers.
+        # A signal between fork and exec waits, and then gets the program's default action, not our handlers.
         with BlockedSignals():
             pid = os.fork()
             if pid == 0:
-                _become(command, prepare, tell)
+                _exec_child(command, prepare, problem_to_write)
     finally:
-        os.close(tell)
-        text = _read_all(problem)  # ends when the exec closed the other side
+        os.close(problem_to_write)
+        text = _read_all(problem)  # ends when the exec has closed the other side
     if text:
         os.waitpid(pid, 0)
         raise SpawnFailed(text.decode(errors="replace"))
@@ -43,7 +43,7 @@ def spawn(command: Command, prepare: "Callable[[], None]") -> int:
 
 
 class BlockedSignals:
-    """Signals that come inside wait until the end. (contextlib is not worth its import.)"""
+    """Delays signals until the end of the block. (contextlib is not worth its import.)"""
 
     def __enter__(self) -> None:
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -57,23 +57,23 @@ def _read_all(fd: int) -> bytes:
         return file.read()
 
 
-def _become(command: Command, prepare: "Callable[[], None]", tell: int) -> None:
+def _exec_child(command: Command, prepare: "Callable[[], None]", problem: int) -> None:
     try:
         os.setsid()
         prepare()
-        _take_descriptors(command, tell)
-        _go_to(command.cwd)
+        _set_descriptors(command)
+        _enter(command.cwd)
         _reset_signals()
         _exec(command)
     except BaseException as error:
-        os.write(tell, (str(error) or repr(error)).encode(errors="replace")[:4000] or b"unknown")
+        os.write(problem, (str(error) or repr(error)).encode(errors="replace")[:4000] or b"unknown")
     finally:
         os._exit(127)
 
 
-def _take_descriptors(command: Command, tell: int) -> None:
+def _set_descriptors(command: Command) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
-    # Copies above 2 first: a source may itself be 0, 1 or 2.
+    # Copied above 2 first, because a source may itself be 0, 1 or 2.
     sources = [os.dup(fd) for fd in (nothing, command.stdout, command.stderr)]
     for target, source in enumerate(sources):
         os.dup2(source, target)
@@ -86,10 +86,10 @@ def _set_inherited(fd: int, wanted: bool) -> None:
     try:
         os.set_inheritable(fd, wanted)
     except OSError:
-        pass  # the descriptor of the listing itself, closed by now
+        pass  # the descriptor of the listing itself, already closed
 
 
-def _go_to(cwd: str) -> None:
+def _enter(cwd: str) -> None:
     try:
         os.chdir(cwd)
     except OSError as error:
@@ -97,8 +97,8 @@ def _go_to(cwd: str) -> None:
 
 
 def _reset_signals() -> None:
-    # Handlers end with the exec by themselves; what is ignored (SIGPIPE by Python, SIGHUP by nohup) would stay so.
-    # Under make 32 and 33 are ignored too: they are the C library's own, and nobody may set them.
+    # The exec resets handlers; ignored signals (SIGPIPE by Python, SIGHUP by nohup) would stay ignored.
+    # Under make, 32 and 33 are ignored too: they belong to the C library, and setting them is an error.
     for number in signal.valid_signals().intersection(procfs.ignored_signals()):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -1,6 +1,6 @@
-"""The spool: the two files that a worker's stdout and stderr are.
+"""The spool: the two files that receive a worker's stdout and stderr.
 
-worker ──fd 1──▶ worker.stdout.log        a plain append, nobody in between
+worker ──fd 1──▶ worker.stdout.log        a plain append, with no process in between
 worker ──pipe──▶ Drain ──▶ the same file  shell scripts, and where the file's mode cannot protect it
 """
 
@@ -18,7 +18,7 @@ _CHUNKS_AT_ONCE = 16
 
 
 class SpoolFile:
-    """An append-only file that nobody can open for writing a second time, so `> /dev/stdout` cannot wipe it."""
+    """An append-only file that cannot be opened for writing a second time, so `> /dev/stdout` cannot truncate it."""
 
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self.path = os.fspath(path)
@@ -32,12 +32,12 @@ class SpoolFile:
 
     @property
     def is_protected(self) -> bool:
-        """False where the file system does not keep modes, or where we cannot take root's right to ignore them."""
+        """False where the file system has no modes, or where root's right to ignore them cannot be dropped."""
         mode = os.fstat(self.fd).st_mode & 0o777
         return mode == _PROTECTED_MODE and kernel.can_drop_dac_override()
 
     def reserve(self) -> None:
-        """Keep some MiB of the disk for what comes next, so that a full disk does not cut a line at once."""
+        """Allocate some MiB ahead of the end, so that a full disk does not cut the next line."""
         end = self.size
         if self._reserved_to - end > RESERVE_BYTES // 2:
             return
@@ -45,28 +45,28 @@ class SpoolFile:
             kernel.reserve(self.fd, end, RESERVE_BYTES)
             self._reserved_to = end + RESERVE_BYTES
         except OSError:
-            pass  # a file system without it, or a full one; the worker writes without a reserve
+            pass  # unsupported by the file system, or the disk is full; the worker writes without a reserve
 
     def release(self) -> None:
-        """Give the unused reserve back. Only when no writer is left: cutting at the size would race with an append."""
+        """Free the unused reserve. Only when no writer is left: truncating to the size would race with an append."""
         if self._reserved_to:
             os.ftruncate(self.fd, self.size)
 
 
 class Reserve:
-    """Keeps both files' reserves ahead; a run that prints nothing costs nothing."""
+    """Keeps the reserves of both files ahead of their ends; a silent run costs no CPU."""
 
     def __init__(self, files: "list[SpoolFile]") -> None:
         self._files = files
         self._next_at = 0.0
-        self._top_up()  # before the watch: taking blocks counts as a write
+        self._top_up()  # before the watch, because allocating blocks counts as a write
         try:
             self._watch = kernel.watch_writes([file.path for file in files])
         except OSError:
-            self._watch = -1  # no inotify left for this user: the first reserve is the only one
+            self._watch = -1  # this user has no inotify instance left: the first reserve is the only one
 
     def waits_for(self, now: float) -> "int | None":
-        """The descriptor to poll; None while it was written to a moment ago and the next look has time."""
+        """The descriptor to poll; None shortly after a write, when the next check can wait."""
         return self._watch if self._watch >= 0 and now >= self._next_at else None
 
     def next_at(self, now: float) -> "float | None":
@@ -84,7 +84,7 @@ class Reserve:
 
 
 class Drain:
-    """Moves what comes through a pipe to a spool file; on a full disk it stops reading and loses nothing."""
+    """Copies a pipe to a spool file; on a full disk it stops reading and loses nothing."""
 
     def __init__(self, file: SpoolFile) -> None:
         self.source, self.sink = os.pipe()  # the worker's end is `sink`
@@ -96,7 +96,7 @@ class Drain:
         self.is_empty = False  # the end was read and everything is written
 
     def pump(self, now: float) -> None:
-        """Move what is there, up to some MiB: endless text must not keep the holder from its deadlines."""
+        """Copy what is available, up to some MiB: endless output must not delay the holder's deadlines."""
         for _ in range(_CHUNKS_AT_ONCE):
             if self.is_empty or not self._write_pending(now) or not self._read():
                 return
@@ -119,7 +119,7 @@ class Drain:
             while self._pending:
                 self._pending = self._pending[os.write(self._file.fd, self._pending) :]
         except OSError:
-            # Full, over quota, failing: whatever it is, the worker waits at its pipe and no byte is dropped.
+            # The disk is full, over quota or failing: the worker waits at its pipe, and no byte is lost.
             self.retry_at = now + RETRY_S
             return False
         self.retry_at = None
@@ -139,4 +139,4 @@ def _widen(pipe: int) -> None:
     try:
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 1 << 20)
     except OSError:
-        pass  # this user's pipes are at their limit; a small one works too
+        pass  # this user has reached the limit for pipes; a small one works too

@@ -1,4 +1,4 @@
-"""The tailer (mosaic.tail) as the holder sees it: a child that may die and is started again until it ends with 0."""
+"""The tailer (mosaic.tail) as a child of the holder: it is restarted until it exits with code 0."""
 
 import os
 from collections.abc import Callable
@@ -20,15 +20,15 @@ class TailerChild:
         self.next_at: float | None = 0.0 if command else None  # when to start it (again)
         self.is_done = command is None
 
-    def tend(self, now: float) -> None:
-        """Look after it: take its end, start it when its time has come."""
+    def supervise(self, now: float) -> None:
+        """Reap it when it has ended, and start it when that is due."""
         if self._pid:
             self._reap(now)
         if self.next_at is not None and now >= self.next_at:
             self._start(now)
 
     def family(self) -> "set[int]":
-        """Itself and what it started (a daemon, perhaps): no part of the run's tree."""
+        """Itself and what it started (perhaps a daemon): not part of the run's tree."""
         return {self._pid, *procfs.descendants(self._pid)} if self._pid else set()
 
     def _start(self, now: float) -> None:
@@ -38,7 +38,7 @@ class TailerChild:
         try:
             self._pid = spawn(self._command, lambda: None)
         except (SpawnFailed, OSError) as error:
-            self._again(now, str(error))
+            self._restart_later(now, str(error))
 
     def _reap(self, now: float) -> None:
         pid, status = os.waitpid(self._pid, os.WNOHANG)
@@ -49,11 +49,11 @@ class TailerChild:
         if code == 0:
             self.is_done = True
         else:
-            self._again(now, procfs.signal_name(-code) if code < 0 else f"exit code {code}")
+            self._restart_later(now, procfs.signal_name(-code) if code < 0 else f"exit code {code}")
 
-    def _again(self, now: float, why: str) -> None:
+    def _restart_later(self, now: float, why: str) -> None:
         if now - self._started_at > LONGEST_PAUSE_S:
-            self._pause_s = FIRST_PAUSE_S  # it worked for a while: this is a new mishap, not the old one
-        self._say(f"The tailer ended ({why}); it is started again in {self._pause_s:g} s.")
+            self._pause_s = FIRST_PAUSE_S  # it worked for a while, so this is a new problem
+        self._say(f"The tailer exited ({why}); restarting it in {self._pause_s:g} s.")
         self.next_at = now + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)

@@ -1,7 +1,7 @@
-"""The tree of a run's processes, from the holder's side: started by the strongest means present, ended with proof.
+"""A run's process tree, from the holder's side: held by the strongest means available, ended with proof.
 
 holder ─fork─▶ middle ─unshare, fork─▶ root (init.py) ─fork, exec─▶ worker
-                 └ leaves, so that the root becomes the holder's own child, which the holder can wait for
+                 └ exits, so that the root becomes a child of the holder, which can then wait for it
 """
 
 import json
@@ -37,46 +37,46 @@ class CannotHold(MosaicError):
 
 
 def strongest_first(hold: str, uid: int) -> "list[Means]":
-    """The means to try. Root does without a user namespace, in which other users' files would belong to nobody."""
+    """The means to try. Root needs no user namespace, in which other users' files would appear to have no owner."""
     if hold == "subreaper":
         return [SUBREAPER]
     return [NAMESPACE, USER_NAMESPACE, SUBREAPER] if uid == 0 else [USER_NAMESPACE, SUBREAPER]
 
 
 class Tree:
-    """A root process that waits for GO. Wishes to a tree that is already gone are not errors."""
+    """A root process that waits for GO. A request to a tree that is already gone is not an error."""
 
-    def __init__(self, means: Means, root_pid: int, wishes: int, reports: int) -> None:
+    def __init__(self, means: Means, root_pid: int, requests: int, reports: int) -> None:
         self.means = means
         self.root_pid = root_pid
         self.reports = reports
-        self._wishes = wishes
+        self._requests = requests
         self._text = b""
-        self.is_silent = False  # the root process closed its reports: it is ending
+        self.is_silent = False  # the root process closed its reports: it is exiting
         self.root_status: int | None = None  # once it is reaped
         self.cpu_s = 0.0
         self.max_rss_kb = 0
         os.set_blocking(reports, False)
 
-    def wish(self, what: bytes) -> None:
+    def request(self, what: bytes) -> None:
         try:
-            os.write(self._wishes, what)
+            os.write(self._requests, what)
         except BrokenPipeError:
             pass
 
     def force(self) -> None:
-        """For a root process that does not obey: do its killing from outside."""
+        """Kill the tree from outside, for a root process that does not react."""
         if self.root_status is not None:
             return
         if self.means is SUBREAPER:
-            # Killing the subreaper itself would let its orphans go.
+            # Killing the subreaper itself would lose its orphans.
             for pid in procfs.descendants(self.root_pid):
                 procfs.send(pid, signal.SIGKILL)
             procfs.send(self.root_pid, signal.SIGCONT)
         else:
             procfs.send(self.root_pid, signal.SIGKILL)
 
-    def news(self) -> "list[dict[str, Any]]":
+    def read_reports(self) -> "list[dict[str, Any]]":
         """What the root process reported since the last call."""
         try:
             while not self.is_silent:
@@ -99,9 +99,9 @@ class Tree:
         return self.root_status is not None
 
     def kill_strays(self, run_id: str, spared: "set[int]") -> bool:
-        """Kill processes that carry the run's name outside the tree; True when there was one.
+        """Kill processes outside the tree whose environment names the run; True when there was one.
 
-        A pid namespace has none. Under a subreaper somebody may have killed the root process and freed its orphans.
+        A pid namespace has none. Under a subreaper they exist when the root process was killed and lost its orphans.
         """
         if self.means is not SUBREAPER:
             return False
@@ -113,7 +113,7 @@ class Tree:
 
 def start_tree(means: "list[Means]", worker: Command, sweep_s: float, say: "Callable[[str], None]") -> Tree:
     """A tree held by the first means that works here; CannotHold when none does."""
-    # The root process is a grandchild: being its nearest subreaper makes it our child when the middle one leaves.
+    # The root process is a grandchild: as its nearest subreaper we become its parent when the middle process exits.
     kernel.set_subreaper(True)
     try:
         for one in means:
@@ -122,64 +122,64 @@ def start_tree(means: "list[Means]", worker: Command, sweep_s: float, say: "Call
             except CannotHold as error:
                 say(f"Cannot hold the tree by a {one.held_by}: {error}")
     finally:
-        # From now on orphans of the tailer (a daemon it started, say) are none of ours.
+        # From now on, orphans of the tailer (such as a daemon that it started) must not become our children.
         kernel.set_subreaper(False)
     raise CannotHold("no means to hold the tree works on this machine")
 
 
 def _start(means: Means, worker: Command, sweep_s: float) -> Tree:
-    wishes_to_read, wishes = os.pipe()
+    requests_to_read, requests = os.pipe()
     reports, reports_to_write = os.pipe()
     # Signals wait until the child has its own handlers: ours would write its signals into our own wake-up pipe.
     with spawn.BlockedSignals():
         middle = os.fork()
         if middle == 0:
-            _be_middle(means, worker, sweep_s, wishes_to_read, reports_to_write)
-    os.close(wishes_to_read)
+            _run_middle(means, worker, sweep_s, requests_to_read, reports_to_write)
+    os.close(requests_to_read)
     os.close(reports_to_write)
     os.waitpid(middle, 0)
-    root_pid, refusal = _first_words(reports)
+    root_pid, refusal = _read_setup(reports)
     if refusal is None:
-        return Tree(means, root_pid, wishes, reports)
-    os.close(wishes)
+        return Tree(means, root_pid, requests, reports)
+    os.close(requests)
     os.close(reports)
     if root_pid:
         os.waitpid(root_pid, 0)
     raise CannotHold(refusal)
 
 
-def _first_words(reports: int) -> "tuple[int, str | None]":
-    """The root's pid (0: there is none) and None, or why it does not work."""
+def _read_setup(reports: int) -> "tuple[int, str | None]":
+    """The root's pid (0 when there is none), and why it cannot be used; None when it is ready."""
     text = b""
-    words: dict[str, Any] = {}
-    # A refusal ends both processes, and with them the text.
-    while not {"root", "ready"} <= words.keys() and (data := os.read(reports, 4096)):
+    setup: dict[str, Any] = {}
+    # A refusal ends both processes, and with them the reports.
+    while not {"root", "ready"} <= setup.keys() and (data := os.read(reports, 4096)):
         text += data
         for line in text.split(b"\n")[:-1]:
-            words |= json.loads(line)
-    refusal = None if "ready" in words else words.get("refused", "the root process died while it was set up")
-    return words.get("root", 0), refusal
+            setup |= json.loads(line)
+    refusal = None if "ready" in setup else setup.get("refused", "the root process died during its setup")
+    return setup.get("root", 0), refusal
 
 
-def _be_middle(means: Means, worker: Command, sweep_s: float, wishes: int, reports: int) -> NoReturn:
+def _run_middle(means: Means, worker: Command, sweep_s: float, requests: int, reports: int) -> NoReturn:
     try:
-        _close_all_but({0, 1, 2, wishes, reports, worker.stdout, worker.stderr})
+        _close_all_but({0, 1, 2, requests, reports, worker.stdout, worker.stderr})
         _unshare(means.flags)
         root = os.fork()
         if root == 0:
-            _be_root(means, worker, sweep_s, wishes, reports)
-        _tell(reports, root=root)
+            _run_root(means, worker, sweep_s, requests, reports)
+        _report(reports, root=root)
     except OSError as error:
-        _tell(reports, refused=str(error.strerror or error))
+        _report(reports, refused=str(error.strerror or error))
     finally:
         os._exit(0)
 
 
-def _be_root(means: Means, worker: Command, sweep_s: float, wishes: int, reports: int) -> NoReturn:
+def _run_root(means: Means, worker: Command, sweep_s: float, requests: int, reports: int) -> NoReturn:
     try:
         kernel.set_name("mosaic-init")
         members = Namespace() if means.flags else Descendants()
-        me = init.Init(wishes, reports, members, sweep_s)
+        me = init.Init(requests, reports, members, sweep_s)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         try:
             members.enter()
@@ -206,13 +206,13 @@ def _unshare(flags: int) -> None:
 
 
 def _close_all_but(kept: "set[int]") -> None:
-    # The holder's lock above all: a copy of it here would look like a living holder.
+    # Above all the holder's lock: a copy of it here would look like a live holder.
     for fd in {int(name) for name in os.listdir("/proc/self/fd")} - kept:
         try:
             os.close(fd)
         except OSError:
-            pass  # the listing's own
+            pass  # the descriptor of the listing itself
 
 
-def _tell(reports: int, **what: object) -> None:
+def _report(reports: int, **what: object) -> None:
     os.write(reports, json.dumps(what).encode() + b"\n")

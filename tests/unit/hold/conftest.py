@@ -13,7 +13,7 @@ from hold_run import NOBODY, HeldRun, python_for
 
 @pytest.fixture
 def hold_run(tmp_path: Path) -> Iterator[HeldRun]:
-    """A run folder whose holder runs as whoever runs the tests."""
+    """A run folder whose holder runs as the user who runs the tests."""
     run = HeldRun(tmp_path, sys.executable)
     yield run
     run.clean_up()
@@ -32,7 +32,7 @@ def hold_run_of_any_user(request: pytest.FixtureRequest, tmp_path: Path) -> Iter
     python = python_for(NOBODY)
     if python is None:
         pytest.skip("no Python ≥ 3.11 on this machine that an ordinary user may start")
-    # Not tmp_path: pytest keeps the folders above it to root alone.
+    # Not tmp_path: only root may enter the folders above it.
     with tempfile.TemporaryDirectory(prefix="mosaic-hold-") as folder:
         os.chmod(folder, 0o755)
         run = HeldRun(Path(folder), python, NOBODY)

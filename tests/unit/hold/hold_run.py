@@ -20,16 +20,16 @@ NOBODY = 65534
 
 
 def eventually(condition: Callable[[], Any], what: str) -> Any:
-    """The first true value of `condition`; the test fails when none comes in time."""
+    """The first true value of `condition`; the test fails when there is none in time."""
     end = time.monotonic() + DEADLINE_S
     while not (value := condition()):
-        assert time.monotonic() < end, f"waited in vain: {what}"
+        assert time.monotonic() < end, f"timeout while waiting for {what}"
         time.sleep(0.005)
     return value
 
 
 def alive(mark: str) -> list[int]:
-    """Processes on this machine whose command line holds `mark`, in whatever pid namespace they live."""
+    """Processes on this machine whose command line contains `mark`, in any pid namespace."""
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and mark in _command_line(path)]
 
 
@@ -41,13 +41,13 @@ def _command_line(path: Path) -> str:
 
 
 class HeldRun:
-    """Everything a daemon does around one holder. `uid` None: as the user who runs the tests."""
+    """What a daemon does for one holder. With `uid` None it runs as the user who runs the tests."""
 
     def __init__(self, folder: Path, python: str, uid: int | None = None) -> None:
         self.dir = RunDir(folder / "01RUN")
         self.python = python
         self.uid = uid
-        self.mark = f"mark-{uuid.uuid4().hex}"  # in the command line of every process that a test cares for
+        self.mark = f"mark-{uuid.uuid4().hex}"  # in the command line of every process that matters to a test
         self.hold = str(SOURCE / "hold" / "__main__.py")
         self.processes: list[subprocess.Popen[bytes]] = []
         self.dir.make()
@@ -56,7 +56,7 @@ class HeldRun:
             subprocess.run(["chown", "-R", f"{uid}:{uid}", str(folder)], check=True)
 
     def _copy_source(self, folder: Path) -> str:
-        # The checkout may lie where this user cannot look.
+        # The checkout may be in a folder that this user cannot read.
         for part in ("__init__.py", "model", "hold"):
             source, target = SOURCE / part, folder / "src" / "mosaic" / part
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -97,14 +97,14 @@ class HeldRun:
         return process
 
     def run(self, argv: list[str], **more: Any) -> dict[str, Any]:
-        """Launch, wait until the holder left, and give exit.json."""
+        """Launch, wait until the holder has exited, and return exit.json."""
         self.launch(argv, **more)
         holder = self.start()
         assert holder.wait(DEADLINE_S) == 0, self.log
         return self.exit
 
     def printed(self, text: str) -> str:
-        """Wait until the worker printed `text`."""
+        """Wait until the worker has printed `text`."""
         return eventually(lambda: text in self.stdout and self.stdout, f"{text!r} on stdout")
 
     def ended(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class HeldRun:
 
 
 def python_for(uid: int) -> str | None:
-    """An interpreter that this user may start: ours may lie in root's home."""
+    """An interpreter that this user may execute: ours may be in root's home."""
     for python in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
         check = [python, "-I", "-S", "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
         try:

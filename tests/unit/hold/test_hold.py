@@ -1,4 +1,4 @@
-"""The holder as a process: what it promises about starts, ends and the spool."""
+"""The holder as a process: its promises about starts, ends and the spool."""
 
 import json
 import os
@@ -23,7 +23,7 @@ READ, POLL, FOREVER = 0, 7, 0xFFFFFFFF
 
 
 def system_call(pid: int) -> list[int]:
-    """What the process sleeps in: the call and its arguments, 32 bits of each; [-1] when it runs or is gone."""
+    """The system call in which the process sleeps and its arguments, 32 bits of each; [-1] when it runs or is gone."""
     try:
         words = Path(f"/proc/{pid}/syscall").read_text().split()
     except OSError:
@@ -44,10 +44,10 @@ os.wait()
 """
 
 
-# Ends that the worker chooses
+# The worker exits
 
 
-def test_an_exit_code_is_told(hold_run_of_any_user: HeldRun) -> None:
+def test_the_exit_code_is_recorded(hold_run_of_any_user: HeldRun) -> None:
     end = hold_run_of_any_user.run(hold_run_of_any_user.script("print('bye'); raise SystemExit(3)"))
 
     assert (end["exit_code"], end["signal"], end["ended_by"]) == (3, None, None)
@@ -55,13 +55,13 @@ def test_an_exit_code_is_told(hold_run_of_any_user: HeldRun) -> None:
     assert hold_run_of_any_user.stdout == "bye\n"
 
 
-def test_a_signal_is_told_by_name(hold_run: HeldRun) -> None:
+def test_a_signal_is_recorded_by_name(hold_run: HeldRun) -> None:
     end = hold_run.run(hold_run.script("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"))
 
     assert (end["exit_code"], end["signal"], end["ended_by"]) == (None, "SIGSEGV", None)
 
 
-def test_cpu_time_and_memory_of_the_worker_are_told(hold_run: HeldRun) -> None:
+def test_cpu_time_and_memory_of_the_worker_are_recorded(hold_run: HeldRun) -> None:
     code = "import time; block = bytearray(80 << 20)\nwhile time.process_time() < 0.2: pass"
 
     end = hold_run.run(hold_run.script(code))
@@ -88,10 +88,10 @@ def test_a_program_that_cannot_be_started_is_a_spawn_error(
     assert (end["exit_code"], end["signal"]) == (None, None)
 
 
-# What the worker finds
+# What the worker inherits
 
 
-def test_started_json_is_there_before_the_first_byte(hold_run_of_any_user: HeldRun) -> None:
+def test_started_json_exists_before_the_first_byte(hold_run_of_any_user: HeldRun) -> None:
     run = hold_run_of_any_user
 
     run.run(run.script("print(open('started.json').read())"))
@@ -107,7 +107,7 @@ def test_no_worker_starts_before_its_start_is_recorded(hold_run: HeldRun) -> Non
     hold_run.launch(hold_run.script("print('ran')"))
     holder = hold_run.start(before_exec=block_the_temporary_file)
 
-    # The holder hangs at the pipe that stands in for its file; the root process must wait for it.
+    # The holder blocks on the pipe in place of its file; the root process must wait for it.
     def waiting() -> list[int]:
         return [pid for pid in procfs.descendants(holder.pid) if system_call(pid)[0] == READ]
 
@@ -120,8 +120,10 @@ def test_no_worker_starts_before_its_start_is_recorded(hold_run: HeldRun) -> Non
     assert hold_run.stdout == ""
 
 
-def test_a_worker_starts_below_a_make_that_ignores_signals_nobody_may_set(hold_run: HeldRun, tmp_path: Path) -> None:
-    """GNU make hands signals 32 and 33 on as ignored; resetting them is EINVAL."""
+def test_a_worker_starts_below_a_make_that_ignores_signals_that_cannot_be_set(
+    hold_run: HeldRun, tmp_path: Path
+) -> None:
+    """GNU make passes signals 32 and 33 on as ignored; resetting them is EINVAL."""
     hold_run.launch(hold_run.script("print('ran')"))
     rules = tmp_path / "rules.mk"
     rules.write_text(f"go:\n\t@{hold_run.python} -I -S {hold_run.hold} --run-dir {hold_run.dir.path} --attempt 1\n")
@@ -139,7 +141,7 @@ status = dict(line.split(':', 1) for line in open('/proc/self/status'))
 print(json.dumps({
     'fds': sorted(fd for fd in seen if os.path.exists('/proc/self/fd/' + fd)),
     'stdin': os.readlink('/proc/self/fd/0'),
-    # Signals 32 and 33 are the C library's own; make leaves them ignored, and nobody can set them.
+    # Signals 32 and 33 belong to the C library; make leaves them ignored, and they cannot be set.
     'deaf to': (int(status['SigIgn'], 16) | int(status['SigBlk'], 16)) & ~(3 << 31),
     'environment': sorted(set(os.environ) - {'LC_CTYPE'}),
     'folder': os.getcwd(),
@@ -153,7 +155,7 @@ print(json.dumps({
     assert json.loads(hold_run.stdout) == {
         "fds": ["0", "1", "2"],
         "stdin": "/dev/null",
-        # Python ignores these two by itself, in every process.
+        # Python itself ignores these two, in every process.
         "deaf to": 1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1,
         "environment": ["ONLY"],
         "folder": str(hold_run.dir.path),
@@ -162,7 +164,7 @@ print(json.dumps({
     }
 
 
-def test_writing_to_dev_stdout_does_not_wipe_the_spool(hold_run_of_any_user: HeldRun) -> None:
+def test_writing_to_dev_stdout_does_not_truncate_the_spool(hold_run_of_any_user: HeldRun) -> None:
     code = """
 import os
 print('first', flush=True)
@@ -178,7 +180,7 @@ except PermissionError:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to lose")
-def test_a_root_without_rights_gets_a_pipe_and_a_subreaper(hold_run: HeldRun) -> None:
+def test_root_without_capabilities_gets_a_pipe_and_a_subreaper(hold_run: HeldRun) -> None:
     def lose_rights() -> None:
         for setpcap_sys_admin_setfcap in (8, 21, 31):
             kernel._prctl(kernel._PR_CAPBSET_DROP, setpcap_sys_admin_setfcap, "PR_CAPBSET_DROP")
@@ -202,7 +204,7 @@ def test_a_shell_script_writes_to_dev_stdout_through_a_pipe(hold_run_of_any_user
     assert hold_run_of_any_user.stderr == "three\n"
 
 
-def test_a_pipe_takes_megabytes_to_the_last_byte(hold_run: HeldRun) -> None:
+def test_a_pipe_passes_megabytes_to_the_last_byte(hold_run: HeldRun) -> None:
     end = hold_run.run(hold_run.script("print('x' * (40 << 20))"), pipe=True)
 
     assert end["stdout_bytes"] == (40 << 20) + 1
@@ -219,10 +221,10 @@ def test_a_second_attempt_appends_to_the_spool(hold_run_of_any_user: HeldRun) ->
     assert run.exit["attempt"] == 2
 
 
-# Ends that somebody else chooses
+# The run is ended
 
 
-def test_cancel_lets_a_worker_save_and_leave(hold_run: HeldRun) -> None:
+def test_cancel_lets_a_worker_save_and_exit(hold_run: HeldRun) -> None:
     code = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: (print('saved'), sys.exit(0))); " + WAIT
     hold_run.launch(hold_run.script(code))
     holder = hold_run.start()
@@ -249,7 +251,7 @@ def test_cancel_kills_a_worker_that_ignores_sigterm(hold_run_of_any_user: HeldRu
     assert holder.wait(DEADLINE_S) == 0
 
 
-def test_a_stopped_worker_hears_the_cancel(hold_run: HeldRun) -> None:
+def test_a_stopped_worker_receives_the_cancel(hold_run: HeldRun) -> None:
     hold_run.launch(hold_run.script("import os, signal; print('up', flush=True); os.kill(os.getpid(), signal.SIGSTOP)"))
     holder = hold_run.start()
     hold_run.printed("up")
@@ -259,7 +261,7 @@ def test_a_stopped_worker_hears_the_cancel(hold_run: HeldRun) -> None:
     assert hold_run.ended()["signal"] == "SIGTERM"
 
 
-def test_a_cancel_that_came_before_the_worker_starts_no_worker(hold_run: HeldRun) -> None:
+def test_after_a_cancel_before_the_start_no_worker_starts(hold_run: HeldRun) -> None:
     def cancelled_already() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         os.kill(os.getpid(), signal.SIGTERM)
@@ -272,7 +274,7 @@ def test_a_cancel_that_came_before_the_worker_starts_no_worker(hold_run: HeldRun
 
 
 @pytest.mark.parametrize("limit_s", [1e9, float("inf")])
-def test_a_time_limit_of_a_lifetime_is_no_error(hold_run: HeldRun, limit_s: float) -> None:
+def test_a_very_long_time_limit_is_accepted(hold_run: HeldRun, limit_s: float) -> None:
     end = hold_run.run(hold_run.script("pass"), time_limit_s=limit_s)
 
     assert (end["ended_by"], end["exit_code"]) == (None, 0)
@@ -285,7 +287,7 @@ def test_the_time_limit_ends_a_run(hold_run: HeldRun) -> None:
 
 
 @pytest.mark.parametrize("hold", ["auto", "subreaper"])
-def test_a_hang_is_ended_after_its_stacks_are_printed(hold_run: HeldRun, hold: str) -> None:
+def test_a_hung_run_is_ended_after_its_stacks_are_printed(hold_run: HeldRun, hold: str) -> None:
     code = (
         f"import faulthandler, signal; faulthandler.register(signal.SIGUSR2)\ndef stuck_here():\n {WAIT}\nstuck_here()"
     )
@@ -299,21 +301,21 @@ def test_a_hang_is_ended_after_its_stacks_are_printed(hold_run: HeldRun, hold: s
     assert "in stuck_here" in hold_run.stderr
 
 
-def test_the_autopsy_spares_a_process_that_would_die_of_it(hold_run: HeldRun) -> None:
+def test_the_autopsy_skips_a_process_that_the_signal_would_kill(hold_run: HeldRun) -> None:
     hold_run.launch(hold_run.script(WAIT))
     holder = hold_run.start()
     hold_run.printed("up")
 
     holder.send_signal(signal.SIGUSR1)
 
-    assert hold_run.ended()["signal"] == "SIGTERM"  # of the end that follows, not SIGUSR2
+    assert hold_run.ended()["signal"] == "SIGTERM"  # from the steps after the autopsy, not SIGUSR2
 
 
-# An end is an end
+# Nothing survives the end
 
 
 @pytest.mark.parametrize("hold", ["auto", "subreaper"])
-def test_nobody_lives_when_exit_json_is_there(hold_run_of_any_user: HeldRun, hold: str) -> None:
+def test_no_process_is_alive_when_exit_json_exists(hold_run_of_any_user: HeldRun, hold: str) -> None:
     run = hold_run_of_any_user
     run.launch(
         run.script(ESCAPE + "\nwhile 'escaped' not in open('logs/worker.stdout.log').read(): pass"),
@@ -345,7 +347,7 @@ def test_kill_9_of_the_holder_kills_the_tree(hold_run_of_any_user: HeldRun, hold
 
 
 @pytest.mark.parametrize("hold", ["auto", "subreaper"])
-def test_what_a_worker_leaves_behind_is_asked_to_leave_first(hold_run: HeldRun, hold: str) -> None:
+def test_processes_that_a_worker_leaves_behind_first_get_sigterm(hold_run: HeldRun, hold: str) -> None:
     code = """
 import os, signal, sys, time
 read, write = os.pipe()
@@ -373,9 +375,9 @@ def test_the_kernel_ends_the_tree_with_the_holder_even_if_the_root_process_is_st
     eventually(lambda: not alive(hold_run.mark), "the end of the tree")
 
 
-@pytest.mark.slow  # the holder gives its root process five seconds to obey
+@pytest.mark.slow  # the holder gives its root process five seconds to react
 @pytest.mark.parametrize("hold", ["auto", "subreaper"])
-def test_a_root_process_that_does_not_obey_is_passed_over(hold_run: HeldRun, hold: str) -> None:
+def test_the_tree_is_killed_from_outside_when_its_root_process_does_not_react(hold_run: HeldRun, hold: str) -> None:
     hold_run.launch(hold_run.script(DEAF), hold=hold, grace_s=0)
     holder = hold_run.start()
     hold_run.printed("up")
@@ -389,7 +391,7 @@ def test_a_root_process_that_does_not_obey_is_passed_over(hold_run: HeldRun, hol
 
 @pytest.mark.parametrize("hold", ["auto", "subreaper"])
 def test_kill_9_of_the_root_process_ends_the_run(hold_run: HeldRun, hold: str) -> None:
-    hold_run.launch(hold_run.script(DEAF), hold=hold, env={})  # nothing to recognise the worker by
+    hold_run.launch(hold_run.script(DEAF), hold=hold, env={})  # no variable that identifies the worker
     hold_run.start()
     hold_run.printed("up")
 
@@ -399,7 +401,7 @@ def test_kill_9_of_the_root_process_ends_the_run(hold_run: HeldRun, hold: str) -
     assert not alive(hold_run.mark)
 
 
-def test_a_stray_that_carries_the_runs_name_is_killed(hold_run: HeldRun) -> None:
+def test_a_stray_process_whose_environment_names_the_run_is_killed(hold_run: HeldRun) -> None:
     hold_run.launch(hold_run.script(WAIT), hold="subreaper")
     hold_run.start()
     hold_run.printed("up")
@@ -411,7 +413,7 @@ def test_a_stray_that_carries_the_runs_name_is_killed(hold_run: HeldRun) -> None
     assert stray.wait(DEADLINE_S) == -signal.SIGKILL
 
 
-def test_orphans_are_reaped_while_the_run_goes_on(hold_run: HeldRun) -> None:
+def test_orphans_are_reaped_while_the_run_is_live(hold_run: HeldRun) -> None:
     code = """
 import os
 read, write = os.pipe()
@@ -429,8 +431,8 @@ print('reaped')
     assert hold_run.stdout == "reaped\n"
 
 
-def test_a_tree_that_cannot_be_killed_is_called_so(hold_run: HeldRun) -> None:
-    hold_run.launch(hold_run.script(DEAF), grace_s=0, unkillable_s=0)  # no time at all for SIGKILL to work
+def test_a_tree_that_cannot_be_killed_is_marked_unkillable(hold_run: HeldRun) -> None:
+    hold_run.launch(hold_run.script(DEAF), grace_s=0, unkillable_s=0)  # SIGKILL gets no time to work
     holder = hold_run.start()
     hold_run.printed("up")
 
@@ -440,7 +442,7 @@ def test_a_tree_that_cannot_be_killed_is_called_so(hold_run: HeldRun) -> None:
     assert hold_run.exit["proof"].startswith("none")
 
 
-def test_the_started_file_names_how_the_tree_is_held(hold_run: HeldRun) -> None:
+def test_started_json_records_how_the_tree_is_held(hold_run: HeldRun) -> None:
     hold_run.launch(hold_run.script(WAIT), hold="subreaper")
     hold_run.start()
     hold_run.printed("up")
@@ -465,7 +467,7 @@ def test_root_gets_a_pid_namespace(hold_run: HeldRun) -> None:
 # One holder, one worker
 
 
-def test_a_holder_of_another_attempt_leaves(hold_run: HeldRun) -> None:
+def test_a_holder_of_another_attempt_exits(hold_run: HeldRun) -> None:
     hold_run.launch(hold_run.script("print('ran')"), attempt=2)
 
     assert hold_run.start(attempt=1).wait(DEADLINE_S) == 0
@@ -475,7 +477,7 @@ def test_a_holder_of_another_attempt_leaves(hold_run: HeldRun) -> None:
     assert "attempt 2" in hold_run.log
 
 
-def test_a_second_holder_leaves_and_the_first_goes_on(hold_run: HeldRun) -> None:
+def test_a_second_holder_exits_and_the_first_continues(hold_run: HeldRun) -> None:
     hold_run.launch(hold_run.script(WAIT))
     first = hold_run.start()
     hold_run.printed("up")
@@ -489,7 +491,7 @@ def test_a_second_holder_leaves_and_the_first_goes_on(hold_run: HeldRun) -> None
 
 
 @pytest.mark.parametrize("left", ["started.json", "exit.json"])
-def test_an_attempt_that_had_its_worker_gets_no_second_one(hold_run: HeldRun, left: str) -> None:
+def test_an_attempt_never_gets_a_second_worker(hold_run: HeldRun, left: str) -> None:
     hold_run.run(hold_run.script("print('ran')"))
     for path in {hold_run.dir.started, hold_run.dir.exit} - {hold_run.dir.path / left}:
         path.unlink()
@@ -500,7 +502,7 @@ def test_an_attempt_that_had_its_worker_gets_no_second_one(hold_run: HeldRun, le
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "{}", '{"run_id": "r", "attempt": 1, "argv": [], "cwd": "/"}'])
-def test_a_garbage_launch_is_refused_with_code_3(hold_run: HeldRun, text: str) -> None:
+def test_an_invalid_launch_is_refused_with_code_3(hold_run: HeldRun, text: str) -> None:
     hold_run.dir.launch.write_text(text)
 
     assert hold_run.start().wait(DEADLINE_S) == 3
@@ -509,10 +511,10 @@ def test_a_garbage_launch_is_refused_with_code_3(hold_run: HeldRun, text: str) -
     assert not hold_run.dir.exit.exists()
 
 
-# Mishaps
+# Failures
 
 
-def test_a_holder_that_was_stopped_goes_on_where_it_was(hold_run: HeldRun) -> None:
+def test_a_holder_that_was_stopped_continues_where_it_was(hold_run: HeldRun) -> None:
     hold_run.launch(
         hold_run.script("import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)")
     )
@@ -527,21 +529,21 @@ def test_a_holder_that_was_stopped_goes_on_where_it_was(hold_run: HeldRun) -> No
     assert hold_run.ended()["exit_code"] == 0
 
 
-def test_exit_json_is_tried_until_it_can_be_written(hold_run: HeldRun) -> None:
+def test_writing_exit_json_is_retried_until_it_succeeds(hold_run: HeldRun) -> None:
     hold_run.launch(hold_run.script(WAIT))
     holder = hold_run.start()
     hold_run.printed("up")
 
     hold_run.dir.exit.mkdir()  # nothing can be renamed over it
     holder.terminate()
-    eventually(lambda: "exit.json cannot be written" in hold_run.log, "a sentence in the log")
+    eventually(lambda: "exit.json cannot be written" in hold_run.log, "a line in the log")
     assert holder.poll() is None
     hold_run.dir.exit.rmdir()
 
     assert hold_run.ended()["ended_by"] == "cancel"
 
 
-def test_exit_json_waits_until_all_text_is_in_the_spool(hold_run: HeldRun) -> None:
+def test_exit_json_waits_until_all_output_is_in_the_spool(hold_run: HeldRun) -> None:
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def fill_the_disk() -> None:
@@ -558,7 +560,7 @@ def test_exit_json_waits_until_all_text_is_in_the_spool(hold_run: HeldRun) -> No
     assert hold_run.ended()["stdout_bytes"] == 100_000
 
 
-def test_a_machine_without_room_for_a_process_is_a_spawn_error(hold_run_of_any_user: HeldRun) -> None:
+def test_reaching_the_process_limit_is_a_spawn_error(hold_run_of_any_user: HeldRun) -> None:
     run = hold_run_of_any_user
     if os.geteuid() == 0 and run.uid is None:
         pytest.skip("root has no limit on processes")
@@ -583,7 +585,7 @@ def test_a_spool_that_cannot_be_opened_is_a_spawn_error(hold_run: HeldRun) -> No
     assert "directory" in end["error"]
 
 
-@pytest.mark.slow  # the reserve is looked at every five seconds
+@pytest.mark.slow  # the reserve is checked every five seconds
 def test_the_reserve_stays_ahead_of_a_file_that_grows(hold_run: HeldRun) -> None:
     hold_run.launch(hold_run.script(f"print('x' * (12 << 20), flush=True); {WAIT}"))
     hold_run.start()

@@ -1,4 +1,4 @@
-"""The holder's parts that need no holder."""
+"""The parts of the holder that can be tested without a holder."""
 
 import os
 from pathlib import Path
@@ -27,7 +27,7 @@ def steps_until(ending: Ending, end: float) -> list[tuple[float, Step]]:
     return steps
 
 
-def test_a_cancel_asks_then_kills_then_gives_up() -> None:
+def test_a_cancel_terminates_then_kills_then_gives_up() -> None:
     ending = Ending(grace_s=10, unkillable_s=60)
 
     ending.begin("cancel", 100)
@@ -40,7 +40,7 @@ def test_a_cancel_asks_then_kills_then_gives_up() -> None:
     ]
 
 
-def test_a_hang_is_dissected_first() -> None:
+def test_a_hang_starts_with_an_autopsy() -> None:
     ending = Ending(grace_s=10, unkillable_s=60)
 
     ending.begin("hang", 100)
@@ -48,7 +48,7 @@ def test_a_hang_is_dissected_first() -> None:
     assert steps_until(ending, 105) == [(100, Step.AUTOPSY), (100 + AUTOPSY_S, Step.TERMINATE)]
 
 
-def test_the_time_limit_begins_an_end_by_itself() -> None:
+def test_the_time_limit_starts_an_end_automatically() -> None:
     ending = Ending(grace_s=10, unkillable_s=60)
 
     ending.limit(100, 3600)
@@ -70,7 +70,7 @@ def test_the_first_cause_wins() -> None:
     assert ending.next_at == 110
 
 
-def test_a_worker_that_ended_by_itself_has_no_cause_but_a_watched_sweep() -> None:
+def test_a_worker_that_exited_has_no_cause_but_a_supervised_sweep() -> None:
     ending = Ending(grace_s=10, unkillable_s=60)
     ending.limit(100, 3600)
 
@@ -95,7 +95,7 @@ def test_without_a_limit_nothing_is_ever_due() -> None:
 LAUNCH: dict[str, Any] = {"run_id": "r", "attempt": 1, "argv": ["true"], "env": {"A": "b"}, "cwd": "/"}
 
 
-def test_a_short_launch_is_filled_with_defaults() -> None:
+def test_missing_fields_of_a_launch_get_defaults() -> None:
     launch = read_launch(LAUNCH)
 
     assert (launch.time_limit_s, launch.grace_s, launch.pipe, launch.hold) == (None, 10.0, False, "auto")
@@ -118,44 +118,44 @@ def test_a_short_launch_is_filled_with_defaults() -> None:
         ("hold", "tightly"),
     ],
 )
-def test_a_bad_field_is_named(field: str, value: object) -> None:
+def test_an_invalid_field_is_named(field: str, value: object) -> None:
     with pytest.raises(BadLaunch, match=field):
         read_launch({**LAUNCH, field: value})
 
 
-def test_a_secret_in_the_environment_is_not_repeated() -> None:
+def test_a_secret_in_the_environment_is_not_in_the_message() -> None:
     with pytest.raises(BadLaunch) as caught:
         read_launch({**LAUNCH, "env": {"KEY": ["secret"]}})
 
     assert "secret" not in str(caught.value)
 
 
-# The tree's means
+# Means to hold the tree
 
 
-def test_the_strongest_means_come_first() -> None:
+def test_the_strongest_means_are_tried_first() -> None:
     assert strongest_first("auto", uid=0) == [NAMESPACE, USER_NAMESPACE, SUBREAPER]
     assert strongest_first("auto", uid=1000) == [USER_NAMESPACE, SUBREAPER]
     assert strongest_first("subreaper", uid=0) == [SUBREAPER]
 
 
-def test_the_next_means_is_taken_when_one_is_refused(tmp_path: Path) -> None:
+def test_the_next_means_is_tried_when_one_is_refused(tmp_path: Path) -> None:
     output = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
     worker = Command(["echo", "hello"], {"PATH": os.environ["PATH"]}, "/", output, output)
     impossible = Means("impossible namespace", flags=1, proof="")
     said: list[str] = []
 
     tree = start_tree([impossible, SUBREAPER], worker, sweep_s=1, say=said.append)
-    tree.wish(GO)
+    tree.request(GO)
     eventually(tree.reap_root, "the end of the tree")
 
     assert tree.means is SUBREAPER
     assert "impossible namespace: unshare: Invalid argument" in said[0]
     assert (tmp_path / "out").read_text() == "hello\n"
-    assert [news["status"] for news in tree.news()] == [0]
+    assert [report["status"] for report in tree.read_reports()] == [0]
 
 
-def test_a_machine_without_any_means_says_so(tmp_path: Path) -> None:
+def test_a_machine_without_any_means_is_an_error(tmp_path: Path) -> None:
     worker = Command(["true"], {}, "/", 1, 2)
 
     with pytest.raises(CannotHold, match="no means"):
@@ -165,7 +165,7 @@ def test_a_machine_without_any_means_says_so(tmp_path: Path) -> None:
 # The spool
 
 
-def test_a_spool_file_is_appended_to_and_closed_to_others(tmp_path: Path) -> None:
+def test_a_spool_file_is_appended_to_and_protected(tmp_path: Path) -> None:
     first = SpoolFile(tmp_path / "log")
     os.write(first.fd, b"one ")
     second = SpoolFile(tmp_path / "log")
@@ -183,7 +183,7 @@ def test_a_spool_that_is_a_link_is_refused(tmp_path: Path) -> None:
         SpoolFile(tmp_path / "log")
 
 
-def test_the_reserve_lies_beyond_the_end_and_is_given_back(tmp_path: Path) -> None:
+def test_the_reserve_is_beyond_the_end_and_is_released(tmp_path: Path) -> None:
     file = SpoolFile(tmp_path / "log")
     os.write(file.fd, b"text")
     try:
@@ -223,7 +223,7 @@ def test_a_full_disk_makes_the_drain_wait_and_lose_nothing(tmp_path: Path) -> No
     assert drain.retry_at == 100 + RETRY_S
     assert not drain.wants_more
 
-    full.fd = SpoolFile(tmp_path / "log").fd  # somebody made room
+    full.fd = SpoolFile(tmp_path / "log").fd  # space was freed
     os.write(drain.sink, b"next\n")
     os.close(drain.sink)
     drain.pump(now=101)
@@ -233,7 +233,7 @@ def test_a_full_disk_makes_the_drain_wait_and_lose_nothing(tmp_path: Path) -> No
     assert (tmp_path / "log").read_bytes() == b"line\nnext\n"
 
 
-def test_endless_text_leaves_time_for_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_output_does_not_block_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "_CHUNK", 4)
     monkeypatch.setattr(spool, "_CHUNKS_AT_ONCE", 2)
     drain = Drain(SpoolFile(tmp_path / "log"))
@@ -241,5 +241,5 @@ def test_endless_text_leaves_time_for_the_rest(tmp_path: Path, monkeypatch: pyte
 
     drain.pump(now=0)
 
-    assert (tmp_path / "log").read_bytes() == b"a line o"  # and nothing is held back: what was read is written
+    assert (tmp_path / "log").read_bytes() == b"a line o"  # what was read is written
     assert drain.wants_more

@@ -1,11 +1,11 @@
-"""The tailer as the holder's child."""
+"""The tailer as a child of the holder."""
 
 import os
 import signal
 
 from hold_run import DEADLINE_S, HeldRun, alive, eventually
 
-# Tells its pid and arguments, then waits for the file that lets it go.
+# Prints its pid and arguments, then waits for the file that lets it exit.
 TAILER = """
 import os, sys, time
 with open('tailers', 'a') as file: print(os.getpid(), *sys.argv[1:], file=file)
@@ -41,7 +41,7 @@ print(os.environ)
     assert "'ITS': 'own'" in log
 
 
-def test_a_killed_tailer_is_started_again_and_the_worker_does_not_notice(hold_run: HeldRun) -> None:
+def test_a_killed_tailer_is_restarted_and_the_worker_does_not_notice(hold_run: HeldRun) -> None:
     hold_run.launch(hold_run.script(WAIT), tailer_argv=hold_run.script(TAILER))
     hold_run.start()
     eventually(lambda: len(tailers(hold_run)) == 1, "the first tailer")
@@ -67,18 +67,18 @@ def test_the_holder_stays_until_the_tailer_has_drained(hold_run: HeldRun) -> Non
     assert holder.wait(DEADLINE_S) == 0
 
 
-def test_a_tailer_that_cannot_be_started_is_tried_again(hold_run: HeldRun) -> None:
+def test_starting_the_tailer_is_retried(hold_run: HeldRun) -> None:
     program = hold_run.dir.path / "tailer"
     hold_run.launch(hold_run.script("pass"), tailer_argv=[str(program)])
     holder = hold_run.start()
-    eventually(lambda: "cannot start" in hold_run.log, "a sentence in the log")
+    eventually(lambda: "cannot start" in hold_run.log, "a line in the log")
 
     program.symlink_to("/bin/true")
 
     assert holder.wait(DEADLINE_S) == 0
 
 
-def test_a_tailer_whose_log_cannot_be_opened_does_its_work(hold_run: HeldRun) -> None:
+def test_a_tailer_whose_log_cannot_be_opened_still_works(hold_run: HeldRun) -> None:
     hold_run.dir.tailer_log.mkdir()
 
     end = hold_run.run(hold_run.script("pass"), tailer_argv=hold_run.script("open('ran', 'w')"))
