@@ -11,7 +11,7 @@ from mosaic.cli.durations import format_duration
 from mosaic.cli.verb import add_json, add_verb, count
 from mosaic.model import procfs
 from mosaic.model.errors import MosaicError, NoDaemon
-from mosaic.model.machine import tell_memory
+from mosaic.model.machine import format_memory
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -136,7 +136,8 @@ def describe(health: "pb.Health", client: "TrainerClient") -> str:
         f"runs       {health.live_runs - health.waiting_runs} running, {health.waiting_runs} waiting; "
         f"never more than {health.max_runs} at once",
         f"CPUs       {health.cpus_requested:g} of {health.cpus:g} requested by runs",
-        f"memory     {tell_memory(health.memory_mb_requested)} of {tell_memory(health.memory_mb)} requested by runs",
+        f"memory     {format_memory(health.memory_mb_requested)} of {format_memory(health.memory_mb)} "
+        "requested by runs",
     ]
     for gpu in health.gpus:
         use = gpu.blocked or (f"run {gpu.owner}" if gpu.owner else "free")

@@ -14,7 +14,7 @@ from mosaic.cli.paint import STATE_STYLE, bar, number, paint, printable
 from mosaic.cli.returns import count, is_evaluation, is_rate_known, margin, score_words, trace
 from mosaic.cli.states import explain
 from mosaic.model.errors import UnknownRun
-from mosaic.model.machine import tell_cpus, tell_memory
+from mosaic.model.machine import format_cpus, format_memory
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
@@ -174,8 +174,8 @@ def _children(run: "Run", relatives: "Mapping[str, Run]") -> str:
 
 
 def _needs(run: "Run") -> str:
-    memory = f", {tell_memory(run.memory_mb)} of memory" if run.memory_mb else ""
-    return f"{tell_cpus(run.cpus)}{memory}" if run.cpus or memory else ""
+    memory = f", {format_memory(run.memory_mb)} of memory" if run.memory_mb else ""
+    return f"{format_cpus(run.cpus)}{memory}" if run.cpus or memory else ""
 
 
 def _gpus(run: "Run") -> str:

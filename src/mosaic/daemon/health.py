@@ -43,7 +43,7 @@ def _report_gpus(gpus: Gpus, owners: Mapping[str, str], drained: Mapping[str, st
     """Every GPU with the run that owns it, or with the reason why no run can get it."""
     report = []
     for gpu in gpus.all:
-        others = gpus.strangers(gpu.uuid, lambda pid: procfs.has_ancestor(pid, roots))
+        others = gpus.foreign_pids(gpu.uuid, lambda pid: procfs.has_ancestor(pid, roots))
         blocked = f"used by a stranger's process {others[0]}" if others else ""
         if gpu.uuid in drained:
             blocked = f"drained: {drained[gpu.uuid]}"

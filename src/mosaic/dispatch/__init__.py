@@ -1,1 +1,1 @@
-"""Hop 3: claim a run, start it, watch it live and die, and give back what it held."""
+"""Hop 3: claim a run, start it, supervise it, end it, and free its resources."""

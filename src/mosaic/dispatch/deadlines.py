@@ -1,21 +1,21 @@
-"""Signs of life of one run, and when their absence means that it hangs. The clock is monotonic and passed in."""
+"""Signs of life of one run, and when their absence means that it hangs. Times are monotonic and passed in."""
 
 from dataclasses import dataclass
 
 from mosaic.model.run import Limits
 
 HANDSHAKE_LIMIT_S = 600.0
-QUIET_IS_WORTH_SAYING_S = 120.0
-IDLE_SHARE = 0.01  # of one core: background threads of a hung library tick on
+SHOW_QUIET_S = 120.0
+IDLE_SHARE = 0.01  # of one core: background threads of a hung library still use some CPU
 
 
 @dataclass
 class Vitals:
-    """When a run last said what."""
+    """When a run last gave each sign of life."""
 
-    since: float  # when we began to listen
+    since: float  # when this daemon first saw the run
     last_heartbeat: float | None = None
-    last_activity: float | None = None  # any output, a heartbeat included
+    last_activity: float | None = None  # any output, heartbeats included
     progress: int | None = None
     progress_at: float | None = None
     behind_bytes: int = 0
@@ -32,68 +32,68 @@ class Vitals:
     def activity(self, now: float) -> None:
         self.last_activity = now
 
-    def saw_output(self, now: float, total_bytes: int) -> None:
-        """Note how much it has ever printed: text without a newline (a progress bar) is a sign of life as well."""
+    def note_output(self, now: float, total_bytes: int) -> None:
+        """Note how much it has printed in all: text without a newline (a progress bar) is a sign of life as well."""
         if self._output_bytes is not None and total_bytes != self._output_bytes:
             self.last_activity = now
         self._output_bytes = total_bytes
 
     def shift(self, seconds: float) -> None:
-        """Forget time in which we were not listening (the daemon was stopped, the machine slept)."""
+        """Skip time in which nothing could be received (the daemon was stopped, the machine was suspended)."""
         self.since += seconds
         for name in ("last_heartbeat", "last_activity", "progress_at", "_cpu_at"):
             value = getattr(self, name)
             if value is not None:
                 setattr(self, name, value + seconds)
 
-    def wants_cpu(self, now: float, limits: Limits) -> bool:
-        """Whether the silence is long enough to ask what CPU the tree uses (a walk through /proc)."""
+    def needs_cpu_time(self, now: float, limits: Limits) -> bool:
+        """Whether the silence is long enough to measure the tree's CPU time (a scan of /proc)."""
         return self.last_heartbeat is not None and now - self.last_heartbeat > limits.heartbeat_s / 2
 
-    def saw_cpu(self, now: float, cpu_s: float) -> None:
-        """Note the tree's CPU time; busy trees restart the clock."""
+    def note_cpu_time(self, now: float, cpu_s: float) -> None:
+        """Note the tree's CPU time; while the tree is busy, its idle time starts anew."""
         if self._cpu_at is None or cpu_s - self._cpu_s > IDLE_SHARE * (now - self._cpu_at) + 0.02:
             self._cpu_at, self._cpu_s = now, cpu_s
 
     def verdict(self, now: float, limits: Limits) -> str:
-        """Why the run must be ended now; empty while it may go on."""
+        """Why the run must be ended now; empty while it may continue."""
         if self.behind_bytes:
-            return ""  # what it said is still on its way to us
+            return ""  # its output has not been received yet
         if self._is_hung(now, limits):
-            return f"hang: no heartbeat for {_span(now - (self.last_heartbeat or now))} and no CPU used"
+            return f"hang: no heartbeat for {_format_span(now - (self.last_heartbeat or now))} and no CPU used"
         if self._is_spinning(now, limits):
-            return f"hang: no heartbeat and no other output for {_span(self._silence(now))}"
+            return f"hang: no heartbeat and no other output for {_format_span(self._silence(now))}"
         if limits.no_progress_s and self.progress_at is not None and now - self.progress_at > limits.no_progress_s:
-            return f"hang: heartbeats without progress for {_span(now - self.progress_at)}"
+            return f"hang: heartbeats without progress for {_format_span(now - self.progress_at)}"
         if limits.quiet_s and self._silence(now) > limits.quiet_s:
-            return f"hang: no output for {_span(self._silence(now))}"
+            return f"hang: no output for {_format_span(self._silence(now))}"
         return ""
 
-    def shown(self, now: float, limits: Limits) -> str:
-        """What a listing says: "no heartbeat 6 min", "quiet 6 min", "no progress 40 min", or nothing."""
+    def describe(self, now: float, limits: Limits) -> str:
+        """What a listing shows: "no heartbeat 6 min", "quiet 6 min", "no progress 40 min", or nothing."""
         if self.last_heartbeat is not None and now - self.last_heartbeat > limits.heartbeat_s:
-            return f"no heartbeat {_span(now - self.last_heartbeat)}"
-        if self._silence(now) > QUIET_IS_WORTH_SAYING_S:
-            return f"quiet {_span(self._silence(now))}"
-        if self.progress_at is not None and now - self.progress_at > QUIET_IS_WORTH_SAYING_S:
-            return f"no progress {_span(now - self.progress_at)}"
+            return f"no heartbeat {_format_span(now - self.last_heartbeat)}"
+        if self._silence(now) > SHOW_QUIET_S:
+            return f"quiet {_format_span(self._silence(now))}"
+        if self.progress_at is not None and now - self.progress_at > SHOW_QUIET_S:
+            return f"no progress {_format_span(now - self.progress_at)}"
         return ""
 
     def _silence(self, now: float) -> float:
         return now - (self.since if self.last_activity is None else self.last_activity)
 
     def _is_spinning(self, now: float, limits: Limits) -> bool:
-        # CPU time proves nothing here, and a slow training prints something: only its whole silence counts.
+        # CPU time proves nothing here, and even a slow training prints something: only complete silence counts.
         return bool(limits.spin_s) and self.last_heartbeat is not None and self._silence(now) > limits.spin_s
 
     def _is_hung(self, now: float, limits: Limits) -> bool:
         if self.last_heartbeat is None or now - self.last_heartbeat <= limits.heartbeat_s:
             return False
-        # Idle must be seen over half the limit: one lucky glance at a sleeping process proves nothing.
+        # The tree must be idle for half the limit: a single look at a sleeping process proves nothing.
         return self._cpu_at is not None and now - self._cpu_at >= limits.heartbeat_s / 2
 
 
-def _span(seconds: float) -> str:
+def _format_span(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:

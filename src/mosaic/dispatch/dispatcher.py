@@ -76,7 +76,7 @@ class Dispatcher:
     def life(self, run_id: str) -> str:
         """What a listing says about a live run's silence."""
         live = self._runs.get(run_id)
-        return live.vitals.shown(self._runs.now(), live.limits) if live else ""
+        return live.vitals.describe(self._runs.now(), live.limits) if live else ""
 
     def telemetry(self, run_id: str) -> str:
         """What a listing says about a live run's telemetry; empty when there is no problem."""
@@ -117,7 +117,7 @@ class Dispatcher:
             self._launcher.tail(self._root.run(record.area, record.run_id))
         for uuid in await self._registry.do(lambda r: r.drained()):
             # A drained GPU is free again when a starting daemon finds no process on it.
-            if not await asyncio.to_thread(self.gpus.strangers, uuid, lambda pid: False):
+            if not await asyncio.to_thread(self.gpus.foreign_pids, uuid, lambda pid: False):
                 await self._undrain(uuid)
 
     async def _undrain(self, uuid: str) -> None:

@@ -1,4 +1,4 @@
-"""Which GPUs this machine has and which of them may be handed out."""
+"""Which GPUs this machine has, and which of them are free for a run."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping
@@ -15,30 +15,30 @@ class Gpu:
 
 
 class Gpus:
-    """The machine's GPUs through NVML, or pretended ones that replace them."""
+    """The machine's GPUs as NVML reports them, or a number of fake ones instead (for tests)."""
 
     def __init__(self, fake: int | None = None) -> None:
         self._nvml: Any = None if fake is not None else _load_nvml()
         if fake is not None:
-            self.all = [Gpu(f"GPU-fake-{n}", "pretended GPU") for n in range(fake)]
+            self.all = [Gpu(f"GPU-fake-{n}", "fake GPU") for n in range(fake)]
         else:
             self.all = self._found()
 
     def free(self, owners: Mapping[str, str], drained: Collection[str], is_ours: Callable[[int], bool]) -> list[str]:
-        """UUIDs nobody holds, in a stable order; what a stranger's process computes on is left out."""
+        """UUIDs of free GPUs in a stable order, without those that a process outside MOSAIC computes on."""
         open_ones = [gpu.uuid for gpu in self.all if gpu.uuid not in owners and gpu.uuid not in drained]
-        return [uuid for uuid in open_ones if not self.strangers(uuid, is_ours)]
+        return [uuid for uuid in open_ones if not self.foreign_pids(uuid, is_ours)]
 
-    def strangers(self, uuid: str, is_ours: Callable[[int], bool]) -> list[int]:
-        """Pids that compute on this GPU and belong to no run of ours."""
+    def foreign_pids(self, uuid: str, is_ours: Callable[[int], bool]) -> list[int]:
+        """Processes that compute on this GPU and do not belong to a run of this daemon."""
         if self._nvml is None:
             return []
         try:
             handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
             pids = [process.pid for process in self._nvml.nvmlDeviceGetComputeRunningProcesses(handle)]
         except self._nvml.NVMLError as error:
-            # A GPU that fell off the bus must not be handed out; pid 0 stands for "nobody can say".
-            log.warning("GPU %s does not answer: %s", uuid, error)
+            # A GPU that fell off the bus must not be granted; pid 0 stands for an unknown process.
+            log.warning("GPU %s does not respond: %s", uuid, error)
             return [0]
         return [pid for pid in pids if not is_ours(pid)]
 
@@ -56,6 +56,6 @@ def _load_nvml() -> Any:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        log.info("No NVIDIA driver answers (%s): this machine has no GPUs to hand out.", error)
+        log.info("No NVIDIA driver is available (%s): runs get no GPUs on this machine.", error)
         return None
     return pynvml

@@ -1,4 +1,4 @@
-"""From a claimed run to its launch.json: everything the holder needs, decided before it is started."""
+"""From a claimed run to its launch.json: all that the holder needs, decided before it is started."""
 
 import os
 import secrets
@@ -16,15 +16,15 @@ from mosaic.model.run import RunConfig
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.submit.record import write_worker_file
 
-# What a tailer needs of the daemon's environment; nothing that belongs to a run.
+# What a tailer gets of the daemon's environment: nothing that belongs to a run.
 TAILER_VARIABLES = (
     *("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE"),
-    *("MOSAIC_FAILPOINTS", "MOSAIC_FAILPOINTS_DIR"),  # the fault lab's
+    *("MOSAIC_FAILPOINTS", "MOSAIC_FAILPOINTS_DIR"),  # for the fault lab
 )
 
 
 class Addresses(Protocol):
-    """Where the daemon can be reached; empty while it cannot."""
+    """Where the daemon listens; empty while it does not."""
 
     unix: str
     tcp: str
@@ -32,7 +32,7 @@ class Addresses(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """A launch, and what its provenance needs to know."""
+    """A launch, and what is recorded in its provenance."""
 
     launch: dict[str, Any]
     command: Command
@@ -49,7 +49,7 @@ def plan_launch(
     addresses: Addresses,
     environment: Mapping[str, str],
 ) -> Plan:
-    """Resolve the worker, write its config file, and lay down what the holder is to start."""
+    """Resolve the worker, write its config file, and describe what the holder is to start."""
     python = catalog.python_for(config.worker)
     worker_file = write_worker_file(root, config)
     command = build_command(config, root, rundir, python, worker_file, granted, addresses.tcp, environment)

@@ -1,6 +1,6 @@
-"""The seam to whatever runs processes: a command with an environment, GPUs and a run folder is started, watched, ended.
+"""The interface between the dispatcher and the processes of a run: start, watch and end them.
 
-`Launcher` is what the dispatcher needs; `LocalLauncher` does it on this machine with one holder per run.
+`Launcher` is what the dispatcher needs; `LocalLauncher` implements it on this machine with one holder per run.
 """
 
 import asyncio
@@ -28,44 +28,44 @@ class Launcher(Protocol):
         """Write launch.json and start the holder of this attempt. Returns before the worker runs."""
 
     def is_starting(self, rundir: RunDir) -> bool:
-        """Whether a holder that this daemon spawned still has to take its lock."""
+        """Whether a holder that this daemon spawned has not taken its lock yet."""
 
     def is_held(self, rundir: RunDir) -> bool:
-        """Whether a holder lives."""
+        """Whether a live holder owns the run."""
 
-    def watch(self, rundir: RunDir, gone: Callable[[], None]) -> None:
-        """Call `gone` once when the holder ends. Idempotent."""
+    def watch(self, rundir: RunDir, on_exit: Callable[[], None]) -> None:
+        """Call `on_exit` once when the holder exits. Idempotent."""
 
     def stop(self, rundir: RunDir) -> bool:
         """Ask the holder to end the tree: SIGTERM, grace, SIGKILL. False when it cannot be reached yet."""
 
     def autopsy(self, rundir: RunDir) -> bool:
-        """Ask the holder for the Python stacks of the tree, then for its end."""
+        """Ask the holder to have the tree print its Python stacks, and then to end it."""
 
     def fence(self, rundir: RunDir) -> int | None:
-        """Take the owner's lock, so that no late holder can; None when somebody holds it. Closing lets go."""
+        """Take the owner's lock, so that no late holder can; None when it is held. Closing it releases the lock."""
 
     def kill_leftovers(self, rundir: RunDir, started: dict[str, Any]) -> bool:
-        """Kill what a dead holder left; True when nothing lives any more."""
+        """Kill the processes that a dead holder left behind; True when none is alive."""
 
     def forget(self, rundir: RunDir) -> None:
-        """The run is over: let go of what was kept to watch it."""
+        """The run is over: release what was kept to watch it."""
 
     def tail(self, rundir: RunDir) -> None:
         """Start a tailer for a run whose holder is gone. Idempotent."""
 
     def cpu_s(self, rundir: RunDir) -> float | None:
-        """CPU seconds the tree has used; None when nobody can say."""
+        """CPU seconds that the tree has used; None when they are unknown."""
 
     def roots(self) -> list[int]:
-        """Pids of the trees that are watched."""
+        """Pids of the holders that are watched."""
 
 
 class LocalLauncher:
-    """Holders on this machine, found again through their run folders."""
+    """Holders on this machine; a restarted daemon finds them again through their run folders."""
 
     def __init__(self, umask: int = -1) -> None:
-        self._umask = umask  # of holders, tailers and so of workers; -1: the daemon's own
+        self._umask = umask  # of holders, tailers and therefore workers; -1: the daemon's own
         self._spawned: dict[str, subprocess.Popen[bytes]] = {}
         self._watched: dict[str, int] = {}  # run id → pidfd
         self._tailers: dict[str, subprocess.Popen[bytes]] = {}
@@ -87,7 +87,7 @@ class LocalLauncher:
     def is_held(self, rundir: RunDir) -> bool:
         if rundir.run_id in self._watched:
             return True
-        # Never probe the lock of a holder that is about to take it: it would find it taken and leave.
+        # Never probe the lock of a holder that is about to take it: the holder would find it taken and exit.
         if self.is_starting(rundir):
             return _holder_pid(rundir) == self._spawned[rundir.run_id].pid
         fd = self.fence(rundir)
@@ -105,7 +105,7 @@ class LocalLauncher:
             return None
         return fd
 
-    def watch(self, rundir: RunDir, gone: Callable[[], None]) -> None:
+    def watch(self, rundir: RunDir, on_exit: Callable[[], None]) -> None:
         if rundir.run_id in self._watched:
             return
         pidfd = _pidfd(_holder_pid(rundir))
@@ -115,7 +115,7 @@ class LocalLauncher:
 
         def ended() -> None:
             self.forget(rundir)
-            gone()
+            on_exit()
 
         asyncio.get_running_loop().add_reader(pidfd, ended)
 
@@ -160,7 +160,7 @@ class LocalLauncher:
         return [pid for pidfd in self._watched.values() if (pid := procfs.pid_of(pidfd)) > 0]
 
     def _signal(self, rundir: RunDir, number: signal.Signals) -> bool:
-        # Through a pidfd: a number alone may already belong to a stranger.
+        # Through a pidfd: the number alone may already belong to another process.
         pidfd = self._watched.get(rundir.run_id)
         if pidfd is None:
             return False
@@ -172,17 +172,19 @@ class LocalLauncher:
 
 
 def _refuse_links(rundir: RunDir) -> None:
-    # Nobody but us has written here yet, so a link was planted: holder, tailer and store would write where it leads.
+    # Only this daemon has written here so far, so another program planted the link: all writes would follow it.
     for path in (rundir.path, rundir.logs, *rundir.path.iterdir(), *rundir.logs.iterdir()):
         if path.is_symlink():
-            raise MosaicError(f"{path} is a link, and a run writes only inside its folder. Submit it again.")
+            raise MosaicError(
+                f"{path} is a symbolic link, and a run writes only inside its folder. Submit the run again."
+            )
 
 
 def _spawn(
     command: list[str], log_file: Path, umask: int, env: dict[str, str] | None = None
 ) -> "subprocess.Popen[bytes]":
-    """A process of its own session that outlives the daemon."""
-    # Not through a link: it would make us write elsewhere.
+    """Start a process in a session of its own, which outlives the daemon."""
+    # O_NOFOLLOW: a symbolic link would make the daemon write elsewhere.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     with open(os.open(log_file, flags, 0o600), "ab") as out:
         return subprocess.Popen(
@@ -198,7 +200,7 @@ def _spawn(
 
 
 def _holder_pid(rundir: RunDir) -> int | None:
-    """The holder's pid from started.json: unlike the lock's text it is never an earlier attempt's."""
+    """The holder's pid from started.json: unlike the text in the lock, it is never that of an earlier attempt."""
     launch, started = durable.read_json(rundir.launch), durable.read_json(rundir.started)
     if not launch or not started or launch.get("attempt") != started.get("attempt"):
         return None
@@ -225,14 +227,14 @@ def _strays(run_id: str) -> list[int]:
 
 
 def _kill_exactly(started: dict[str, Any]) -> None:
-    """SIGKILL to the tree's root, if the pid still names the process that was started."""
+    """Send SIGKILL to the tree's root, if its pid still belongs to the process that was started."""
     if not _lives(started):
         return
     pidfd = _pidfd(started["root_pid"])
     if pidfd is None:
         return
     try:
-        # Checked again behind the pidfd: from here on the number cannot be given to another process.
+        # Checked again after opening the pidfd: from here on the number cannot pass to another process.
         if _lives(started):
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""How a run ended: the final state and its true reason, from exit.json and the last words on stderr."""
+"""How a run ended: the final state and its reason, from exit.json and the last lines of stderr."""
 
 import re
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ STACK_LINES = 80  # an autopsy prints the stacks of every thread
 def final_state(
     record: RunRecord, exit: Mapping[str, Any], failed_message: str, stderr: str, end_reason: str = ""
 ) -> Ending:
-    """The state a finished run moves to, and why. `end_reason` is ours, when we ended it ourselves."""
+    """The final state of a run, and why. `end_reason` is the dispatcher's own, when it ended the run itself."""
     if exit.get("unkillable"):
-        return RunState.FAULTED, "unkillable: SIGKILL did not end its processes in 60 s; its GPUs are drained"
+        return RunState.FAULTED, "unkillable: SIGKILL did not end its processes within 60 s; its GPUs are drained"
     if record.cancel_requested:
         return RunState.CANCELLED, "cancelled by request"
     if not exit.get("ended_by") and exit.get("exit_code") == 0:
@@ -29,7 +29,7 @@ def final_state(
             return RunState.FAULTED, f"the worker reported run_failed: {failed_message}"
         return RunState.TERMINATED, ""
     lines = STACK_LINES if exit.get("ended_by") == "hang" else LAST_LINES
-    return RunState.FAULTED, _with_last_words(end_reason or _cause(record, exit, stderr), stderr, lines)
+    return RunState.FAULTED, _with_last_lines(end_reason or _cause(record, exit, stderr), stderr, lines)
 
 
 def _cause(record: RunRecord, exit: Mapping[str, Any], stderr: str) -> str:
@@ -37,13 +37,13 @@ def _cause(record: RunRecord, exit: Mapping[str, Any], stderr: str) -> str:
         case "time limit":
             return f"time limit: it ran longer than {record.limits.time_s:g} s"
         case "hang":
-            return "hang: it stopped giving signs of life"
+            return "hang: it gave no sign of life"
         case "spawn error":
             return f"spawn error: {exit.get('error') or 'the worker could not be started'}"
         case "holder died":
-            return "holder died: the process that held this run was killed; its tree was ended"
+            return "holder died: the process that held this run was killed, and its process tree with it"
         case "cancel":
-            return "the holder was told to stop (SIGTERM) by somebody other than MOSAIC"
+            return "the holder received a SIGTERM that MOSAIC did not send"
     if exit.get("signal"):
         return _killed(exit)
     return _failed(exit, stderr)
@@ -69,6 +69,6 @@ def _peak(exit: Mapping[str, Any]) -> str:
     return f", peak {kb / 1024:,.0f} MiB" if kb else ""
 
 
-def _with_last_words(cause: str, stderr: str, count: int) -> str:
+def _with_last_lines(cause: str, stderr: str, count: int) -> str:
     lines = [line for line in stderr.splitlines() if line.strip()][-count:]
     return "\n".join([cause, *lines])

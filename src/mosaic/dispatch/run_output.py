@@ -1,4 +1,4 @@
-"""The end of a run: GPUs back at the proof of death, the final state once its last line is stored."""
+"""What a run leaves in its folder: the size and the last lines of its output, its reserve, its manifest."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ UNREAD_BYTES = 65_536
 
 
 def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[str, Any]:
-    """The exit.json that a killed holder could not write."""
+    """The content of the exit.json that a killed holder could not write."""
     return {
         "version": 1,
         "attempt": attempt,
@@ -33,19 +33,19 @@ def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[
 
 
 def release_reserve(rundir: RunDir) -> None:
-    """Free the room that a killed holder kept ahead of the spool. Only when its whole tree is proven dead."""
+    """Free the blocks that a killed holder reserved ahead of the spool. Only when its whole tree is proven dead."""
     for path in (rundir.stdout, rundir.stderr):
         try:
-            _cut_at_its_size(path)
+            _truncate_to_size(path)
         except OSError as error:
-            log.info("The reserve of %s stays: %s", path, error)
+            log.info("The reserve of %s cannot be released: %s", path, error)
 
 
-def _cut_at_its_size(path: Path) -> None:
+def _truncate_to_size(path: Path) -> None:
     found = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fchmod(found, 0o600)
-        # Through the descriptor: the name may have become somebody's link meanwhile.
+        # Through the descriptor: the name may have been replaced by a symbolic link meanwhile.
         with open(f"/proc/self/fd/{found}", "ab") as file:
             file.truncate(os.fstat(found).st_size)
     finally:
@@ -54,10 +54,10 @@ def _cut_at_its_size(path: Path) -> None:
 
 
 def remove_segments(run_id: str) -> None:
-    """Unlink the run's FastLane segments. Called when its tree is proven dead; their locks prove it once more."""
+    """Unlink the run's FastLane segments. Called when its tree is proven dead; their locks confirm it."""
     remove_dead(run_id)
     for lane in lanes(run_id):
-        log.warning("%s is left in /dev/shm: something still holds its lock.", lane, extra={"run_id": run_id})
+        log.warning("%s stays in /dev/shm: a process still holds its lock.", lane, extra={"run_id": run_id})
 
 
 def bytes_missing(exit: Mapping[str, Any], stdout_offset: int, stderr_offset: int) -> int:
@@ -83,7 +83,7 @@ def has_unread_line(rundir: RunDir, stdout_offset: int) -> bool:
 
 
 def is_cut(exit: Mapping[str, Any], rundir: RunDir) -> bool:
-    """Whether somebody replaced, deleted or shortened the spool: then its missing bytes will never come."""
+    """Whether the spool was replaced, deleted or truncated: then its missing bytes will never arrive."""
     sizes = ((rundir.stdout, "stdout_bytes"), (rundir.stderr, "stderr_bytes"))
     return any(_plain_size(path) < (exit.get(name) or 0) for path, name in sizes)
 
@@ -98,7 +98,7 @@ def stderr_tail(rundir: RunDir) -> str:
 
 
 def write_manifest(record: RunRecord, rundir: RunDir) -> None:
-    """analytics.json for a worker that wrote none; only what is there is named."""
+    """Write analytics.json for a worker that wrote none; it lists only what exists."""
     if rundir.analytics.exists():
         return
     folders = {"tensorboard": rundir.tensorboard, "checkpoints": rundir.checkpoints, "videos_dir": rundir.videos}
@@ -120,7 +120,7 @@ def write_manifest(record: RunRecord, rundir: RunDir) -> None:
 
 
 def with_holder_log(sentence: str, rundir: RunDir) -> str:
-    """The sentence, and the holder's last words behind it."""
+    """The sentence, followed by the last lines of the holder's log."""
     try:
         lines = rundir.holder_log.read_text(errors="replace").strip().splitlines()[-4:]
     except OSError:
@@ -129,7 +129,7 @@ def with_holder_log(sentence: str, rundir: RunDir) -> str:
 
 
 def _plain_size(path: Path) -> int:
-    """0 for what is no file of its own, such as a link."""
+    """0 for anything that is not a regular file, such as a symbolic link."""
     try:
         found = path.lstat()
     except OSError:

@@ -1,8 +1,8 @@
-"""What a run's folder says about it. The same question for a daemon that started the run and for one that finds it.
+"""The situation of a run, from its folder: the same for the daemon that started it and for one that finds it later.
 
 exit.json of this attempt ───────────────▶ ENDED
-lock held ───────────────────────────────▶ HELD       it lives
-a holder of ours has yet to lock ────────▶ STARTING
+lock held ───────────────────────────────▶ HELD       its holder is alive
+our holder has not locked yet ───────────▶ STARTING
 lock free, started.json of this attempt ─▶ ORPHANED   its holder died: kill what is left
 lock free, nothing started ──────────────▶ UNSTARTED  a daemon died between claim and start: start it (again)
 """
@@ -31,7 +31,7 @@ class Situation:
 
 
 def situation(rundir: RunDir, attempt: int, launcher: Launcher) -> Situation:
-    # exit.json is read after the lock was seen free as well: a holder writes it before it lets go.
+    # The lock is checked before exit.json is read: a holder writes the file before it releases the lock.
     held = launcher.is_held(rundir)
     exit = _of_attempt(read_json(rundir.exit), attempt)
     if exit:

@@ -54,11 +54,11 @@ class Supervisor:
 
     async def _check_life(self, record: RunRecord, live: LiveRun) -> None:
         now = self._runs.now()
-        live.vitals.saw_output(now, run_output.total_bytes(live.rundir))
-        if live.vitals.wants_cpu(now, record.limits):
+        live.vitals.note_output(now, run_output.total_bytes(live.rundir))
+        if live.vitals.needs_cpu_time(now, record.limits):
             cpu_s = self._launcher.cpu_s(live.rundir)
             if cpu_s is not None:
-                live.vitals.saw_cpu(now, cpu_s)
+                live.vitals.note_cpu_time(now, cpu_s)
         verdict = live.vitals.verdict(now, record.limits)
         if not verdict:
             return

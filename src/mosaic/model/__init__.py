@@ -1,1 +1,1 @@
-"""The words all parts share. Imports nothing third-party and nothing above it."""
+"""The types that all parts share. Imports no third-party package and no other folder."""

@@ -1,37 +1,37 @@
-"""The tree of errors. Each says what happened, to which thing, and what to do next.
+"""The errors of MOSAIC. Each message says what happened, to what, and what to do next.
 
 MosaicError
-├── BadConfig          a field of a submitted config cannot be used
+├── BadConfig          a field of a submitted config is invalid
 │   └── UnknownWorker  no environment has this worker
-├── UnknownRun         a reference that means no run
-├── AmbiguousRun       a name or a start of an id that several runs share
-├── IllegalMove        a move that is not in the table of states
+├── UnknownRun         a reference that matches no run
+├── AmbiguousRun       a name or id prefix that several runs share
+├── IllegalMove        a state change that is not in the table of states
 ├── KeyTaken           an idempotency key that belongs to a run with another config
-├── RunIsLive          the wish needs a run that is over
-├── NoCheckpoint       a run that left nothing to continue from or to evaluate
-├── NoFrames           a run that shows nothing
+├── RunIsLive          the request needs a run that is over
+├── NoCheckpoint       a run without a checkpoint to resume or evaluate
+├── NoFrames           a run without frames
 ├── GpuTaken           a GPU that another run owns, or that is drained
 ├── NotAllowed         no token, a wrong one, or one of another run
 ├── WrongOffset        a publish that does not start where the store ends
 ├── BadBatch           a publish whose parts contradict each other (a ValueError too)
-├── StoreUnavailable   the telemetry store cannot take this now (disk full); try again
-├── StoreFailed        a writer died; the daemon is unhealthy until restarted
+├── StoreUnavailable   the store cannot be written now (disk full); retry
+├── StoreFailed        a writer thread died; the daemon is unhealthy until it is restarted
 ├── BadRoot            the state folder cannot be used
 │   └── SchemaTooNew   written by a newer MOSAIC
 ├── AlreadyRunning     another daemon holds the lock
 ├── AddressTaken       the TCP address is in use
-└── NoDaemon           nobody answers at the address
+└── NoDaemon           no daemon answers at the address
 """
 
 from collections.abc import Sequence
 
 
 class MosaicError(Exception):
-    """An error a person can act on; its text is one sentence that says how."""
+    """An error that a user can act on; its message says how."""
 
 
 class BadConfig(MosaicError):
-    """A field of a config cannot be used."""
+    """A field of a config is invalid."""
 
     def __init__(self, field: str, why: str) -> None:
         super().__init__(f"{field}: {why}" if field else why)
@@ -43,7 +43,7 @@ class UnknownWorker(BadConfig):
 
 
 class UnknownRun(MosaicError):
-    """A reference that means no run."""
+    """A reference that matches no run."""
 
     def __init__(self, reference: str, hint: str = "") -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class UnknownRun(MosaicError):
 
 
 class AmbiguousRun(MosaicError):
-    """A name or a start of an id that several runs share; `lines` tell them apart."""
+    """A name or id prefix that several runs share; `lines` list them."""
 
     def __init__(self, why: str, lines: Sequence[str], is_cut: bool = False) -> None:
         shown = "\n".join(f"  {line}" for line in (*lines, *(["…"] if is_cut else [])))
@@ -60,7 +60,7 @@ class AmbiguousRun(MosaicError):
 
 
 class IllegalMove(MosaicError):
-    """A move that is not in the table of states."""
+    """A state change that is not in the table of states."""
 
     def __init__(self, run_id: str, old: str, new: str) -> None:
         super().__init__(f"Run {run_id} is {old}; it cannot become {new}.")
@@ -77,21 +77,21 @@ class KeyTaken(MosaicError):
 
 
 class RunIsLive(MosaicError):
-    """The wish needs a run that is over."""
+    """The request needs a run that is over."""
 
     def __init__(self, run_id: str, state: str) -> None:
         super().__init__(f"Run {run_id} is {state}. End it first with: mosaic cancel {run_id}")
 
 
 class NoCheckpoint(MosaicError):
-    """A run that left nothing to continue from or to evaluate; the text says why."""
+    """A run without a checkpoint to resume or evaluate; the message says why."""
 
     def __init__(self, run_id: str, why: str) -> None:
         super().__init__(f"Run {run_id} {why}")
 
 
 class NoFrames(MosaicError):
-    """A run that shows nothing; the text says why."""
+    """A run without frames; the message says why."""
 
 
 class GpuTaken(MosaicError):
@@ -114,18 +114,18 @@ class WrongOffset(MosaicError):
 
 
 class BadBatch(MosaicError, ValueError):
-    """A publish whose parts contradict each other; it is refused whole."""
+    """A publish whose parts contradict each other; nothing of it is stored."""
 
     def __init__(self, run_id: str, why: str) -> None:
-        super().__init__(f"Run {run_id}: {why}. The batch was refused whole.")
+        super().__init__(f"Run {run_id}: {why}. Nothing of the batch was stored.")
 
 
 class StoreUnavailable(MosaicError):
-    """The telemetry store cannot take this now (disk full, say); the sender keeps it and tries again."""
+    """The store cannot be written now (for example, the disk is full); the sender keeps the data and retries."""
 
 
 class StoreFailed(MosaicError):
-    """A writer died; the daemon is unhealthy until it is restarted."""
+    """A writer thread died; the daemon is unhealthy until it is restarted."""
 
 
 class BadRoot(MosaicError):
@@ -150,4 +150,4 @@ class AddressTaken(MosaicError):
 
 
 class NoDaemon(MosaicError):
-    """Nobody answers at the address."""
+    """No daemon answers at the address."""

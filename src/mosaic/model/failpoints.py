@@ -1,11 +1,11 @@
-"""Failpoints: named places where the fault lab has this process killed, stopped, or refused by the disk.
+"""Failpoints: named places in the code where the fault lab kills or stops this process, or makes the disk fail.
 
     MOSAIC_FAILPOINTS=name[:action[:times[:skip]]],…   action: kill (SIGKILL to itself), stop, full (ENOSPC), eio
     MOSAIC_FAILPOINTS_DIR=folder                       one file per name, one byte per visit
 
-Of all visits to a point the first `skip` (0) pass, the next `times` (1) act, the rest pass. With the folder visits are
-counted over all processes and restarts: a daemon that was killed at a point does not die there for ever.
-Without the variable a failpoint costs one look at a bool. A worker never inherits it. Standard library only.
+Of all visits to a point, the first `skip` (0) pass, the next `times` (1) act, and the rest pass. With the folder,
+visits are counted across all processes and restarts, so a restarted daemon is not killed at the same point again.
+Without the variable, a failpoint costs one test of a bool. A worker never inherits it. Standard library only.
 """
 
 import errno
@@ -13,45 +13,45 @@ import os
 import signal
 from typing import NamedTuple
 
-POINTS = {  # in the order in which a run meets them: between every two steps that a crash could part
-    "submit.validated": "daemon: the config is good, nothing is written",
-    "submit.folder": "daemon: the run's folder is made, its config is not written",
+POINTS = {  # in the order in which a run reaches them: one between any two steps that a crash could separate
+    "submit.validated": "daemon: the config is valid, nothing is written",
+    "submit.folder": "daemon: the run's folder exists, its config is not written",
     "submit.recorded": "daemon: the files are written, the row is not",
     "submit.added": "daemon: the row is committed, the client is not answered",
     "registry.commit": "daemon: any change of the registry, before its COMMIT",
     "registry.committed": "daemon: any change of the registry, after its COMMIT",
     "claim.decided": "daemon: a run may start, it is not claimed",
-    "claim.done": "daemon: claimed, nothing is prepared",
+    "claim.done": "daemon: the run is claimed, nothing is prepared",
     "spawn.planned": "daemon: the launch is planned, launch.json is not written",
     "spawn.written": "daemon: launch.json is written, no holder is spawned",
-    "spawn.spawned": "daemon: the holder is spawned and not remembered",
-    "lock.open": "holder: it runs and has no lock",
+    "spawn.spawned": "daemon: the holder is spawned, but not yet known to the daemon",
+    "lock.open": "holder: it runs without its lock",
     "lock.taken": "holder: it has the lock and has not read launch.json",
-    "hold.owned": "holder: the run is its own, no spool is open",
+    "hold.owned": "holder: it owns the run, no spool is open",
     "hold.tree": "holder: the tree's root waits, started.json is not written",
     "hold.started": "holder: started.json is written, the worker does not run",
     "hold.going": "holder: the worker runs, no tailer does",
-    "register.ask": "tailer: it has its lock and is not registered",
+    "register.ask": "tailer: it has its lock, but is not registered",
     "register.ready": "daemon: READY is committed, the store is not open",
-    "register.answered": "tailer: it knows the cursor and has read nothing",
-    "publish.ask": "tailer: a batch is parsed and not sent",
-    "commit.open": "daemon: the rows of a batch are made, no transaction is open",
+    "register.answered": "tailer: it has the cursor and has read nothing",
+    "publish.ask": "tailer: a batch is parsed, but not sent",
+    "commit.open": "daemon: the rows of a batch are built, no transaction is open",
     "commit.full": "daemon: the transaction holds the batch, before its COMMIT",
-    "commit.done": "daemon: the batch is committed, nobody is told",
-    "ack.ready": "daemon: subscribers are told, the tailer is not",
+    "commit.done": "daemon: the batch is committed, but not broadcast",
+    "ack.ready": "daemon: the batch is broadcast, but not acknowledged",
     "ack.received": "tailer: the batch is acknowledged, nothing is punched",
     "punch.open": "tailer: acknowledged bytes are about to be freed",
     "punch.done": "tailer: acknowledged bytes are freed",
-    "cancel.requested": "daemon: the wish is committed, the client is not answered",
+    "cancel.requested": "daemon: the cancel is committed, the client is not answered",
     "exit.proven": "holder: the tree is dead, exit.json is not written",
     "exit.written": "holder: exit.json is written, the holder still lives",
-    "cleanup.proven": "daemon: what a dead holder left is dead, exit.json is not written",
-    "finish.freed": "daemon: the GPUs are back, the spool is not drained",
+    "cleanup.proven": "daemon: the processes of a dead holder are dead, exit.json is not written",
+    "finish.freed": "daemon: the GPUs are free, the spool is not drained",
     "finish.drained": "daemon: all is stored, the file is not closed for good",
     "finish.closed": "daemon: the file is closed for good, the final state is not written",
-    "finish.moved": "daemon: the final state is written, nobody is told",
-    "delete.forgotten": "daemon: the store is let go, the row is there",
-    "delete.unlisted": "daemon: the row is deleted, the folder is there",
+    "finish.moved": "daemon: the final state is written, but not broadcast",
+    "delete.forgotten": "daemon: the store is closed, the row still exists",
+    "delete.unlisted": "daemon: the row is deleted, the folder still exists",
     "delete.done": "daemon: nothing is left, the client is not answered",
 }
 _ERRORS = {"full": errno.ENOSPC, "eio": errno.EIO}
@@ -59,7 +59,7 @@ ACTIONS = ("kill", "stop", *_ERRORS)
 
 
 class Order(NamedTuple):
-    """What is to happen at one point."""
+    """The action at one point."""
 
     action: str
     times: int = 1
@@ -67,13 +67,13 @@ class Order(NamedTuple):
 
 
 def failpoint(name: str) -> None:
-    """Do here what MOSAIC_FAILPOINTS says; nothing when it says nothing."""
+    """Do here what MOSAIC_FAILPOINTS asks for; nothing without it."""
     if _armed:
         _visit(name)
 
 
 def read_orders(text: str) -> "dict[str, Order]":
-    """The orders in a MOSAIC_FAILPOINTS; ValueError for a name or an action there is not: it would test nothing."""
+    """The orders in a MOSAIC_FAILPOINTS; ValueError for an unknown name or action, which would test nothing."""
     orders = {}
     for part in filter(None, text.split(",")):
         name, action, *numbers = [*part.split(":"), "kill"][: max(2, part.count(":") + 1)]
@@ -107,7 +107,7 @@ def _count(name: str) -> int:
     fd = os.open(os.path.join(_folder, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, b".")
-        # After an append the position is the end of one's own byte, whoever else appends.
+        # After an append the position is the end of the own byte, even if other processes append as well.
         return os.lseek(fd, 0, os.SEEK_CUR)
     finally:
         os.close(fd)

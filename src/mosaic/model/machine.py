@@ -1,4 +1,4 @@
-"""How much this machine can carry: the CPUs and the memory that runs may request."""
+"""The CPUs and the memory of this machine that runs may request."""
 
 import math
 import os
@@ -24,7 +24,7 @@ class Machine:
     def max_runs(self) -> int:
         """How many runs may be live at once unless the user says otherwise.
 
-        CPUs and memory are the real limits; this one is for runs that request next to nothing, because each still
+        CPUs and memory are the real limits; this one is for runs that request almost nothing, because each still
         has a holder and a tailer.
         """
         return max(32, math.ceil(4 * self.cpus))
@@ -34,19 +34,19 @@ def detect(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -
     """What this process may use: its CPU affinity, the machine's memory, and less where a cgroup allows less."""
     quotas, limits = _cgroup_cpus(proc, cgroups), _cgroup_memory_mb(proc, cgroups)
     cpus = min([float(len(os.sched_getaffinity(0))), *quotas])
-    # Under a quota of half a CPU one run must be able to start all the same.
+    # At least one CPU: even under a quota of half a CPU one run must be able to start.
     return Machine(max(1.0, round(cpus, 2)), min([_memory_mb(proc), *limits]))
 
 
 def parse_cpus(text: str) -> float:
-    """A number of CPUs, also a fraction of one; ValueError with a sentence."""
+    """A number of CPUs, fractions allowed; ValueError with a message for the user."""
     if not re.fullmatch(r"\d+(\.\d+)?", text.strip()) or float(text) > MAX_CPUS:
         raise ValueError(f"'{text}' is not a number of CPUs such as 4 or 0.5")
     return float(text)
 
 
 def parse_memory(text: str) -> int:
-    """An amount of memory in MB, from 4G, 512M or 1.5G; ValueError with a sentence."""
+    """An amount of memory in MB, from 4G, 512M or 1.5G; ValueError with a message for the user."""
     match = _MEMORY.fullmatch(text.strip())
     memory_mb = round(float(match[1]) * _MB_PER[match[2].lower()]) if match else -1
     if not 0 <= memory_mb <= MAX_MEMORY_MB:
@@ -54,11 +54,11 @@ def parse_memory(text: str) -> int:
     return memory_mb
 
 
-def tell_cpus(cpus: float) -> str:
+def format_cpus(cpus: float) -> str:
     return f"{cpus:g} CPU{'' if cpus == 1 else 's'}"
 
 
-def tell_memory(memory_mb: float) -> str:
+def format_memory(memory_mb: float) -> str:
     if memory_mb < 1024:
         return f"{memory_mb:.0f} MB"
     return f"{memory_mb / 1024:.1f}".removesuffix(".0") + " GB"
@@ -92,12 +92,12 @@ def _cgroup_memory_mb(proc: Path, cgroups: Path) -> Iterator[int]:
 
 
 def _folders(controller: str, proc: Path, cgroups: Path) -> Iterator[Path]:
-    """This process's cgroup and all above it, of a version 1 controller, or of version 2 when it is empty."""
+    """The cgroup of this process and all above it: of a version 1 controller, or of version 2 when it is empty."""
     for line in _lines(proc / "self" / "cgroup"):
         _, names, path = line.split(":", 2)
         if controller in names.split(","):
             inside = Path(path.lstrip("/"))
-            # In a container the path may be the host's; what is not there is passed over.
+            # In a container the path may be the host's; missing folders are skipped.
             for place in (inside, *inside.parents):
                 yield cgroups / controller / place
                 if not controller:
@@ -105,7 +105,7 @@ def _folders(controller: str, proc: Path, cgroups: Path) -> Iterator[Path]:
 
 
 def _numbers(path: Path) -> tuple[float, float]:
-    """The first two numbers of a file; -1 for each that is not one (`max`) or not there."""
+    """The first two numbers of a file; -1 for each that is missing or not a number (`max`)."""
     words = [*next(iter(_lines(path)), "").split(), "", ""]
     first, second = (float(word) if re.fullmatch(r"\d+", word) else -1.0 for word in words[:2])
     return first, second

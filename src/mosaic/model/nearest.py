@@ -1,13 +1,13 @@
-"""What somebody meant who wrote a name that is not there."""
+"""Suggestions for a name that does not exist."""
 
 import difflib
 from collections.abc import Iterable
 
-LONGEST = 100  # letters; comparing texts of a million would stop the daemon
+LONGEST = 100  # characters; comparing texts of a million would block the daemon
 
 
 def nearest(asked: str, known: Iterable[str], n: int = 3) -> list[str]:
-    """Known names, at most `n`, best first: those that begin with it, end with it after a / or a dot, or look alike."""
+    """At most `n` known names, best first: those that start with it, end with it after / or a dot, or are similar."""
     if not asked or len(asked) > LONGEST:
         return []
     names, low = list(known), asked.lower()
@@ -19,6 +19,6 @@ def nearest(asked: str, known: Iterable[str], n: int = 3) -> list[str]:
 
 
 def did_you_mean(asked: str, known: Iterable[str], n: int = 3) -> str:
-    """`Did you mean 'a' or 'b'?`; empty when nothing is near."""
+    """`Did you mean 'a' or 'b'?`; empty when no name is similar."""
     quoted = [f"'{name}'" for name in nearest(asked, known, n)]
     return f"Did you mean {' or '.join(quoted)}?" if quoted else ""

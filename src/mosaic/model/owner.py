@@ -1,4 +1,4 @@
-"""Whose the state root is. Asked by every verb, so nothing heavy is imported here."""
+"""Which user owns the state root. Every command asks this, so the module imports little."""
 
 import os
 import pwd
@@ -10,18 +10,18 @@ ADVICE = "Set MOSAIC_HOME to a folder of your own on a local disk of this machin
 
 
 def refuse_foreign(path: Path) -> None:
-    """BadRoot when the folder, or one above it that is closed to us, belongs to another user. Nothing is written."""
+    """Raise BadRoot when the folder, or one above it that we may not enter, belongs to another user. Writes nothing."""
     try:
         owner = path.stat().st_uid
     except PermissionError:
         closed = _nearest_visible(path)
         who = user_name(closed.stat().st_uid)
         raise BadRoot(
-            f"The state folder {path} lies in {closed}, which belongs to {who} and is closed to you "
-            f"({user_name(os.geteuid())}). {ADVICE}"
+            f"The state folder {path} is inside {closed}, which belongs to {who} and which you "
+            f"({user_name(os.geteuid())}) may not enter. {ADVICE}"
         ) from None
     except OSError:
-        return  # not there yet, or not a folder: whoever makes it says so
+        return  # missing, or not a folder: creating it will report that
     if owner != os.geteuid():
         raise BadRoot(
             f"The state folder {path} belongs to {user_name(owner)}, and you are {user_name(os.geteuid())}. {ADVICE}"

@@ -1,4 +1,4 @@
-"""Checking the state root: local, ours, private, writable, and of this machine - before anything is written into it."""
+"""Checks the state root before anything is written into it: local, ours, private, writable, and of this machine."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from mosaic.model.errors import BadRoot
 from mosaic.model.owner import ADVICE, refuse_foreign
 from mosaic.model.rundir import StateRoot
 
-# SQLite's locks and WAL need one kernel that sees all writers; these file systems may have several.
+# SQLite's locks and WAL need all writers on one kernel; these file systems may have several.
 NETWORK_FILESYSTEMS = frozenset(
     {"9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "glusterfs"}
     | {"gpfs", "lustre", "ncpfs", "nfs", "nfs4", "pvfs2", "smb2", "smb3", "smbfs"}
@@ -20,7 +20,7 @@ NETWORK_FILESYSTEMS = frozenset(
 
 
 def check_root(root: StateRoot, machine: str = "", mounts: Path = Path("/proc/self/mounts")) -> None:
-    """Make the folders (0700) and the machine's mark, or raise BadRoot and say what to do.
+    """Create the folders (0700) and the machine's mark, or raise BadRoot with advice.
 
     `machine` and `mounts` are this machine's own unless given.
     """
@@ -34,17 +34,17 @@ def check_root(root: StateRoot, machine: str = "", mounts: Path = Path("/proc/se
 
 
 def machine_mark() -> str:
-    """A text that stays with this machine; a hash, because /etc/machine-id is not to be handed around."""
+    """A text that identifies this machine; a hash, because /etc/machine-id should not be disclosed."""
     return hashlib.sha256(f"mosaic {_machine_id()}".encode()).hexdigest()[:32]
 
 
 def filesystem_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
-    """The type of the file system that holds `path`, or will hold it once it is made; empty when nobody knows."""
+    """The type of the file system of `path`, which need not exist yet; empty when it is unknown."""
     place = Path(os.path.realpath(path))
     found, kind = Path(), ""
     for line in _lines(mounts):
         point, this_kind = Path(_unescape(line.split(" ")[1])), line.split(" ")[2]
-        # The longest mount point wins, and of equals the last: it lies on top.
+        # The longest mount point wins, and of equal ones the last, which covers the others.
         if place.is_relative_to(point) and len(point.parts) >= len(found.parts):
             found, kind = point, this_kind
     return kind
@@ -61,17 +61,17 @@ def _make(path: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         why = f"{error.strerror}: {error.filename}"
-        raise BadRoot(f"{path} cannot be made or written ({why}). {ADVICE}") from error
+        raise BadRoot(f"{path} cannot be created or written ({why}). {ADVICE}") from error
 
 
 def _close_to_others(path: Path) -> None:
-    # Tokens and nonces lie below; the folder's own mode keeps strangers out whatever the files' modes are.
+    # It contains tokens and nonces; its mode keeps other users out, whatever the modes of the files are.
     if path.stat().st_mode & 0o077:
         path.chmod(0o700)
 
 
 def _check_writable(path: Path) -> None:
-    # Asked by writing: permission bits say nothing about a read-only mount, and nothing to root at all.
+    # Tested by writing: permission bits do not show a read-only mount, and do not bind root.
     try:
         with tempfile.TemporaryFile(dir=path) as file:
             file.write(b"x")
@@ -99,9 +99,9 @@ def _machine_id() -> str:
         if line.strip() and line.strip() != "uninitialized":
             return line.strip()
     node = uuid.getnode()
-    # uuid makes up a number, with this bit set, when it finds no network card: another one in every process.
-    is_made_up = bool(node >> 40 & 1)
-    return socket.gethostname() + ("" if is_made_up else f" {node:012x}")
+    # Without a network card, uuid returns a random number with this bit set: a different one in every process.
+    is_random = bool(node >> 40 & 1)
+    return socket.gethostname() + ("" if is_random else f" {node:012x}")
 
 
 def _lines(path: Path) -> list[str]:
@@ -112,7 +112,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _unescape(text: str) -> str:
-    # The kernel writes blanks and backslashes in mount points as octal numbers.
+    # The kernel writes blanks and backslashes in mount points as octal escapes.
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, char)
     return text

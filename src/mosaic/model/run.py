@@ -1,4 +1,4 @@
-"""What a run is: the config it was submitted with, the registry's record of it, and its live summary."""
+"""What a run is: the config it was submitted with, its record in the registry, and the summary of its telemetry."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,20 +10,20 @@ from mosaic.model.states import RunState
 @dataclass(frozen=True)
 class GpuRequest:
     requested: int = 0
-    mandatory: bool = False  # wait in INIT for them; otherwise run without
+    mandatory: bool = False  # wait in INIT until they are free; otherwise run without
 
 
 @dataclass(frozen=True)
 class ResourceRequest:
-    """What a run needs beside GPUs; it waits in INIT until so much is free."""
+    """What a run needs besides GPUs; it waits in INIT until that much is free."""
 
     cpus: float = 1.0
-    memory_mb: int = 0  # 0: not known
+    memory_mb: int = 0  # 0: unknown
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """The run that another one was made from."""
+    """The run that another one was derived from."""
 
     parent_run_id: str = ""
     relation: str = ""  # "resume" or "eval"; empty without a parent
@@ -39,23 +39,23 @@ class Settings:
 
 @dataclass(frozen=True)
 class Limits:
-    """When to end a run that does not end by itself. None, and 0 of `spin_s`: never."""
+    """When to end a run that does not end on its own. None, and 0 for `spin_s`: never."""
 
     time_s: float | None = None  # wall time of the worker
-    heartbeat_s: float = 300.0  # heartbeats came, then none for so long and no CPU used: hung
-    spin_s: float = 1800.0  # heartbeats came, then no output at all for so long, whatever CPU it uses
-    no_progress_s: float | None = None  # heartbeats come, their progress counter stands still
-    quiet_s: float | None = None  # nothing at all came for so long
+    heartbeat_s: float = 300.0  # after the first heartbeat: none for this long and no CPU used
+    spin_s: float = 1800.0  # after the first heartbeat: no output at all for this long, with or without CPU use
+    no_progress_s: float | None = None  # heartbeats arrive, but their progress counter does not change
+    quiet_s: float | None = None  # no output at all for this long
     grace_s: float = 10.0  # between SIGTERM and SIGKILL
 
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """`metadata.worker` of a trainer config: what to start and with what."""
+    """`metadata.worker` of a trainer config: what to start, and with which settings."""
 
     module: str = ""  # python -m MODULE in the worker's environment …
     script: str = ""  # … or this file (exactly one of the two)
-    name: str = ""  # which one, of several environments that have the module
+    name: str = ""  # chooses one of several environments that have the module
     variant: str = ""
     arguments: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -77,21 +77,21 @@ class RunConfig:
     gpus: GpuRequest = GpuRequest()
     limits: Limits = Limits()
     tags: tuple[str, ...] = ()
-    total_steps: int | None = None  # for the progress bar, when the config tells
+    total_steps: int | None = None  # for the progress bar, when the config contains it
     idempotency_key: str = ""
-    # Of the text as it was submitted, which `raw` no longer is: one idempotency key is one config.
+    # Of the config as submitted, which `raw` no longer is: one idempotency key stands for one config.
     config_hash: str = field(default="", compare=False)
     resources: ResourceRequest = ResourceRequest()
     lineage: Lineage = Lineage()
     settings: Settings = field(default_factory=Settings)
-    raw: Mapping[str, Any] = field(default_factory=dict)  # the config as it was submitted
+    raw: Mapping[str, Any] = field(default_factory=dict)  # the config document, completed by the submit
 
 
 @dataclass(frozen=True)
 class Move:
     """One line of a run's history."""
 
-    old: RunState | None  # None: the submit itself
+    old: RunState | None  # None: the submit
     new: RunState
     at: float  # unix seconds
     reason: str = ""
@@ -118,25 +118,25 @@ class RunRecord:
     cancel_requested: bool = False
     waiting_for: str = ""  # INIT: what it waits for
     held_by: str = ""  # how the process tree is held
-    telemetry: str = ""  # "" is fine; else "draining 3 MB", "incomplete", "disk full …"
+    telemetry: str = ""  # "": no problem; else "draining 3 MB", "incomplete", "disk full …"
     resources: ResourceRequest = ResourceRequest()
     lineage: Lineage = Lineage()
     settings_note: str = ""  # why its settings were not checked; empty when they were
-    revision: int = 0  # rises with every change of any run
+    revision: int = 0  # increases with every change of any run
 
 
 @dataclass
 class RunSummary:
-    """What a listing shows of a run's telemetry; kept in memory while it lives, in the index afterwards."""
+    """What a listing shows of a run's telemetry; in memory while the run is live, in the index afterwards."""
 
     events: int = 0  # = the last seq
-    steps: int = 0  # stored step events; a worker need not tell every step it makes
+    steps: int = 0  # stored step events; a worker need not report every step
     episodes: int = 0  # stored episode events, evaluation episodes included
     metrics: int = 0
     rejects: int = 0
     last_step: int = -1  # highest step number seen in a step, metric or heartbeat
-    env_steps: int = 0  # environment steps made in training, as far as any line tells
-    total_steps: int = 0  # as heartbeats tell it; 0: they do not
+    env_steps: int = 0  # environment steps taken in training, as far as the output shows
+    total_steps: int = 0  # from heartbeats; 0: unknown
     last_return: float | None = None
     recent_returns: list[float] = field(default_factory=list)  # newest last, at most 60
     mean_return: float | None = None  # of the newest `mean_over` training episodes
@@ -145,7 +145,7 @@ class RunSummary:
     eval_episodes: int = 0  # of agent "eval", or of an evaluation run
     eval_mean: float | None = None  # of the newest evaluation; of a whole evaluation run
     eval_interval: float | None = None  # half the width of its 95 % confidence interval
-    eval_over: int = 0  # how many episodes eval_mean is the mean of
+    eval_over: int = 0  # the number of episodes in eval_mean
     steps_per_s: float = 0.0
     last_event_at: float = 0.0  # unix seconds
     failed_message: str = ""  # error of a run_failed line

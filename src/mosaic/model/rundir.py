@@ -1,4 +1,4 @@
-"""Where everything lies: the state root, and inside it the folder of one run.
+"""The paths of the state root, and of the folder of one run inside it.
 
 <root>/                     MOSAIC_HOME, else $XDG_STATE_HOME/mosaic, else ~/.local/state/mosaic
   machine-id                the machine this root belongs to
@@ -22,11 +22,11 @@ class RunDir:
     """Every path of one run.
 
     {run_id}/
-      launch.json     daemon → holder: what to start (0600, holds the nonce)
-      owner.lock      flocked by the holder while it lives; its text is the holder's pid
+      launch.json     daemon → holder: what to start (0600, contains the nonce)
+      owner.lock      flocked by the holder while it is alive; its text is the holder's pid
       started.json    holder: durably written before the worker starts
       exit.json       holder: how the worker ended, after proof of death
-      tail.lock       flocked by the one tailer at work
+      tail.lock       flocked by the active tailer
       telemetry.sqlite provenance.json analytics.json
       logs/           worker.stdout.log worker.stderr.log (the spool)  holder.log tailer.log
       tensorboard/ checkpoints/ videos/
@@ -88,7 +88,7 @@ class StateRoot:
         self.daemon_log = self.logs / "trainer_daemon.log"
         self.envs = self.path / "envs"
         self.answers = self.envs / ".answers"
-        self.cache = self.path / "cache"  # what workers' libraries compile for themselves, per environment
+        self.cache = self.path / "cache"  # compiled by the libraries of workers, per environment
 
     @classmethod
     def from_environment(cls) -> "StateRoot":

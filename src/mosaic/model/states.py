@@ -12,11 +12,11 @@ from enum import StrEnum
 class RunState(StrEnum):
     INIT = "INIT"  # in the registry, waiting for the dispatcher
     HANDSHAKE = "HANDSHAKE"  # claimed; its holder is being started
-    READY = "READY"  # registered; nothing measured yet
+    READY = "READY"  # its tailer has registered; nothing is measured yet
     EXECUTING = "EXECUTING"  # the first step, episode or metric is stored
-    TERMINATED = "TERMINATED"  # ended by itself, exit code 0
-    FAULTED = "FAULTED"  # ended otherwise; the reason says how
-    CANCELLED = "CANCELLED"  # ended because a person asked
+    TERMINATED = "TERMINATED"  # the worker exited with code 0
+    FAULTED = "FAULTED"  # any other end; the reason says which
+    CANCELLED = "CANCELLED"  # ended on request
 
     @property
     def is_over(self) -> bool:

@@ -1,4 +1,4 @@
-"""Run ids: ULIDs, 48 bits of milliseconds and 80 of chance in 26 letters that sort by time."""
+"""Run ids: ULIDs, 48 bits of milliseconds and 80 random bits in 26 characters that sort by time."""
 
 import os
 import time
@@ -17,5 +17,5 @@ def new_ulid() -> str:
 
 
 def is_ulid(text: object) -> bool:
-    # The first letter carries 3 bits only: 26 letters of 5 bits would be 130.
+    # The first character carries only 3 bits: 26 characters of 5 bits would be 130.
     return isinstance(text, str) and len(text) == _LENGTH and text[0] in "01234567" and set(text) <= set(_ALPHABET)

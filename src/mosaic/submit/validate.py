@@ -15,7 +15,7 @@ from mosaic.catalog.inspector import Verdict
 from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
 from mosaic.model.errors import BadConfig
-from mosaic.model.machine import Machine, tell_memory
+from mosaic.model.machine import Machine, format_memory
 from mosaic.model.run import RunConfig, Settings, WorkerSpec
 from mosaic.model.rundir import StateRoot
 from mosaic.model.ulid import is_ulid, new_ulid
@@ -162,8 +162,8 @@ def _check_resources(read: RunConfig, machine: Machine) -> None:
     if asked.memory_mb > machine.memory_mb:
         raise BadConfig(
             "payload.resources.memory_mb",
-            f"{tell_memory(asked.memory_mb)} are requested but runs on this machine may use "
-            f"{tell_memory(machine.memory_mb)}, so the run would never start. Request less, or stop the daemon and "
+            f"{format_memory(asked.memory_mb)} are requested but runs on this machine may use "
+            f"{format_memory(machine.memory_mb)}, so the run would never start. Request less, or stop the daemon and "
             f"run: mosaic daemon start --memory {asked.memory_mb}M",
         )
 

@@ -5,7 +5,7 @@ from mosaic.model.run import Limits, RunRecord
 from mosaic.model.states import RunState
 
 RUN = RunRecord("id", "n", "runs", "toy", RunState.EXECUTING, limits=Limits(time_s=60.0))
-WISHED = RunRecord("id", "n", "runs", "toy", RunState.EXECUTING, cancel_requested=True)
+CANCELLED_RUN = RunRecord("id", "n", "runs", "toy", RunState.EXECUTING, cancel_requested=True)
 
 CASES = [
     (RUN, {"exit_code": 0}, "", RunState.TERMINATED, ""),
@@ -19,14 +19,14 @@ CASES = [
     (RUN, {"ended_by": "hang"}, "Thread 0x1\n  File x", RunState.FAULTED, "hang: "),
     (RUN, {"ended_by": "spawn error", "error": "no such file"}, "", RunState.FAULTED, "spawn error: no such file"),
     (RUN, {"ended_by": "holder died"}, "", RunState.FAULTED, "holder died: "),
-    (RUN, {"ended_by": "cancel"}, "", RunState.FAULTED, "the holder was told to stop"),
+    (RUN, {"ended_by": "cancel"}, "", RunState.FAULTED, "the holder received a SIGTERM"),
     (RUN, {"unkillable": True}, "", RunState.FAULTED, "unkillable: "),
-    (WISHED, {"ended_by": "cancel", "signal": "SIGKILL"}, "", RunState.CANCELLED, "cancelled by request"),
+    (CANCELLED_RUN, {"ended_by": "cancel", "signal": "SIGKILL"}, "", RunState.CANCELLED, "cancelled by request"),
 ]
 
 
 @pytest.mark.parametrize(("record", "exit", "stderr", "state", "reason"), CASES)
-def test_the_reason_is_told(record, exit, stderr, state, reason):
+def test_the_state_and_the_reason_follow_from_the_exit(record, exit, stderr, state, reason):
     found, why = final_state(record, exit, "", stderr)
 
     assert found is state
@@ -41,7 +41,7 @@ def test_run_failed_followed_by_exit_0_is_a_fault():
     assert reason == "the worker reported run_failed: loss is NaN"
 
 
-def test_why_we_ended_it_ourselves_wins_over_how_it_died():
+def test_the_dispatchers_own_reason_wins_over_the_exit():
     _, reason = final_state(
         RUN, {"ended_by": "hang", "signal": "SIGKILL"}, "", "File stack", "hang: no heartbeat for 5 min"
     )

@@ -24,26 +24,26 @@ def started(found):
     return [decision.run_id for decision in found if isinstance(decision, Start)]
 
 
-def test_runs_start_in_the_order_they_came_until_all_places_are_taken():
+def test_runs_start_in_the_order_of_submission_until_all_slots_are_taken():
     found = decisions([waiting("a"), waiting("b"), waiting("c")], [waiting("x")], max_runs=3)
 
     assert found[:2] == [Start("a", ()), Start("b", ())]
-    assert found[2] == Wait("c", "one of the 3 places to run in")
+    assert found[2] == Wait("c", "a free slot: 3 runs are live, the most that are allowed")
 
 
-def test_a_mandatory_request_waits_and_says_for_what():
+def test_a_mandatory_request_waits_and_shows_for_what():
     (found,) = decisions([waiting("a", 2, mandatory=True)], free_gpus=["GPU-1"])
 
     assert found == Wait("a", "2 GPUs (1 free)")
 
 
-def test_a_request_that_is_not_mandatory_takes_what_there_is():
+def test_a_request_that_is_not_mandatory_gets_what_is_free():
     (found,) = decisions([waiting("a", 2)], free_gpus=["GPU-1"])
 
     assert found == Start("a", ("GPU-1",))
 
 
-def test_nobody_overtakes_a_run_that_waits_for_gpus_but_runs_without_gpus_go_on():
+def test_a_run_that_waits_for_gpus_delays_runs_with_gpus_but_not_runs_without():
     runs = [
         waiting("big", 2, mandatory=True),
         waiting("small", 1, mandatory=True),
@@ -57,13 +57,13 @@ def test_nobody_overtakes_a_run_that_waits_for_gpus_but_runs_without_gpus_go_on(
     assert found[3] == Start("maybe", ())
 
 
-def test_a_run_that_wants_more_gpus_than_the_machine_has_holds_up_nobody():
-    # It was submitted when there were two; a machine, or a driver, may come back with one.
+def test_a_run_that_requests_more_gpus_than_the_machine_has_delays_no_other():
+    # It was submitted when there were two; after a reboot, or with another driver, there may be one.
     runs = [waiting("big", 2, mandatory=True), waiting("small", 1, mandatory=True)]
 
     found = decisions(runs, free_gpus=["GPU-1"], gpu_count=1)
 
-    assert found[0] == Wait("big", "2 GPUs, and there are 1. Cancel it, or restart the daemon with more")
+    assert found[0] == Wait("big", "2 GPUs, and this machine has 1. Cancel it, or restart the daemon with more")
     assert found[1] == Start("small", ("GPU-1",))
 
 
@@ -73,14 +73,14 @@ def test_one_gpu_is_never_granted_twice():
     assert [decision.gpus for decision in found] == [("GPU-1",), ("GPU-2",), ()]
 
 
-def test_as_many_runs_start_as_there_are_cpus_and_the_next_says_who_has_them():
+def test_as_many_runs_start_as_there_are_cpus_and_the_next_shows_who_uses_them():
     found = decisions([waiting("a"), waiting("b"), waiting("c")], machine=SMALL)
 
     assert started(found) == ["a", "b"]
     assert found[2] == Wait("c", "1 CPU: 2 of 2 in use by a a, b b")
 
 
-def test_of_many_runs_in_the_way_a_few_are_named():
+def test_of_many_runs_that_use_the_cpus_a_few_are_named():
     running = [waiting(f"r{number}", cpus=0.4) for number in range(5)]
 
     (found,) = decisions([waiting("a")], running, machine=SMALL)
@@ -94,32 +94,32 @@ def test_fractions_of_cpus_add_up():
     assert len(started(found)) == 11
 
 
-def test_memory_is_waited_for_like_cpus():
+def test_runs_wait_for_memory_as_they_do_for_cpus():
     found = decisions([waiting("a", memory_mb=3072), waiting("b", memory_mb=2048)], machine=SMALL)
 
     assert started(found) == ["a"]
     assert found[1] == Wait("b", "2 GB of memory: 3 GB of 4 GB are requested by other runs")
 
 
-def test_a_small_run_does_not_pass_a_large_one_that_waits():
+def test_a_small_run_does_not_overtake_a_large_one_that_waits():
     running = [waiting("x")]
     found = decisions([waiting("large", cpus=2.0), waiting("small")], running, machine=SMALL)
 
     assert found[0] == Wait("large", "2 CPUs: 1 of 2 in use by x x")
-    assert found[1] == Wait("small", "its turn: large large was first and needs more than is free")
+    assert found[1] == Wait("small", "its turn: large large is ahead of it and needs more than is free")
 
 
-def test_a_run_that_requests_nothing_passes_all_but_the_places():
+def test_a_run_that_requests_nothing_waits_only_for_a_slot():
     busy = [waiting("x", cpus=2.0, memory_mb=4096)]
     drivers = [waiting("driver", cpus=0.0), waiting("another", cpus=0.0)]
 
     found = decisions([waiting("large", cpus=2.0), *drivers], busy, machine=SMALL, max_runs=2)
 
     assert started(found) == ["driver"]
-    assert found[2] == Wait("another", "one of the 2 places to run in")
+    assert found[2] == Wait("another", "a free slot: 2 runs are live, the most that are allowed")
 
 
-def test_it_passes_also_where_the_daemon_was_given_less_than_is_in_use():
+def test_a_run_that_requests_nothing_starts_even_when_more_is_in_use_than_allowed():
     busy = [waiting("x", cpus=8.0, memory_mb=9000)]
 
     assert started(decisions([waiting("driver", cpus=0.0)], busy, machine=SMALL)) == ["driver"]
@@ -134,17 +134,17 @@ def test_a_run_that_waits_for_cpus_keeps_its_gpus():
     assert found[1] == Start("second", ())
 
 
-def test_a_request_larger_than_the_machine_holds_up_nobody():
+def test_a_request_larger_than_the_machine_delays_no_other_run():
     found = decisions([waiting("huge", cpus=8.0), waiting("vast", memory_mb=9216), waiting("a")], machine=SMALL)
 
-    assert found[0].waiting_for.startswith("8 CPUs, and there are 2")
-    assert found[1].waiting_for.startswith("9 GB of memory, and there are 4 GB")
+    assert found[0].waiting_for.startswith("8 CPUs, and runs may use 2")
+    assert found[1].waiting_for.startswith("9 GB of memory, and runs may use 4 GB")
     assert started(found) == ["a"]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_nobody_starves_and_the_machine_is_never_overbooked(seed):
-    """Runs come and end in random order; all start in the order in which they came."""
+def test_no_run_starves_and_the_machine_is_never_overcommitted(seed):
+    """Runs arrive and end at random times; all start in the order of submission."""
     dice = random.Random(seed)
     queue, running, number = [], [], 0
     for _ in range(300):
@@ -155,7 +155,7 @@ def test_nobody_starves_and_the_machine_is_never_overbooked(seed):
         if running and dice.random() < 0.8:
             running.pop(dice.randrange(len(running)))
         begun = started(decisions(queue, running, machine=SMALL))
-        # In the order of submission: whoever starts leaves nobody behind that came earlier.
+        # In the order of submission: a run that starts overtakes no earlier one.
         assert begun == [run.run_id for run in queue[: len(begun)]]
         running += queue[: len(begun)]
         queue = queue[len(begun) :]

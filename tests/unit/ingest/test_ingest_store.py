@@ -173,7 +173,7 @@ def test_an_inconsistent_batch_is_refused_as_a_whole(store, spool, spoil):
     request = spool.batch(step(1), metric(1, fresh=1.0))
     spoil(request)
 
-    with pytest.raises(BadBatch, match="refused whole"):
+    with pytest.raises(BadBatch, match="Nothing of the batch was stored"):
         store.commit(request)
 
     assert store.cursor() == pb.Cursor(next_seq=1)

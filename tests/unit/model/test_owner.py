@@ -8,12 +8,12 @@ from mosaic.model.errors import BadRoot
 from mosaic.model.owner import refuse_foreign, user_name
 
 
-def test_a_folder_of_ones_own_and_one_that_is_not_there_yet_are_fine(tmp_path):
+def test_an_own_folder_and_a_missing_one_are_accepted(tmp_path):
     refuse_foreign(tmp_path)
     refuse_foreign(tmp_path / "not" / "there")
 
 
-def test_a_folder_of_another_user_is_named_with_both_users(foreign_folder):
+def test_the_error_for_a_folder_of_another_user_names_both_users(foreign_folder):
     with pytest.raises(BadRoot) as refused:
         refuse_foreign(foreign_folder)
 
@@ -22,11 +22,11 @@ def test_a_folder_of_another_user_is_named_with_both_users(foreign_folder):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_folder_that_is_closed_above_says_which_one_and_whose(home):
+def test_the_error_for_a_folder_that_cannot_be_entered_names_it_and_its_owner(home):
     inside = home / "deep" / "state"
     inside.mkdir(parents=True)
 
-    told = subprocess.run(
+    shown = subprocess.run(
         [
             sys.executable,
             "-c",
@@ -38,8 +38,8 @@ def test_a_folder_that_is_closed_above_says_which_one_and_whose(home):
         cwd="/",
     )
 
-    assert f"lies in {home}, which belongs to root and is closed to you" in told.stderr
+    assert f"is inside {home}, which belongs to root and which you" in shown.stderr
 
 
-def test_a_user_without_a_name_is_told_by_number():
+def test_a_user_without_a_name_is_shown_by_number():
     assert user_name(4_000_000_000) == "user 4000000000"

@@ -24,7 +24,7 @@ def mounts(tmp_path):
     return write
 
 
-def test_a_new_root_gets_its_folders_closed_to_others(root):
+def test_a_new_root_gets_folders_that_other_users_cannot_enter(root):
     check_root(root)
 
     folders = [root.path, *(path for path in root.path.rglob("*") if path.is_dir())]
@@ -48,7 +48,7 @@ def test_another_machines_root_is_refused(root):
     assert root.machine_id.read_text().strip() == "the other one"
 
 
-def test_an_open_folder_of_ours_is_closed(root):
+def test_access_of_other_users_to_an_own_folder_is_removed(root):
     root.path.mkdir(parents=True)
     root.path.chmod(0o755)
 
@@ -67,7 +67,7 @@ def test_a_network_file_system_is_refused_before_anything_is_written(root, mount
     assert not root.path.exists()
 
 
-def test_the_innermost_and_last_mount_tells_the_file_system(tmp_path, mounts):
+def test_the_innermost_and_last_mount_determines_the_file_system(tmp_path, mounts):
     home = tmp_path / "my home"
     escaped = str(home).replace(" ", "\\040")
 
@@ -85,10 +85,10 @@ def test_a_link_to_a_network_file_system_is_followed(tmp_path, mounts):
         check_root(StateRoot(tmp_path / "link" / "state"), mounts=table)
 
 
-def test_a_file_in_the_way_is_told(tmp_path):
+def test_a_file_in_place_of_the_folder_is_reported(tmp_path):
     (tmp_path / "state").write_text("")
 
-    with pytest.raises(BadRoot, match=r"cannot be made or written.*MOSAIC_HOME"):
+    with pytest.raises(BadRoot, match=r"cannot be created or written.*MOSAIC_HOME"):
         check_root(StateRoot(tmp_path / "state" / "mosaic"))
 
 
@@ -104,8 +104,8 @@ def test_a_folder_of_another_user_is_refused_and_left_alone(root):
 
 
 def test_a_folder_that_cannot_be_written_is_refused():
-    # /proc is the one place where neither root nor an ordinary user can make a folder.
-    with pytest.raises(BadRoot, match=r"cannot be made or written.*MOSAIC_HOME"):
+    # /proc is the one place where neither root nor an ordinary user can create a folder.
+    with pytest.raises(BadRoot, match=r"cannot be created or written.*MOSAIC_HOME"):
         check_root(StateRoot("/proc/mosaic"))
 
 
@@ -126,7 +126,7 @@ except BadRoot as error:
 
 def test_a_read_only_root_is_refused(root):
     check_root(root)
-    # A mount of our own, in a namespace of our own, binds root as well as an ordinary user.
+    # A mount in a namespace of our own is read-only for root as well as for an ordinary user.
     command = [
         "unshare",
         "--user",
