@@ -1,4 +1,4 @@
-"""What bad input gets: a clear message or a kept reject; nothing is lost and the daemon stays up."""
+"""Bad input gets a clear message or is kept as a reject; nothing is lost and the daemon stays up."""
 
 import json
 import socket
@@ -39,7 +39,7 @@ SESSION_CALLS = [
 
 
 def call(lab, method, request, token=None):
-    """One call with exactly this token; the status it fails with."""
+    """The status of one call with exactly this token."""
     address = read_json(lab.root.address)["addresses"][0]
     metadata = [("authorization", f"Bearer {token}")] if token is not None else []
     with grpc.insecure_channel(address) as channel:
@@ -53,7 +53,7 @@ def call(lab, method, request, token=None):
 
 
 def session_of(lab, run):
-    """What a tailer gets for its nonce."""
+    """The session that a tailer gets for its nonce."""
     launch = read_json(lab.rundir(run).launch)
     with grpc.insecure_channel(read_json(lab.root.address)["addresses"][0]) as channel:
         request = pb.RegisterWorkerRequest(run_id=run.run_id, attempt=launch["attempt"], nonce=launch["nonce"])
@@ -142,7 +142,7 @@ def test_one_idempotency_key_is_one_run_and_no_key_is_a_new_one(lab):
     assert first.run_id == again.run_id != other.run_id
 
 
-def test_an_unknown_run_is_said_to_be_unknown(lab):
+def test_an_unknown_run_is_reported_as_unknown(lab):
     with pytest.raises(UnknownRun, match="01NOSUCHRUN"):
         lab.client.get_run("01NOSUCHRUN")
 
@@ -179,7 +179,7 @@ def test_half_a_line_is_a_reject(lab):
     assert any("cut" in reject.trouble for reject in lab.rejects(run))
 
 
-def test_a_second_daemon_leaves_and_the_first_serves_on(lab):
+def test_a_second_daemon_exits_and_the_first_keeps_serving(lab):
     result = daemon("--root", lab.root.path)
 
     assert result.returncode == 3
@@ -187,7 +187,7 @@ def test_a_second_daemon_leaves_and_the_first_serves_on(lab):
     assert lab.client.health().healthy
 
 
-def test_a_port_in_use_is_a_sentence(home):
+def test_a_port_in_use_is_reported_in_one_sentence(home):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -206,7 +206,7 @@ def test_an_address_that_is_not_loopback_is_refused(home):
     assert "not a loopback address" in result.stderr
 
 
-def test_a_newer_registry_is_refused_and_left_as_it_was(lab):
+def test_a_newer_registry_is_refused_and_not_changed(lab):
     lab.stop_daemon()
     with sqlite3.connect(lab.root.registry) as db:
         db.execute("PRAGMA user_version = 999")
@@ -227,14 +227,14 @@ def test_a_root_of_another_machine_is_refused(lab):
     assert "MOSAIC_HOME" in result.stderr
 
 
-def test_a_token_others_can_read_is_refused(lab):
+def test_a_token_that_other_users_can_read_is_refused(lab):
     lab.stop_daemon()
     lab.root.token.chmod(0o644)
 
     result = daemon("--root", lab.root.path)
 
     assert result.returncode == 1
-    assert "can be read by others" in result.stderr
+    assert "can be read by other users" in result.stderr
 
 
 def test_files_that_matter_are_private(lab):
@@ -247,7 +247,7 @@ def test_files_that_matter_are_private(lab):
     assert lab.rundir(run).path.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_dead_daemons_socket_and_pid_file_do_not_matter(lab):
+def test_a_stale_socket_and_pid_file_do_not_matter(lab):
     lab.kill_daemon()
     assert lab.root.pid.exists()
 

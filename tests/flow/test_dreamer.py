@@ -80,7 +80,7 @@ def process_of(run, role):
         ({"replay_shares": {"unifrom": 1}}, r"config\.replay_shares\.unifrom: .* Did you mean 'uniform'"),
         ({"outputs": ["wandb"]}, r"config\.outputs\[0\]: must be one of jsonl, tensorboard, mosaic, terminal"),
         ({"replay_addr": "7002"}, r"config\.replay_addr: must look like auto or 10\.0\.0\.1:7001"),
-        ({"checkpoint": "../other"}, r"config\.checkpoint: '\.\./other' is neither a path that exists nor a run"),
+        ({"checkpoint": "../other"}, r"config\.checkpoint: '\.\./other' is neither an existing path nor a run"),
         ({"script": "eval", "checkpoint": "/nowhere"}, r"config\.checkpoint: '/nowhere' does not exist"),
         ({"extras": {"mode": "policy_eval", "policy_path": "/nowhere"}}, r"policy_path: '/nowhere' does not exist"),
         ({"extras": {"mode": "policy_evil"}}, r"mode: must be one of train, resume_training, policy_eval"),

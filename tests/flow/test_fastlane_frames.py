@@ -142,8 +142,8 @@ def test_frames_end_with_their_run(lab, where, request):
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"paint": False}, "has made no env that can be shown"),
-        ({"paint": True, "extras": {"fastlane_video_mode": "off"}}, "are switched off"),
+        ({"paint": False}, "has created no environment that can be shown"),
+        ({"paint": True, "extras": {"fastlane_video_mode": "off"}}, "are disabled in its config"),
     ],
     ids=["nothing to show", "off"],
 )

@@ -1,4 +1,4 @@
-"""The numbers a person sees of a run, through the real daemon; and TensorBoard with names."""
+"""The statistics that users see of a run, from the real daemon; and TensorBoard with run names."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from mosaic.model.states import RunState
 MOSAIC = Path(sys.executable).parent / "mosaic"
 CLEANRL = Path(__file__).parents[2] / ".venv-cleanrl"
 
-# A script that tells 900 of its 1,000 steps, as one that trains in whole batches, and evaluates itself between.
+# A script that reports 900 of its 1,000 steps, like one that trains in whole batches, and evaluates in between.
 SCRIPT = """
 from mosaic_sdk import emit
 emit.heartbeat(0, total=1000)
@@ -41,7 +41,7 @@ def home():
 
 @pytest.fixture(scope="module")
 def lab(home):
-    """One daemon for all of them."""
+    """One daemon for all tests."""
     lab = Lab(home)
     yield lab
     lab.close()
@@ -49,24 +49,24 @@ def lab(home):
 
 @pytest.fixture(scope="module")
 def played(lab, tmp_path_factory):
-    """A run of the script, which is over."""
+    """A finished run of the script."""
     script = tmp_path_factory.mktemp("script") / "plays.py"
     script.write_text(SCRIPT)
     return lab.wait_until_over(lab.submit_worker({"script": str(script)}, name="it plays"))
 
 
-def test_a_run_that_evaluates_itself_tells_its_training_apart(lab, mosaic, played):
-    told = lab.client.get_run(played.run_id)
-    s = told.summary
+def test_a_run_that_evaluates_itself_keeps_training_and_evaluation_apart(lab, mosaic, played):
+    run = lab.client.get_run(played.run_id)
+    s = run.summary
 
-    assert (told.state, told.progress, s.env_steps) == (RunState.TERMINATED, 1.0, 900)
+    assert (run.state, run.progress, s.env_steps) == (RunState.TERMINATED, 1.0, 900)
     assert (s.mean_return, s.mean_over, s.training_episodes) == (4.0, 9, 9)
     assert (s.eval_mean, s.eval_over, s.eval_episodes) == (501.0, 3, 27)
     shown = mosaic("show", played.run_id)
-    for words in ("mean return 4 over the last 9 training episodes", "mean return 501 ± 2.5 over 3 episodes"):
-        assert words in shown
-    for words in ("900 of 1,000", "100%", "1 line; see why with: mosaic logs"):
-        assert words in shown
+    for text in ("mean return 4 over the last 9 training episodes", "mean return 501 ± 2.5 over 3 episodes"):
+        assert text in shown
+    for text in ("900 of 1,000", "100%", "1 line; see why with: mosaic logs"):
+        assert text in shown
     assert "4 (9)" in mosaic("runs")
 
 
@@ -95,7 +95,7 @@ def test_an_evaluation_run_shows_its_mean_and_interval(lab, mosaic):
     assert "±" in mosaic("runs")
 
 
-def test_the_figures_are_the_same_after_a_restart(lab, played):
+def test_the_statistics_are_the_same_after_a_restart(lab, played):
     before = lab.client.get_run(played.run_id).summary
     lab.stop_daemon()
     lab.root.index.unlink()

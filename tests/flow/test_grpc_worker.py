@@ -1,4 +1,4 @@
-"""A worker that registers itself over gRPC, and what every run's registration says of its worker."""
+"""A worker that registers itself over gRPC, and the capabilities that each run registers."""
 
 import json
 import os
@@ -23,12 +23,12 @@ from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 S = RunState
 Code = grpc.StatusCode
 FIXTURE = Path(__file__).parents[1] / "fixtures/speaking_worker/speaking_worker"
-OWN_WORD = {"worker_type": "speaking", "max_agents": 4, "supported_paradigms": ["sequential"], "likes": "tea"}
+OWN = {"worker_type": "speaking", "max_agents": 4, "supported_paradigms": ["sequential"], "likes": "tea"}
 
 
 @pytest.fixture(scope="module")
 def lab():
-    """A daemon whose envs/ has the worker, in an environment that also sees the platform's packages."""
+    """A daemon with the worker installed, in an environment that can also import the platform's packages."""
     home = Path(tempfile.mkdtemp(prefix="mosaic-"))
     lab = Lab(home)
     venv = lab.root.envs / "speaking"
@@ -47,12 +47,12 @@ def lab():
 
 
 def speak(lab, limits=None, **config):
-    worker = {"module": "speaking_worker.cli", "use_grpc": True, "config": {"capabilities": OWN_WORD, **config}}
+    worker = {"module": "speaking_worker.cli", "use_grpc": True, "config": {"capabilities": OWN, **config}}
     return lab.submit_worker(worker, limits=limits)
 
 
 def register(lab, run, **changes):
-    """What the daemon answers to this run's registration, with some fields changed."""
+    """The daemon's reply to this run's registration, with some fields changed."""
     launch = read_json(lab.rundir(run).launch)
     ids = {"run_id": run.run_id, "attempt": launch["attempt"], "nonce": launch["nonce"], **changes}
     with grpc.insecure_channel(read_json(lab.root.address)["addresses"][0]) as channel:
@@ -65,35 +65,35 @@ def test_a_worker_registers_itself_with_its_own_capabilities(lab):
     end = lab.wait_until_over(run)
 
     assert (end.state, end.reason) == (S.TERMINATED, "")
-    assert lab.client.get_run(run.run_id).capabilities == OWN_WORD
+    assert lab.client.get_run(run.run_id).capabilities == OWN
     assert [move.new for move in lab.client.get_run(run.run_id).history] == [S.INIT, S.HANDSHAKE, S.READY, S.TERMINATED]
 
 
-def test_it_gets_the_session_that_its_tailer_has(lab):
+def test_it_gets_the_same_session_as_its_tailer(lab):
     run = speak(lab)
     lab.wait_until_over(run)
 
     assert (lab.rundir(run).path / "session.txt").read_text() == register(lab, run).session_token
 
 
-def test_its_word_outlives_the_daemon_and_its_tailer_s_next_registration(lab):
+def test_its_capabilities_survive_a_restart_and_the_next_registration_of_its_tailer(lab):
     run = speak(lab, hangs=True)
     session = lab.rundir(run).path / "session.txt"
     wait_until(session.exists, words="its registration")
 
     lab.kill_daemon()
     lab.restart_daemon()
-    told = json.dumps(read_json(lab.rundir(run).launch)["capabilities"])
-    register(lab, run, capabilities_json=told)  # as its tailer does
+    capabilities = json.dumps(read_json(lab.rundir(run).launch)["capabilities"])
+    register(lab, run, capabilities_json=capabilities)  # as its tailer does
     register(lab, run)
 
-    assert lab.client.get_run(run.run_id).capabilities == OWN_WORD
+    assert lab.client.get_run(run.run_id).capabilities == OWN
     lab.client.cancel_run(run.run_id)
     lab.wait_until_over(run)
 
 
-def test_a_heartbeat_call_counts_as_a_heartbeat_line_does(lab):
-    # A worker that never sent one is never ended for its silence.
+def test_a_heartbeat_call_counts_like_a_heartbeat_line(lab):
+    # A worker that never sent one is never ended because of missing heartbeats.
     run = speak(lab, limits={"heartbeat_s": 1}, hangs=True)
 
     end = lab.wait_until_over(run)
@@ -102,12 +102,12 @@ def test_a_heartbeat_call_counts_as_a_heartbeat_line_does(lab):
     assert "no heartbeat" in end.reason
 
 
-def test_a_heartbeat_call_is_not_forgotten_with_the_daemon(lab):
+def test_a_heartbeat_call_is_remembered_after_a_restart(lab):
     run = speak(lab, limits={"heartbeat_s": 2}, hangs=True)
     wait_until((lab.rundir(run).path / "beaten.txt").exists, words="its heartbeats")
     tailer = lab.tailer_pid(run)
 
-    # The tailer of a worker that prints nothing has nothing to tell a new daemon; here it certainly tells it nothing.
+    # The tailer of a worker without output has nothing to send to a new daemon; here it certainly sends nothing.
     os.kill(tailer, signal.SIGSTOP)
     lab.kill_daemon()
     lab.restart_daemon()
@@ -117,7 +117,7 @@ def test_a_heartbeat_call_is_not_forgotten_with_the_daemon(lab):
     assert "no heartbeat" in lab.wait_until_over(run).reason
 
 
-def test_the_tailer_registers_what_the_catalog_knows(lab):
+def test_the_tailer_registers_the_capabilities_in_the_catalog(lab):
     run = lab.submit(steps=3)
     lab.wait_until_over(run)
 
@@ -143,7 +143,7 @@ def test_the_tailer_registers_what_the_catalog_knows(lab):
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_registration_that_cannot_be_is_refused_with_a_sentence(lab, finished, changes, code, sentence):
+def test_an_invalid_registration_is_refused_with_a_sentence(lab, finished, changes, code, sentence):
     with pytest.raises(grpc.RpcError) as refusal:
         register(lab, finished, **changes)
 

@@ -220,7 +220,7 @@ def test_a_path_in_a_runs_folder_has_that_run_as_its_parent(lab, trained):
 
 
 def test_references_that_name_no_run_or_several_are_refused(lab, trained):
-    with pytest.raises(BadConfig, match=r"config.checkpoint: 'nosuch' is neither a path that exists nor a run"):
+    with pytest.raises(BadConfig, match=r"config.checkpoint: 'nosuch' is neither an existing path nor a run"):
         lab.submit(checkpoint="nosuch")
     with pytest.raises(BadConfig, match=r"config.checkpoint: .*[Ss]everal runs"):
         lab.submit(checkpoint="01")
@@ -231,7 +231,7 @@ def test_references_that_name_no_run_or_several_are_refused(lab, trained):
 @pytest.mark.parametrize(
     ("metadata", "words"),
     [
-        ({"relation": "resume"}, "metadata.relation: it needs a run to refer to"),
+        ({"relation": "resume"}, "metadata.relation: needs a parent"),
         ({"parent_run_id": "PARENT", "relation": "cousin"}, "metadata.relation: must be one of resume, eval"),
         ({"parent_run_id": "PARENT"}, "metadata.relation: "),
     ],

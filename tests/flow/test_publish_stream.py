@@ -1,4 +1,4 @@
-"""PublishTelemetry as a stream, said to a real daemon by clients that are not the tailer."""
+"""PublishTelemetry as a stream, sent to a real daemon by clients other than the tailer."""
 
 import contextlib
 import queue
@@ -16,7 +16,7 @@ PATH = "/mosaic.v1.TrainerService/PublishTelemetry"
 
 
 class Publishing:
-    """One stream: says a message and takes its answer, or says several at once."""
+    """One stream: sends a message and reads its reply, or sends several at once."""
 
     def __init__(self, stub, token):
         self._said = queue.SimpleQueue()
@@ -28,7 +28,7 @@ class Publishing:
             self._said.put(request)
 
     def answer(self):
-        """How far the store is, or the status of a refusal."""
+        """The next offset of the store, or the status of a refusal."""
         try:
             return next(self.call).next_offset
         except StopIteration:
@@ -88,7 +88,7 @@ def stored(desk):
     return desk.lab.text(desk.run, "stderr")[desk.end :]
 
 
-def test_requests_that_are_said_at_once_are_stored_and_acknowledged_in_order(desk):
+def test_requests_sent_at_once_are_stored_and_acknowledged_in_order(desk):
     stream = desk.publishing()
 
     stream.say(*(desk.text(desk.end + 2 * n, b"%d\n" % n) for n in range(5)))
@@ -97,7 +97,7 @@ def test_requests_that_are_said_at_once_are_stored_and_acknowledged_in_order(des
     assert stored(desk) == b"0\n1\n2\n3\n4\n"
 
 
-def test_a_refused_request_ends_the_stream_and_what_was_said_after_it_is_not_stored(desk):
+def test_a_refused_request_ends_the_stream_and_later_ones_are_not_stored(desk):
     stream = desk.publishing()
 
     stream.say(desk.text(desk.end, b"a\n"), desk.text(desk.end + 9, b"b\n"), desk.text(desk.end + 2, b"c\n"))
@@ -119,7 +119,7 @@ def test_of_two_streams_for_one_run_the_one_that_is_behind_is_fenced(desk):
     assert stored(desk) == b"a\nb\n"
 
 
-def test_every_request_of_a_stream_must_be_of_the_tokens_run(desk):
+def test_every_request_of_a_stream_must_belong_to_the_run_of_the_token(desk):
     other = desk.lab.submit(steps=3)
     desk.lab.wait_until_over(other)
     stream = desk.publishing()
@@ -142,7 +142,7 @@ def test_a_stream_without_a_session_stores_nothing(desk, token):
     assert stored(desk) == b""
 
 
-def test_a_tailer_from_before_the_stream_is_understood(desk):
+def test_a_tailer_that_sends_single_requests_still_works(desk):
     call = desk.channel.unary_unary(
         PATH, pb.PublishTelemetryRequest.SerializeToString, pb.PublishTelemetryReply.FromString
     )
@@ -152,7 +152,7 @@ def test_a_tailer_from_before_the_stream_is_understood(desk):
     assert reply.next_offset == desk.end + 2
 
 
-def test_a_daemon_that_stops_ends_silent_streams_itself(lab):
+def test_a_daemon_that_stops_ends_idle_streams_itself(lab):
     with desk_in(lab) as desk:
         silent = [desk.publishing() for _ in range(5)]
         for number, stream in enumerate(silent):
@@ -162,6 +162,6 @@ def test_a_daemon_that_stops_ends_silent_streams_itself(lab):
 
         lab.client.shutdown()
 
-        # Not UNAVAILABLE, which is what a stream gets that the server had to wait for and then cut.
+        # Not UNAVAILABLE, the status of a stream that the server had to wait for and then cut.
         assert [stream.answer() for stream in silent] == [Code.OK] * 5
     wait_until(lambda: not alive(pid), words="the daemon's end")

@@ -1,4 +1,4 @@
-"""CPUs and memory: requested by each run, waited for in order, given back after proof of death."""
+"""CPUs and memory: requested by each run, granted in order, freed when its processes are proven dead."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 
 S = RunState
-FOR_EVER = {"steps": 1_000_000, "rate": 20}
+FOREVER = {"steps": 1_000_000, "rate": 20}
 
 
-def test_runs_beyond_the_cpus_wait_in_order_and_say_for_what(make_lab, mosaic):
+def test_runs_beyond_the_cpus_wait_in_order_and_say_what_for(make_lab, mosaic):
     lab = make_lab("--cpus", "2")
-    first, second = (lab.submit(f"early-{number}", **FOR_EVER) for number in range(2))
+    first, second = (lab.submit(f"early-{number}", **FOREVER) for number in range(2))
     for run in (first, second):
         lab.wait_for(run, S.EXECUTING)
     large = lab.submit("large", resources={"cpus": 2}, steps=5)
@@ -27,8 +27,8 @@ def test_runs_beyond_the_cpus_wait_in_order_and_say_for_what(make_lab, mosaic):
     driver = lab.submit("driver", resources={"cpus": 0, "memory_mb": 0}, steps=5)
 
     assert lab.wait_until_over(driver).state is S.TERMINATED
-    told = lab.wait_until_run(large, lambda run: run.waiting_for != "", "a note").waiting_for
-    assert told.startswith(f"2 CPUs: 2 of 2 in use by early-0 {first.run_id[:13]}, early-1 {second.run_id[:13]}")
+    note = lab.wait_until_run(large, lambda run: run.waiting_for != "", "a note").waiting_for
+    assert note.startswith(f"2 CPUs: 2 of 2 in use by early-0 {first.run_id[:13]}, early-1 {second.run_id[:13]}")
     assert re.search(f"waiting for +1 CPU: 2 of 2 in use by early-0 {first.run_id[:13]}", mosaic("show", small.run_id))
     lab.client.cancel_run(first.run_id)
     lab.wait_until_over(first)
@@ -42,40 +42,40 @@ def test_runs_beyond_the_cpus_wait_in_order_and_say_for_what(make_lab, mosaic):
     assert started == sorted(started)
 
 
-def test_memory_is_the_workers_estimate_unless_the_run_says_otherwise(make_lab, mosaic):
+def test_memory_is_the_workers_estimate_unless_the_run_requests_it(make_lab, mosaic):
     lab = make_lab("--cpus", "8", "--memory", "1G")
-    estimated = lab.submit(**FOR_EVER)
+    estimated = lab.submit(**FOREVER)
     greedy = json.loads(mosaic("run", "toy", "steps=5", "--memory", "1000M", "--cpus", "0.5", "--detach", "--json"))
     waits = lab.client.get_run(greedy["run_id"])
 
-    told = lab.wait_until_run(waits, lambda run: run.waiting_for != "", "a note")
+    waiting = lab.wait_until_run(waits, lambda run: run.waiting_for != "", "a note")
 
-    assert (lab.client.get_run(estimated.run_id).memory_mb, told.memory_mb, told.cpus) == (32, 1000, 0.5)
-    assert told.waiting_for == "1000 MB of memory: 32 MB of 1 GB are requested by other runs"
+    assert (lab.client.get_run(estimated.run_id).memory_mb, waiting.memory_mb, waiting.cpus) == (32, 1000, 0.5)
+    assert waiting.waiting_for == "1000 MB of memory: 32 MB of 1 GB are requested by other runs"
     status = json.loads(mosaic("daemon", "status", "--json"))
     counted = ("cpus", "cpus_requested", "memory_mb", "memory_mb_requested", "waiting_runs")
     assert [status[name] for name in counted] == [8.0, 1.0, 1024, 32, 1]
-    words = mosaic("daemon", "status")
-    assert "1 running, 1 waiting; never more than 32 at once" in words
-    assert "CPUs       1 of 8 requested by runs" in words
-    assert "memory     32 MB of 1 GB requested by runs" in words
+    status = mosaic("daemon", "status")
+    assert "1 running, 1 waiting; never more than 32 at once" in status
+    assert "CPUs       1 of 8 requested by runs" in status
+    assert "memory     32 MB of 1 GB requested by runs" in status
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("asked", "sentence"),
     [
         ({"cpus": 3}, "3 are requested but runs on this machine may use 2"),
         ({"memory_mb": 8192}, "8 GB are requested but runs on this machine may use 1 GB"),
     ],
 )
-def test_more_than_the_machine_has_is_a_submit_error(make_lab, asked, words):
+def test_more_than_the_machine_has_is_a_submit_error(make_lab, asked, sentence):
     lab = make_lab("--cpus", "2", "--memory", "1G")
 
-    with pytest.raises(BadConfig, match=words):
+    with pytest.raises(BadConfig, match=sentence):
         lab.submit(resources=asked)
 
 
-def test_a_daemon_that_nobody_told_otherwise_gives_what_the_machine_has(home, mosaic):
+def test_a_daemon_without_options_offers_what_the_machine_has(home, mosaic):
     with TrainerClient.connect(StateRoot(home)) as client:
         health = client.health()
         client.shutdown(kill_runs=True)
@@ -83,17 +83,17 @@ def test_a_daemon_that_nobody_told_otherwise_gives_what_the_machine_has(home, mo
     assert (health.cpus, health.memory_mb) == (detect().cpus, detect().memory_mb)
 
 
-def test_what_a_start_asked_for_is_kept_and_auto_takes_it_back(home, mosaic):
-    for words, cpus in ((("--cpus", "0.5"), 0.5), ((), 0.5), (("--cpus", "auto"), detect().cpus)):
-        mosaic("daemon", "start", *words)
+def test_the_options_of_a_start_are_kept_until_auto_resets_them(home, mosaic):
+    for options, cpus in ((("--cpus", "0.5"), 0.5), ((), 0.5), (("--cpus", "auto"), detect().cpus)):
+        mosaic("daemon", "start", *options)
         assert json.loads(mosaic("daemon", "status", "--json"))["cpus"] == cpus
         mosaic("daemon", "stop")
     assert "'lots' is not a number of CPUs such as 4 or 0.5" in mosaic("daemon", "start", "--cpus", "lots", code=2)
 
 
-def test_the_cpus_of_a_run_that_died_with_the_daemon_away_come_back(make_lab):
+def test_the_cpus_of_a_run_that_died_without_a_daemon_are_freed(make_lab):
     lab = make_lab("--cpus", "1")
-    first = lab.submit(**FOR_EVER)
+    first = lab.submit(**FOREVER)
     lab.wait_for(first, S.EXECUTING)
     second = lab.submit(steps=5)
     lab.kill_daemon()
@@ -105,9 +105,9 @@ def test_the_cpus_of_a_run_that_died_with_the_daemon_away_come_back(make_lab):
     assert lab.wait_until_over(second).state is S.TERMINATED
 
 
-def test_the_cpus_of_a_dead_run_come_back_while_its_telemetry_is_still_being_read(make_lab):
+def test_the_cpus_of_a_dead_run_are_freed_while_its_telemetry_is_still_being_read(make_lab):
     lab = make_lab("--cpus", "1")
-    first = lab.submit(**FOR_EVER)
+    first = lab.submit(**FOREVER)
     lab.wait_for(first, S.EXECUTING)
     tailer = lab.tailer_pid(first)
     os.kill(tailer, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""What a run was told: refused when nobody would read it, put where it is read, recorded with every default."""
+"""Settings: unknown ones are refused, misplaced ones are moved, all are recorded with their defaults."""
 
 import json
 import os
@@ -40,11 +40,11 @@ def lab(shared_lab):
 
 @pytest.fixture(scope="module")
 def mosaic(lab):
-    """Runs the command; gives its exit code and what it printed, errors last."""
+    """Runs the command; returns its exit code and its output, errors last."""
 
-    def run(*words, text=None):
+    def run(*arguments, text=None):
         env = {**os.environ, "MOSAIC_HOME": str(lab.root.path)}
-        done = subprocess.run([MOSAIC, *map(str, words)], capture_output=True, text=True, env=env, input=text)
+        done = subprocess.run([MOSAIC, *map(str, arguments)], capture_output=True, text=True, env=env, input=text)
         return done.returncode, done.stdout + done.stderr
 
     return run
@@ -61,8 +61,8 @@ def workers(mosaic, tmp_path_factory):
         project = folder / "pyproject.toml"
         project.write_text(project.read_text().replace('shared = "shared_worker', f'{name} = "shared_worker'))
     for folder in ("tiny_worker", "mute_worker", "alpha", "beta"):
-        code, told = mosaic("worker", "install", parent / folder)
-        assert code == 0, told
+        code, output = mosaic("worker", "install", parent / folder)
+        assert code == 0, output
 
 
 def config_of(worker, **config):
@@ -70,7 +70,7 @@ def config_of(worker, **config):
 
 
 @pytest.mark.parametrize(
-    ("config", "words", "sentence"),
+    ("config", "arguments", "sentence"),
     [
         ({"stpes": 3}, ["stpes=3"], "config.stpes: the worker has no such setting. Did you mean 'steps'?"),
         (
@@ -91,12 +91,12 @@ def config_of(worker, **config):
         ),
     ],
 )
-def test_a_setting_that_nobody_reads_is_refused_whoever_submits_it(lab, mosaic, config, words, sentence):
+def test_an_unknown_setting_is_refused_for_every_client(lab, mosaic, config, arguments, sentence):
     before = lab.client.list_runs().total
 
     with pytest.raises(BadConfig) as from_python:
         lab.client.submit_run(config_of("toy", **config))
-    typed = mosaic("run", "toy", *words, "--detach")
+    typed = mosaic("run", "toy", *arguments, "--detach")
     from_file = mosaic("submit", "-", text=json.dumps(config_of("toy", **config)))
 
     assert sentence in str(from_python.value)
@@ -123,8 +123,8 @@ def test_settings_in_force_are_recorded_with_every_default(lab, mosaic):
 
 @pytest.mark.parametrize("name", ["steps", "total_timesteps"])
 def test_1e3_steps_are_a_thousand_steps_for_every_client(lab, mosaic, name):
-    code, told = mosaic("run", "toy", f"{name}=1e3", "--json")
-    typed = json.loads(told)
+    code, output = mosaic("run", "toy", f"{name}=1e3", "--json")
+    typed = json.loads(output)
     text = json.dumps(config_of("toy")).replace('"config": {}', f'"config": {{"{name}": 1e3}}')
     submitted = lab.wait_until_over(lab.client.submit_run(text))
 
@@ -139,8 +139,10 @@ def test_an_algorithms_setting_is_moved_to_its_place_for_every_client(lab, mosai
         lab.client.submit_run(config_of("tiny", extras={"rate": 0.25})),
         lab.client.submit_run(config_of("tiny", rate=0.25)),
     ]
-    for words in (["rate=0.25"], ["extras.rate=0.25"], ["extras.algo_params.rate=0.25"]):
-        runs.append(lab.client.get_run(json.loads(mosaic("run", "tiny", *words, "--detach", "--json")[1])["run_id"]))
+    for arguments in (["rate=0.25"], ["extras.rate=0.25"], ["extras.algo_params.rate=0.25"]):
+        runs.append(
+            lab.client.get_run(json.loads(mosaic("run", "tiny", *arguments, "--detach", "--json")[1])["run_id"])
+        )
     with pytest.raises(BadConfig, match=r"extras\.rate: is the same setting as extras\.algo_params\.rate, and the two"):
         lab.client.submit_run(config_of("tiny", extras={"rate": 0.25, "algo_params": {"rate": 0.5}}))
 
@@ -152,7 +154,7 @@ def test_an_algorithms_setting_is_moved_to_its_place_for_every_client(lab, mosai
 
 
 def test_a_worker_without_a_schema_runs_and_is_recorded_as_unchecked(lab, mosaic, workers):
-    code, told = mosaic("run", "mute", "lr=1", "extras.deep.er=2")
+    code, output = mosaic("run", "mute", "lr=1", "extras.deep.er=2")
     detached = mosaic("run", "mute", "lr=1", "--detach")[1]
     run = lab.client.list_runs().runs[1]
     _, shown = mosaic("show", run.run_id)
@@ -160,30 +162,30 @@ def test_a_worker_without_a_schema_runs_and_is_recorded_as_unchecked(lab, mosaic
 
     warning = "mosaic: the settings of mute are unchecked: the worker publishes no schema"
     assert code == 0
-    assert warning in told
+    assert warning in output
     assert warning in detached
     assert "settings     unchecked: the worker publishes no schema\n" in shown
     assert "\nsettings\nlr              1\nextras.deep.er  2\n" in shown
-    facts = json.loads(as_json)
-    assert facts["settings_note"] == "the worker publishes no schema"
-    assert facts["settings"] == {"lr": 1, "extras.deep.er": 2}
+    shown_run = json.loads(as_json)
+    assert shown_run["settings_note"] == "the worker publishes no schema"
+    assert shown_run["settings"] == {"lr": 1, "extras.deep.er": 2}
 
 
-def test_a_script_is_unchecked_only_when_it_is_given_settings(lab, script):
+def test_a_script_is_unchecked_only_if_it_has_settings(lab, script):
     path = script("quick.sh", "#!/bin/sh\ntrue\n")
 
     without = lab.submit_worker({"script": path, "arguments": ["--seed", "1"]})
-    told = lab.submit_worker({"script": path, "config": {"seed": 1}})
+    with_settings = lab.submit_worker({"script": path, "config": {"seed": 1}})
 
-    assert (without.settings_note, told.settings_note) == ("", "a script has no schema")
+    assert (without.settings_note, with_settings.settings_note) == ("", "a script has no schema")
 
 
 def test_of_two_environments_with_one_module_the_named_one_runs(lab, mosaic, workers):
     for name in ("alpha", "beta"):
         typed = json.loads(mosaic("run", name, "--json")[1])
-        wish = config_of("shared")
-        wish["metadata"]["worker"]["name"] = name
-        submitted = lab.wait_until_over(lab.client.submit_run(wish))
+        config = config_of("shared")
+        config["metadata"]["worker"]["name"] = name
+        submitted = lab.wait_until_over(lab.client.submit_run(config))
 
         assert (typed["state"], typed["worker_name"], submitted.worker_name) == ("TERMINATED", name, name)
         for folder in (Path(typed["run_dir"]), Path(submitted.run_dir)):
@@ -198,18 +200,18 @@ def test_of_two_environments_with_one_module_the_named_one_runs(lab, mosaic, wor
 def test_an_idempotency_key_with_another_config_is_refused_and_names_its_run(lab, mosaic):
     first = lab.client.submit_run(config_of("toy", steps=3), "one-key")
     again = lab.client.submit_run(json.dumps(config_of("toy", steps=3), indent=3), "one-key")
-    code, told = mosaic("submit", "-", "--idempotency-key", "one-key", text=json.dumps(config_of("toy", steps=4)))
+    code, output = mosaic("submit", "-", "--idempotency-key", "one-key", text=json.dumps(config_of("toy", steps=4)))
 
     assert again.run_id == first.run_id
     assert code == 1
     assert (
-        f"The idempotency key 'one-key' belongs to run {first.run_id} (toy), which was submitted with another" in told
+        f"The idempotency key 'one-key' belongs to run {first.run_id} (toy), which was submitted with another" in output
     )
     with pytest.raises(KeyTaken):
         lab.client.submit_run(config_of("toy", steps=5), "one-key")
 
 
-def test_of_configs_that_race_for_one_key_one_wins_and_the_others_leave_nothing(lab):
+def test_of_configs_that_race_for_one_key_one_wins_and_the_others_leave_no_files(lab):
     folders = set((lab.root.path / "trainer/runs").iterdir())
     answers = []
 

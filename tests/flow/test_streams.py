@@ -8,7 +8,7 @@ from mosaic.model.states import RunState
 S = RunState
 
 
-def test_since_seq_resumes_without_hole_or_double(lab):
+def test_since_seq_resumes_without_gap_or_duplicate(lab):
     run = lab.submit(steps=6_000, rate=6_000)
 
     first = [event.seq for event in itertools.islice(lab.client.stream_events(run.run_id), 500)]
@@ -41,7 +41,7 @@ def test_many_subscribers_see_the_same(lab):
     assert all(steps == list(range(1_000)) for steps in seen)
 
 
-def test_a_curve_over_many_steps_is_short_and_true(lab):
+def test_a_curve_over_many_steps_is_short_and_correct(lab):
     run = lab.submit(steps=30_000, metrics_every=1, episode_length=1_000_000)
     lab.wait_until_over(run)
 

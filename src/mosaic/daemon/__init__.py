@@ -1,1 +1,1 @@
-"""The Trainer Daemon: wires submit, registry, dispatch, ingest and broadcast together behind gRPC."""
+"""The trainer daemon: connects submit, registry, dispatch, ingest and broadcast, and serves them over gRPC."""

@@ -1,8 +1,8 @@
-"""Who may call what.
+"""Tokens: who may call what.
 
-The owner's token lies in `daemon.token` (0600) and opens everything. A session token opens its own run's telemetry and
-nothing else; it is derived from the owner's, so a restarted daemon knows it again, and its hash is in the registry, so
-an old attempt's is refused.
+The owner's token is in `daemon.token` (0600) and allows every call. A session token allows publishing the telemetry of
+one run and nothing else. It is derived from the owner's token, so a restarted daemon can verify it, and its hash is in
+the registry, so the token of an old attempt is refused.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ class Tokens:
 
     @classmethod
     def load(cls, root: StateRoot) -> "Tokens":
-        """The token of this root; made at the first start."""
+        """The token of this root; created at the first start."""
         try:
             _refuse_open_mode(root)
             owner = root.token.read_text().strip()
@@ -36,7 +36,7 @@ class Tokens:
         return hmac.compare_digest(token.encode(), self._owner.encode())
 
     def session(self, run_id: str, attempt: int) -> str:
-        """The session token of one attempt: the same one each time it is asked for."""
+        """The session token of one attempt, always the same."""
         return hmac.new(self._owner.encode(), f"session {run_id} {attempt}".encode(), hashlib.sha256).hexdigest()
 
 
@@ -45,7 +45,7 @@ def token_hash(token: str) -> str:
 
 
 def bearer(metadata: object) -> str:
-    """The token in a call's metadata, or an empty one."""
+    """The token in the metadata of a call; empty if there is none."""
     for key, value in metadata or ():  # type: ignore[attr-defined]
         if key == "authorization" and isinstance(value, str) and value.startswith("Bearer "):
             return value.removeprefix("Bearer ")
@@ -56,5 +56,6 @@ def _refuse_open_mode(root: StateRoot) -> None:
     mode = os.stat(root.token).st_mode & 0o777
     if mode & 0o077:
         raise BadRoot(
-            f"{root.token} can be read by others (mode {mode:o}). The next start makes a new one after: rm {root.token}"
+            f"{root.token} can be read by other users (mode {mode:o}). Delete it; the next start creates a new one: "
+            f"rm {root.token}"
         )

@@ -1,4 +1,4 @@
-"""Where the daemon listens: a Unix socket always, a loopback TCP port when somebody needs it."""
+"""Where the daemon listens: always on a Unix socket, and on a loopback TCP port if one is needed."""
 
 import hashlib
 import os
@@ -13,9 +13,9 @@ from mosaic.model.durable import write_json
 from mosaic.model.errors import AddressTaken
 from mosaic.model.rundir import StateRoot
 
-MAX_SOCKET_PATH = 100  # the kernel takes 107 bytes
+MAX_SOCKET_PATH = 100  # the kernel's limit is 107 bytes
 OPTIONS = [
-    # Two daemons must never share a port in silence.
+    # Two daemons must not silently share a port.
     ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.max_send_message_length", 64 << 20),
@@ -23,7 +23,7 @@ OPTIONS = [
 
 
 class Endpoints:
-    """The servers of one daemon; all offer the same service."""
+    """The gRPC servers of one daemon; all have the same service."""
 
     def __init__(self, root: StateRoot, make_server: Callable[[], "grpc.aio.Server"]) -> None:
         self._root = root
@@ -35,17 +35,17 @@ class Endpoints:
 
     async def open_unix(self) -> None:
         path = socket_path(self._root)
-        path.unlink(missing_ok=True)  # we hold the daemon's lock, so it is a dead daemon's
+        path.unlink(missing_ok=True)  # we hold the daemon's lock, so the socket is stale
         self.unix = await self._open(f"unix:{path}")
 
     async def open_tcp(self, address: str) -> str:
-        """Listen on `address`; the real one is kept in daemon.addr and given to workers."""
+        """Listen on `address`. The bound address is written to daemon.addr and passed to workers."""
         if not self.tcp:
             self.tcp = await self._open(address)
         return self.tcp
 
     async def open_any_tcp(self) -> str:
-        """The seed's port, or a free one where somebody else has that."""
+        """Listen on the default port, or on a free one if it is in use."""
         try:
             return await self.open_tcp(DEFAULT_TCP)
         except AddressTaken:
@@ -65,7 +65,7 @@ class Endpoints:
         try:
             port = server.add_insecure_port(address)
         except RuntimeError as error:
-            raise AddressTaken(f"{address} cannot be bound: it is in use. Choose another with --tcp.") from error
+            raise AddressTaken(f"{address} is already in use. Choose another address with --tcp.") from error
         await server.start()
         self._servers.append(server)
         if not address.startswith("unix:"):
@@ -76,19 +76,19 @@ class Endpoints:
 
 
 def socket_path(root: StateRoot) -> Path:
-    """`daemon.sock` in the root, or in a folder of our own where that path is too long for a socket."""
+    """`daemon.sock` in the root, or a socket in a private folder if that path is too long."""
     if len(os.fsencode(root.socket)) <= MAX_SOCKET_PATH:
         return root.socket
     base = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/mosaic-{os.getuid()}")
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # The link itself must be ours too: anybody may plant one in /tmp.
+    # A symbolic link must be ours too: any user can create one in /tmp.
     if {base.lstat().st_uid, base.stat().st_uid} != {os.getuid()} or base.stat().st_mode & 0o077:
-        raise AddressTaken(f"{base} is not a private folder of yours. Set MOSAIC_HOME to a shorter path.")
+        raise AddressTaken(f"{base} is not a private folder of this user. Set MOSAIC_HOME to a shorter path.")
     return base / f"mosaic-{hashlib.sha256(os.fsencode(root.path)).hexdigest()[:16]}.sock"
 
 
 def _is_ours(pid_file: Path) -> bool:
-    """False when the root was deleted under us and another daemon serves a new one in its place."""
+    """False if the root was deleted meanwhile and another daemon serves a new one in its place."""
     try:
         return pid_file.read_text().strip() == str(os.getpid())
     except OSError:
@@ -96,7 +96,7 @@ def _is_ours(pid_file: Path) -> bool:
 
 
 def refuse_taken(address: str) -> None:
-    """AddressTaken when nobody could listen on a TCP address now."""
+    """AddressTaken if a TCP address cannot be bound now."""
     host, _, port = address.rpartition(":")
     family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -104,4 +104,6 @@ def refuse_taken(address: str) -> None:
         try:
             probe.bind((host.strip("[]"), int(port)))
         except OSError as error:
-            raise AddressTaken(f"{address} cannot be bound ({error.strerror}). Choose another with --tcp.") from error
+            raise AddressTaken(
+                f"{address} cannot be bound ({error.strerror}). Choose another address with --tcp."
+            ) from error

@@ -1,4 +1,4 @@
-"""Frames for clients that cannot read this machine's shared memory: the newest one, as PNG, so many times a second."""
+"""Frames for clients that cannot read this machine's shared memory: the newest one, as PNG, several times a second."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ DEFAULT_HZ = 10.0
 LEAST_HZ, MOST_HZ = 0.1, 30.0
 DEFAULT_WAIT_S = 10.0
 LONGEST_WAIT_S = 600.0
-SEARCH_S = 0.1  # between two looks for a lane that is not there yet
+SEARCH_S = 0.1  # between two attempts to find a lane
 ASK_S = 1.0  # without a new frame: how often the run is asked whether it is over
 LEASE_S = 2.0
 STREAM_S = 10.0
@@ -34,11 +34,10 @@ THREADS = 2
 class Frames:
     """Its promises:
 
-    1. A stream is a viewer like any other: while it is read the worker renders, and soon after its end no more. It ends
-       after 10 s, for a client that is alive to ask again: the connection takes minutes of frames for one that is not.
-    2. Frames are read and packed in threads of their own: the daemon's loop never waits for a picture.
-    3. A client that is slow gets fewer frames, each the newest when it was sent; one that stopped reading leases
-       nothing.
+    1. A stream is a viewer like any other: while it is read, the worker renders; soon after its end it stops. It ends
+       after 10 s and a live client calls again: the connection would buffer minutes of frames for a dead one.
+    2. Frames are read and encoded in threads of their own: the daemon's loop never waits for them.
+    3. A slow client gets fewer frames, each the newest when it was sent; one that stops reading renews no lease.
     """
 
     def __init__(self, trainer: Trainer) -> None:
@@ -46,7 +45,7 @@ class Frames:
         self._threads = ThreadPoolExecutor(THREADS, "frames")
 
     async def stream(self, request: pb.StreamFramesRequest) -> AsyncIterator[pb.Frame]:
-        """The frames of a run for one lease, or until it is over; NoFrames, with the reason, when it has none."""
+        """The frames of a run for one lease, or until it is over. Raises NoFrames, with the reason, if it has none."""
         record = await self._trainer.find(request.run_id)
         interval_s = 1 / max(LEAST_HZ, _within(request.hz, DEFAULT_HZ, MOST_HZ))
         wait_s = _within(request.wait_s, DEFAULT_WAIT_S, LONGEST_WAIT_S)
@@ -69,7 +68,7 @@ class Frames:
             await asyncio.sleep(next_at - now)
 
     async def _watcher(self, record: RunRecord, lease_s: float, max_dim: int, wait_s: float) -> "Watcher":
-        """A watcher of the run, as soon as there is something to watch."""
+        """A watcher of the run, as soon as it has a lane."""
         deadline = asyncio.get_running_loop().time() + wait_s
         while True:
             try:
@@ -85,18 +84,18 @@ class Frames:
     def _why_none(self, record: RunRecord) -> str:
         rundir = self._trainer.rundir(record)
         if record.state.is_over:
-            return f"Run {record.run_id} is over ({record.state}), and its frames ended with it."
+            return f"Run {record.run_id} is over ({record.state}); its frames are not stored."
         launch = read_json(rundir.launch)
         if not launch:
             return f"Run {record.run_id} has not started yet ({record.state}). See: mosaic show {record.run_id}"
         if not Settings.of(launch.get("env") or {}).enabled:
             return (
-                f"Frames of run {record.run_id} are switched off (its config says so). "
-                "Submit it with extras.fastlane_video_mode single or grid."
+                f"Frames of run {record.run_id} are disabled in its config. "
+                "Submit it with extras.fastlane_video_mode set to single or grid."
             )
         return (
-            f"Run {record.run_id} has made no env that can be shown, so far. "
-            f"What its worker said about it: mosaic logs {record.run_id} --stderr"
+            f"Run {record.run_id} has created no environment that can be shown yet. "
+            f"See the messages of its worker: mosaic logs {record.run_id} --stderr"
         )
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -104,8 +103,8 @@ class Frames:
 
 
 class Watcher:
-    """One client's eye on a lane. Its descriptors are closed when nobody refers to it any more: a thread may be reading
-    when the client goes."""
+    """One client's view of a lane. Garbage collection closes its descriptors: when the client disconnects, a thread may
+    still be reading."""
 
     def __init__(self, reader: "FastLaneReader", max_dim: int) -> None:
         self._reader = reader
@@ -113,12 +112,12 @@ class Watcher:
 
     @classmethod
     def attach(cls, run_id: str, lease_s: float, max_dim: int) -> "Watcher":
-        from mosaic_sdk.fastlane import FastLaneReader  # numpy: not before somebody wants frames
+        from mosaic_sdk.fastlane import FastLaneReader  # imports numpy: only when frames are requested
 
         return cls(FastLaneReader.attach(run_id, lease_s), max_dim)
 
     def look(self) -> pb.Frame | None:
-        """The newest frame, packed; None when there is none that was not sent already."""
+        """The newest frame, encoded; None if it has already been sent."""
         from mosaic_sdk.fastlane.scale import shrink
 
         from mosaic.wire import png
@@ -142,6 +141,6 @@ def _no_steps(run_id: str, wait_s: float) -> str:
     return f"Run {run_id} showed nothing for {wait_s:g} s: {why}. See: mosaic show {run_id}, mosaic logs {run_id}"
 
 
-def _within(wish: float, default: float, most: float) -> float:
-    """A number that a client sent, between 0 and `most`; NaN and the like are no wish."""
-    return min(wish, most) if wish > 0 else default
+def _within(requested: float, default: float, most: float) -> float:
+    """A number that a client sent, limited to `most`; the default for 0, NaN and negative numbers."""
+    return min(requested, most) if requested > 0 else default

@@ -1,4 +1,4 @@
-"""The edge of every call: first the token, then the message, then the error table. Handlers know none of them."""
+"""The edge of every call: checks the token, parses the message, turns errors into status codes."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,10 +13,10 @@ from mosaic.wire.names import ERROR_NAME
 
 log = logging.getLogger(__name__)
 
-# A status travels in a header, where gRPC spells a byte with up to three and drops the whole answer beyond 8 kB.
+# A status is sent in a header, where gRPC encodes a byte as up to three and drops the reply if it exceeds 8 kB.
 LONGEST_SENTENCE = 2000
 
-# These check a session token or a nonce themselves, because only they know which run the call is about.
+# These check a session token or a nonce themselves, because only they know the run.
 RUN_METHODS = frozenset({"RegisterWorker", "Heartbeat", "PublishTelemetry"})
 
 STATUS: dict[type[errors.MosaicError], grpc.StatusCode] = {
@@ -40,11 +40,11 @@ STATUS: dict[type[errors.MosaicError], grpc.StatusCode] = {
 
 
 class Guard(grpc.aio.ServerInterceptor):
-    """Refuses calls without the owner's token and turns errors into status codes with their sentence."""
+    """Refuses calls without the owner's token and turns errors into status codes with their message."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
-        self._guarded: dict[str, Any] = {}  # method → its handler behind the guard, made once
+        self._guarded: dict[str, Any] = {}  # wrapped handlers by method
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         handler = self._guarded.get(details.method)
@@ -57,7 +57,7 @@ class Guard(grpc.aio.ServerInterceptor):
 
     def _guard(self, handler: Any, method: str) -> Any:
         is_open, read = method in RUN_METHODS, handler.request_deserializer
-        # Without a deserializer the request comes as bytes: nobody's message is read before the token is.
+        # Without a deserializer the request arrives as bytes: no message is parsed before the token is checked.
         if handler.request_streaming:
             dialogue = self._guarded_dialogue(handler.stream_stream, read, is_open)
             return grpc.stream_stream_rpc_method_handler(dialogue, None, handler.response_serializer)
@@ -120,7 +120,7 @@ async def _read_each(requests: AsyncIterator[bytes], read: Callable[[bytes], Any
 async def _refuse(context: Any) -> None:
     await context.abort(
         grpc.StatusCode.UNAUTHENTICATED,
-        "The token is missing or wrong. It lies in trainer/daemon.token of the state folder (or MOSAIC_TOKEN_FILE).",
+        "The token is missing or wrong. It is in trainer/daemon.token in the state folder (or in MOSAIC_TOKEN_FILE).",
     )
 
 
@@ -134,16 +134,16 @@ async def _abort(context: Any, error: Exception) -> None:
     if isinstance(error, errors.MosaicError):
         await context.abort(grpc.StatusCode.UNKNOWN, _sentence(error), name)
     if isinstance(error, DecodeError):
-        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "The request is no message of this call's kind.")
-    log.exception("A call failed in a way nobody foresaw.", exc_info=error)
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "The request is not a valid message for this call.")
+    log.exception("A call failed with an unexpected error.", exc_info=error)
     await context.abort(
         grpc.StatusCode.INTERNAL,
-        f"The daemon met a bug ({type(error).__name__}: {_sentence(error)}); its log has the traceback.",
+        f"Unexpected error in the daemon ({type(error).__name__}: {_sentence(error)}). Its log has the traceback.",
     )
 
 
 def _sentence(error: Exception) -> str:
-    """What the error says, short enough for a header; a name in it may have a million letters."""
+    """The message of the error, short enough for a header; a name in it may have a million characters."""
     text = str(error).encode(errors="replace")
     if len(text) <= LONGEST_SENTENCE:
         return text.decode()

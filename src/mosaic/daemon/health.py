@@ -44,7 +44,7 @@ def _report_gpus(gpus: Gpus, owners: Mapping[str, str], drained: Mapping[str, st
     report = []
     for gpu in gpus.all:
         others = gpus.foreign_pids(gpu.uuid, lambda pid: procfs.has_ancestor(pid, roots))
-        blocked = f"used by a stranger's process {others[0]}" if others else ""
+        blocked = f"used by process {others[0]} of another program" if others else ""
         if gpu.uuid in drained:
             blocked = f"drained: {drained[gpu.uuid]}"
         report.append(pb.Gpu(uuid=gpu.uuid, name=gpu.name, owner=owners.get(gpu.uuid, ""), blocked=blocked))

@@ -1,4 +1,4 @@
-"""One daemon per state root: an flock that dies with its holder, and a pid file for people to read."""
+"""One daemon per state root: an flock that ends with its process, and a pid file for people to read."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from mosaic.model.rundir import StateRoot
 
 
 class DaemonLock:
-    """Held from `take` until the process ends; the kernel frees it, so there is no stale lock."""
+    """Held from `take` until the process ends. The kernel releases it, so it is never stale."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -22,7 +22,7 @@ class DaemonLock:
         except BlockingIOError:
             os.close(fd)
             raise AlreadyRunning(
-                f"A daemon (pid {_pid_in(root)}) already serves {root.path}. See it with: mosaic daemon status"
+                f"A daemon (pid {_pid_in(root)}) already serves {root.path}. See: mosaic daemon status"
             ) from None
         write_bytes(root.pid, f"{os.getpid()}\n".encode())
         return cls(fd)

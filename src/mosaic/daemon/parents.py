@@ -1,8 +1,8 @@
-"""Runs made from other runs: what a submit says of a parent or of a checkpoint becomes a whole config.
+"""Parents: completes a config that refers to another run or to one of its checkpoints.
 
-1. `metadata.parent_run_id` and `policy_path=last` may name a run as people do; what is kept is its id, a real path.
-2. A config with a parent and no module of its own gets the parent's, settings included (submit/derive.py).
-3. A run that loads another one's checkpoint has that run as its parent, whether the submit said so or not.
+1. `metadata.parent_run_id` and `policy_path=last` take any run reference; the id and a resolved path are recorded.
+2. A config with a parent and no module of its own gets the parent's module and settings (submit/derive.py).
+3. A run that loads a checkpoint of another run has that run as its parent, even if the config does not say so.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ from mosaic.submit.route import area_of
 from mosaic.submit.section import Section
 
 BEST = ":best"  # `policy_path=RUN:best`
-_NAMES = ("env_id", "env", "algo")  # texts that nearly every config has and that are no checkpoint
+_NAMES = ("env_id", "env", "algo")  # strings in nearly every config that are never a checkpoint
 _VERBS = {RESUME: "continues", EVAL: "evaluates"}
 
 
 @dataclass(frozen=True)
 class Traced:
-    """A config in which every reference is resolved, and what there is to say about it."""
+    """A config with all references resolved, and a note for the history of the run."""
 
     document: dict[str, Any]
     note: str = ""
@@ -54,16 +54,16 @@ class Parents:
         self._saved = SavedCheckpoints(root, ingest)
 
     async def trace(self, document: dict[str, Any]) -> Traced:
-        """The config as the rest of a submit can read it, or the error that says what is missing.
+        """Resolve the references in a submitted config, or raise an error that says what is missing.
 
-        The document is the caller's to give away: references in it are replaced in place.
+        References are replaced in `document` itself.
         """
         metadata = Section(document, "").section("metadata")
         notes: list[str] = []
         if metadata.text("parent_run_id"):
             document = await self._with_parent(document, metadata, notes)
         elif metadata.text("relation"):
-            raise metadata.bad("relation", "it needs a run to refer to. Name it in metadata.parent_run_id.")
+            raise metadata.bad("relation", "needs a parent. Set metadata.parent_run_id.")
         await self._resolve_checkpoints(document, notes)
         return Traced(document, "; ".join(notes))
 
@@ -86,7 +86,7 @@ class Parents:
         relation = metadata.text("relation")
         _refuse_relation(record, relation)
         parent = await self._parent(record)
-        way_of(parent, relation)  # before its checkpoints: a worker that cannot do it needs none
+        way_of(parent, relation)  # first: without support in the worker there is no need for a checkpoint
         asked = read_evaluation(metadata, parent) if relation == EVAL else {}
         found = await self._wanted(metadata, parent, record)
         notes += _notes(
@@ -100,7 +100,7 @@ class Parents:
         return whole
 
     async def _total(self, record: RunRecord, parent: Parent) -> int | None:
-        """How many steps the parent was to take, by whoever knows."""
+        """The total steps of the parent, from its record, its heartbeats or its config."""
         summary = await self._ingest.summary(self._saved.rundir(record))
         return record.total_steps or summary.total_steps or total_of(parent.config, parent.schema)[1]
 
@@ -115,27 +115,27 @@ class Parents:
     async def _parent(self, record: RunRecord) -> Parent:
         document = await asyncio.to_thread(read_json, self._root.config_file(record.run_id))
         if document is None:
-            raise BadConfig("metadata.parent_run_id", f"the config of run {record.run_id} is gone.")
-        told = await self._told(read_worker(Section(document, "").section("metadata").section("worker")))
-        if told.problem:
-            raise BadConfig("", f"Worker '{record.worker_name}' does not describe itself: {told.problem}.")
+            raise BadConfig("metadata.parent_run_id", f"the config file of run {record.run_id} is missing.")
+        about = await self._describe(read_worker(Section(document, "").section("metadata").section("worker")))
+        if about.problem:
+            raise BadConfig("", f"Worker '{record.worker_name}' does not describe itself: {about.problem}.")
         is_finished = record.state is RunState.TERMINATED
-        return Parent(record.run_id, record.name, record.worker_name, document, told.schema, is_finished)
+        return Parent(record.run_id, record.name, record.worker_name, document, about.schema, is_finished)
 
-    async def _told(self, worker: WorkerSpec) -> Descriptor:
+    async def _describe(self, worker: WorkerSpec) -> Descriptor:
         return await self._inspector.told(worker) or Descriptor()
 
     # ---- settings that are checkpoints
 
     async def _resolve_checkpoints(self, document: dict[str, Any], notes: list[str]) -> None:
-        """Put a real path in place of every setting that is marked as a checkpoint."""
+        """Replace every setting that is a checkpoint by a resolved path."""
         metadata = Section(document, "").section("metadata")
         config = metadata.section("worker").section("config")
         if not _has_texts(config):
             return
         worker = read_worker(metadata.section("worker"))
         relation = EVAL if area_of(worker) == EVALS else RESUME
-        schema = (await self._told(worker)).schema
+        schema = (await self._describe(worker)).schema
         for section, name in _marked(config, schema):
             if value := section.text(name):
                 record, found = await self._located(section, name, value, schema, notes)
@@ -148,7 +148,7 @@ class Parents:
     async def _located(
         self, section: Section, name: str, value: str, schema: Schema, notes: list[str]
     ) -> tuple[RunRecord | None, Checkpoint]:
-        """The checkpoint that a setting means, and whose it is."""
+        """The checkpoint that a setting refers to, and the run that saved it."""
         if value.startswith(("/", "~")):
             real = resolve(section, name, value)
             owner = await self._owner(real)
@@ -160,7 +160,7 @@ class Parents:
         return record, found
 
     async def _owner(self, path: str) -> RunRecord | None:
-        """The run in whose folder a path lies."""
+        """The run whose folder contains a path."""
         trainer = Path(os.path.realpath(self._root.trainer))
         parts = Path(path).relative_to(trainer).parts if Path(path).is_relative_to(trainer) else ()
         if len(parts) < 2 or parts[0] not in AREAS:
@@ -176,13 +176,13 @@ class Parents:
         except AmbiguousRun as error:
             raise section.bad(name, str(error)) from None
         except UnknownRun as error:
-            raise section.bad(name, f"'{reference}' is neither a path that exists nor a run. {error}") from None
+            raise section.bad(name, f"'{reference}' is neither an existing path nor a run. {error}") from None
 
 
 def _refuse_relation(record: RunRecord, relation: str) -> None:
     if record.area == "evals":
         parent = record.lineage.parent_run_id
-        of, hint = (f" of run {parent}", f" Name that one: mosaic {relation} {parent}") if parent else ("", "")
+        of, hint = (f" of run {parent}", f" Use the training: mosaic {relation} {parent}") if parent else ("", "")
         verb = "resumed" if relation == RESUME else "evaluated"
         raise BadConfig("", f"Run {record.run_id} is an evaluation{of}; only trainings can be {verb}.{hint}")
     if relation == RESUME and not record.state.is_over:
@@ -205,7 +205,7 @@ def _marked(config: Section, schema: Schema) -> Iterator[tuple[Section, str]]:
 
 
 def _has_texts(config: Section) -> bool:
-    """Whether any setting can be a checkpoint at all: asking for the schema takes milliseconds, and most have none."""
+    """Whether any setting may be a checkpoint. Most configs have none, and reading the schema takes milliseconds."""
     extras: Any = config.values.get("extras")
     params: Any = extras.get("algo_params") if isinstance(extras, Mapping) else None
     found = (part.items() for part in (config.values, extras, params) if isinstance(part, Mapping))

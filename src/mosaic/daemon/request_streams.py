@@ -1,19 +1,19 @@
-"""Waiting for the next message of a client's stream, but not for ever."""
+"""Streams of requests: waits for the next message of a client, with a timeout."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
-QUIET_S = 30.0  # a tailer closes its stream long before
+QUIET_S = 30.0  # a tailer closes its stream much earlier
 
 T = TypeVar("T")
 
 
 class RequestStreams:
-    """The streams that wait for their clients. Used from the daemon's loop only.
+    """The streams that wait for their clients. Used only on the daemon's loop.
 
-    1. A stream whose client says nothing for `quiet_s` is ended, so that it holds nothing here.
-    2. `close` ends the streams that wait at once, and the others after the reply they owe.
+    1. A stream whose client sends nothing for `quiet_s` is ended, so that idle clients use no resources.
+    2. `close` ends waiting streams at once, and the others after their next reply.
     """
 
     def __init__(self, quiet_s: float = QUIET_S) -> None:
@@ -22,7 +22,7 @@ class RequestStreams:
         self._is_closed = False
 
     async def each(self, messages: AsyncIterator[T]) -> AsyncIterator[T]:
-        """The client's messages, each asked for when the one before has been dealt with."""
+        """The client's messages; each is awaited after the previous one has been processed."""
         while not self._is_closed:
             try:
                 message = await self._next(messages)
@@ -34,7 +34,7 @@ class RequestStreams:
         self._is_closed = True
         now = asyncio.get_running_loop().time()
         for limit in self._waiting:
-            if not limit.expired():  # else its stream is about to end, and the limit cannot be moved any more
+            if not limit.expired():  # otherwise its stream is about to end and cannot be rescheduled
                 limit.reschedule(now)
 
     async def _next(self, messages: AsyncIterator[T]) -> T:

@@ -1,4 +1,4 @@
-"""The checkpoints that a run has saved, as its stored events tell and its folder shows."""
+"""The checkpoints that a run has saved, from its stored events and its folder."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -19,7 +19,7 @@ _PAGE = 1000
 
 
 class SavedCheckpoints:
-    """Finds one that can be loaded, or raises NoCheckpoint, which says what to do."""
+    """Finds a checkpoint that can be loaded, or raises NoCheckpoint, which says what to do."""
 
     def __init__(self, root: StateRoot, ingest: Ingest) -> None:
         self._root = root
@@ -42,11 +42,11 @@ class SavedCheckpoints:
             return found
         why = "".join(f" ({note})" for note in found.notes)
         raise NoCheckpoint(
-            record.run_id, f"has no best checkpoint{why}. Train with eval_every=… to keep one, or use the newest."
+            record.run_id, f"has no best checkpoint{why}. Train with eval_every=… to get one, or use the newest."
         )
 
     async def at(self, record: RunRecord, path: str) -> Checkpoint:
-        """The checkpoint at this real path, with the step at which the run says it saved it."""
+        """The checkpoint at this resolved path, with the step that the run reported for it."""
         rundir = self.rundir(record)
         return checkpoints.known(rundir, path, reversed(await self._all(record)))
 
@@ -55,7 +55,7 @@ class SavedCheckpoints:
             return [payload async for payload in payloads]
 
     async def _payloads(self, rundir: RunDir) -> AsyncGenerator[dict[str, Any], None]:
-        """Of every stored `checkpoint_saved`, oldest first."""
+        """The payloads of all stored `checkpoint_saved` events, oldest first."""
         since = 0
         while rundir.telemetry.exists():
             page = await self._ingest.events(rundir, since, None, {"lifecycle"}, _PAGE)
@@ -75,11 +75,11 @@ def spelled(found: Checkpoint, rundir: RunDir) -> str:
 
 def _why_none(record: RunRecord, found: Nothing, schema: Schema, has_best: bool) -> str:
     if has_best:
-        return "has saved only its best checkpoint, which can be evaluated: mosaic eval --best"
+        return "has saved only its best checkpoint, which can be evaluated with: mosaic eval --best"
     if found.notes:
-        return f"has no whole checkpoint: {'; '.join(found.notes)}."
+        return f"has no intact checkpoint: {'; '.join(found.notes)}."
     if not record.state.is_over:
         return "has saved no checkpoint yet. Wait for its first one."
     if any(name == "checkpoint_every" for _, name, _ in parameters(schema)):
-        return "has saved no checkpoint. Train with checkpoint_every=… to have them."
+        return "has saved no checkpoint. Train with checkpoint_every=… to get some."
     return "has saved no checkpoint."

@@ -1,4 +1,4 @@
-"""The daemon's main: builds every part, adopts what still runs, serves until told to stop.
+"""The daemon's main: builds all parts, adopts live runs, serves until it is stopped.
 
     python -m mosaic.daemon.server --root ROOT [--tcp HOST:PORT] [--gpus N|auto] [--cpus N|auto]
                                    [--memory 16G|auto] [--max-runs N|auto] [--from-settings]
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    # SQLite, gRPC and logging let the umask choose a file's mode. Workers keep the user's own.
+    # SQLite, gRPC and logging leave the mode of files to the umask. Workers get the user's own umask.
     umask = os.umask(0o077)
     root = StateRoot(Path(args.root).absolute()) if args.root else StateRoot.from_environment()
     try:
@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
-    """Everything a daemon is made of, from start to stop. `umask` is what its runs get."""
+    """Build the daemon and run it until it is stopped. `umask` is the one for its runs."""
     stopping = asyncio.Event()
     on_purpose = False
 
@@ -132,7 +132,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
     dispatching: asyncio.Task[None] | None = None
     try:
         if settings.tcp:
-            refuse_taken(settings.tcp)  # before anybody is answered by a daemon that will not stay
+            refuse_taken(settings.tcp)  # before clients connect to a daemon that cannot start completely
         await endpoints.open_unix()
         if settings.tcp:
             await endpoints.open_tcp(settings.tcp)
@@ -145,19 +145,19 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
             _remember_purpose(root)
         if dispatching:
             dispatching.cancel()
-            # Its failure, if it had one, is already on its way up; it must not keep the files from being closed.
+            # An error in it is already being raised; it must not prevent the files from being closed.
             await asyncio.gather(dispatching, return_exceptions=True)
-        trainer.request_streams.close()  # else every stop would wait out the grace of the tailers' open streams
+        trainer.request_streams.close()  # otherwise every stop would wait for the open streams of tailers
         await endpoints.close()
         await ingest.close()
         registry.close()
-        log.info("The daemon (pid %d) has stopped; live runs go on.", os.getpid())
+        log.info("The daemon (pid %d) has stopped; live runs continue.", os.getpid())
 
 
 async def _until_stopped(
     stopping: asyncio.Event, dispatching: "asyncio.Task[None]", ingest: Ingest, health: Any
 ) -> None:
-    """Wait for the end, and say aloud when a part that must not die has died."""
+    """Wait for the stop; raise if the dispatcher has failed, and report a failed writer as NOT_SERVING."""
     while not stopping.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), 1.0)
@@ -171,29 +171,33 @@ def _remember_purpose(root: StateRoot) -> None:
     try:
         replace(Settings.load(root), stopped_on_purpose=True).save(root)
     except OSError as error:
-        log.warning("A tailer will start the daemon again, because daemon.json cannot be written: %s", error)
+        log.warning("daemon.json cannot be written, so a tailer will start the daemon again: %s", error)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mosaic-daemon", description="MOSAIC's Trainer Daemon.")
     parser.add_argument("--root", default="", help="state folder; default: MOSAIC_HOME or the XDG state folder")
     parser.add_argument("--tcp", default="", help="also listen on this loopback address, e.g. 127.0.0.1:50055")
-    parser.add_argument("--gpus", default="", help="pretend to have so many GPUs (tests); 'auto' asks the driver")
-    parser.add_argument("--cpus", default="", help="how many CPUs runs may request together; 'auto' asks the kernel")
-    parser.add_argument("--memory", default="", help="how much memory runs may request together, e.g. 16G, or 'auto'")
-    parser.add_argument("--max-runs", default="", help="how many runs may be live at once, whatever they request")
-    parser.add_argument("--from-settings", action="store_true", help="take all settings from daemon.json")
+    parser.add_argument(
+        "--gpus", default="", help="simulate this number of GPUs (for tests), or 'auto' for the real ones"
+    )
+    parser.add_argument("--cpus", default="", help="how many CPUs all runs together may request, or 'auto'")
+    parser.add_argument(
+        "--memory", default="", help="how much memory all runs together may request, e.g. 16G, or 'auto'"
+    )
+    parser.add_argument("--max-runs", default="", help="how many runs may be live at the same time, or 'auto'")
+    parser.add_argument("--from-settings", action="store_true", help="use only the settings in daemon.json")
     return parser
 
 
 def _asked(args: argparse.Namespace) -> Asked | None:
-    """What this start asks for; None: only what was kept."""
+    """The options of this start; None: only the stored settings."""
     return None if args.from_settings else Asked(args.tcp, args.gpus, args.cpus, args.memory, args.max_runs)
 
 
 def _log_to_file(root: StateRoot) -> None:
     handler = logging.handlers.RotatingFileHandler(root.daemon_log, maxBytes=10 << 20, backupCount=3)
-    root.daemon_log.chmod(0o600)  # whoever started the daemon may have made it
+    root.daemon_log.chmod(0o600)  # the client that starts the daemon may have created it
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 

@@ -1,4 +1,4 @@
-"""The gRPC face of the daemon. Each handler is three lines: parse, call, convert; errors and tokens are the guard's."""
+"""The gRPC service of the daemon. A handler parses, calls and converts; the guard handles errors and tokens."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -8,7 +8,7 @@ from mosaic.daemon.auth import bearer
 from mosaic.daemon.frames import Frames
 from mosaic.daemon.health import report_health
 from mosaic.daemon.trainer import Trainer
-from mosaic.daemon.watching import Wanted, watch
+from mosaic.daemon.watching import Query, watch
 from mosaic.ingest.check import LARGEST
 from mosaic.ingest.follow import stream_logs
 from mosaic.wire import mosaic_pb2 as pb
@@ -42,14 +42,15 @@ class Service(TrainerServiceServicer):
     async def WatchRuns(self, request: pb.WatchRunsRequest, context: Any) -> AsyncIterator[pb.ListRunsReply]:
         interval_s = max(0.05, (request.interval_ms or 500) / 1000)
         states = tuple(map(state_from_wire, request.states))
-        async for reply in watch(self._trainer, Wanted(states, request.limit, tuple(request.run_ids)), interval_s):
+        async for reply in watch(self._trainer, Query(states, request.limit, tuple(request.run_ids)), interval_s):
             yield reply
 
-    # ---- what workers and tailers say
+    # ---- workers and tailers
 
     async def RegisterWorker(self, request: pb.RegisterWorkerRequest, context: Any) -> pb.RegisterWorkerReply:
-        told = request.capabilities_json
-        token, cursor = await self._trainer.register(request.run_id, request.attempt, request.nonce, told)
+        token, cursor = await self._trainer.register(
+            request.run_id, request.attempt, request.nonce, request.capabilities_json
+        )
         return pb.RegisterWorkerReply(session_token=token, cursor=cursor)
 
     async def Heartbeat(self, request: pb.HeartbeatRequest, context: Any) -> pb.HeartbeatReply:

@@ -1,4 +1,4 @@
-"""What an explicit start decided, kept in `daemon.json`: a daemon started by a tailer inherits nothing of the run."""
+"""Settings of an explicit start, kept in `daemon.json`: a daemon that a tailer starts inherits nothing from the run."""
 
 import os
 from collections.abc import Callable
@@ -11,18 +11,18 @@ from mosaic.model.machine import Machine, parse_cpus, parse_memory
 from mosaic.model.rundir import StateRoot
 
 DEFAULT_TCP = "127.0.0.1:50055"
-AUTO = "auto"  # back to what the machine has
+AUTO = "auto"  # use what the machine has
 _VERSION = 2
-_OLD_MAX_RUNS = 32  # which version 1 wrote down without being asked
+_OLD_MAX_RUNS = 32  # version 1 wrote this default into the file
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Settings:
-    fake_gpus: int | None = None  # None: ask NVML
-    tcp: str = ""  # "": Unix socket only, until a run says use_grpc
-    cpus: float | None = None  # that runs may request together; None: what this machine has
+    fake_gpus: int | None = None  # None: use NVML
+    tcp: str = ""  # "": only the Unix socket, until a run sets use_grpc
+    cpus: float | None = None  # that all runs together may request; None: what this machine has
     memory_mb: int | None = None  # the same
     max_runs: int | None = None  # None: see Machine.max_runs
     stopped_on_purpose: bool = False
@@ -39,7 +39,7 @@ class Settings:
         write_json(root.settings, {"version": _VERSION, **asdict(self)})
 
     def machine(self, found: Machine) -> Machine:
-        """What runs may request: what was found, unless the user said otherwise."""
+        """What runs may request: the resources of this machine, unless the user set others."""
         return Machine(
             found.cpus if self.cpus is None else self.cpus,
             found.memory_mb if self.memory_mb is None else self.memory_mb,
@@ -48,7 +48,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line of a start asks for, as it was written; an empty text leaves what was kept."""
+    """The options on the command line of a start; an empty string keeps the stored setting."""
 
     tcp: str = ""
     gpus: str = ""
@@ -58,25 +58,25 @@ class Asked:
 
 
 def settings_at_start(root: StateRoot, asked: Asked | None) -> Settings:
-    """The settings of this start: as kept, with what `asked` and MOSAIC_GPUS change. None changes nothing."""
+    """The stored settings with the changes in `asked` and MOSAIC_GPUS; None changes nothing."""
     settings = replace(Settings.load(root), stopped_on_purpose=False)
     if asked:
         settings = replace(settings, **_changes(asked))
-    # Also what was kept: the file may have been edited, and nobody outside this machine gets in by that.
+    # Also checked for the stored address: an edited file must not open the daemon to other machines.
     settings = replace(settings, tcp=loopback(settings.tcp) if settings.tcp else "")
     settings.save(root)
     return settings
 
 
 def _changes(asked: Asked) -> dict[str, Any]:
-    wishes: dict[str, tuple[str, Callable[[str], Any]]] = {
+    options: dict[str, tuple[str, Callable[[str], Any]]] = {
         "tcp": (asked.tcp, str),
         "fake_gpus": (asked.gpus or os.environ.get("MOSAIC_GPUS", ""), _gpu_count),
         "cpus": (asked.cpus, lambda text: _amount("--cpus", text, parse_cpus)),
         "memory_mb": (asked.memory, lambda text: _amount("--memory", text, parse_memory)),
         "max_runs": (asked.max_runs, lambda text: _amount("--max-runs", text, _run_count)),
     }
-    return {name: None if text == AUTO else read(text) for name, (text, read) in wishes.items() if text}
+    return {name: None if text == AUTO else read(text) for name, (text, read) in options.items() if text}
 
 
 def _amount(option: str, text: str, parse: Callable[[str], T]) -> T:
@@ -85,29 +85,29 @@ def _amount(option: str, text: str, parse: Callable[[str], T]) -> T:
     except ValueError as error:
         raise BadConfig(option, f"{error}, nor 'auto'.") from None
     if not amount:
-        raise BadConfig(option, "with 0 no run could ever start.")
+        raise BadConfig(option, "must be more than 0; with 0 no run could start.")
     return amount
 
 
 def _run_count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"'{text}' is not a number of runs")
+        raise ValueError(f"'{text}' is not a valid number of runs")
     return int(text)
 
 
 def loopback(address: str) -> str:
-    """`address` as HOST:PORT on this machine; anything else is refused."""
+    """`address`, if it is HOST:PORT on this machine; anything else is refused."""
     host, _, port = address.rpartition(":")
     if host not in ("127.0.0.1", "localhost", "[::1]"):
         raise BadConfig(
             "--tcp", f"'{address}' is not a loopback address. From another machine use: mosaic --host user@box"
         )
     if not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise BadConfig("--tcp", f"'{address}' has no port between 0 and 65535, as in {DEFAULT_TCP}")
+        raise BadConfig("--tcp", f"'{address}' has no valid port (0 to 65535), as in {DEFAULT_TCP}")
     return address
 
 
 def _gpu_count(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) > 64:
-        raise BadConfig("MOSAIC_GPUS", f"'{text}' is neither 'auto' nor a number of pretended GPUs up to 64")
+        raise BadConfig("MOSAIC_GPUS", f"'{text}' is neither 'auto' nor a number of fake GPUs from 0 to 64")
     return int(text)

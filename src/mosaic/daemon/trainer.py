@@ -41,15 +41,15 @@ from mosaic.wire.convert import move_to_wire, run_to_wire
 
 
 class IdempotencyKey(NamedTuple):
-    """What makes two submits one run: the client's text, and the hash of the config that it stands for."""
+    """Makes two submits one run: the client's key, and the hash of the config that it belongs to."""
 
-    text: str  # empty: every submit is a run of its own
+    text: str  # empty: every submit is a new run
     config_hash: str
 
 
 @dataclass
 class Trainer:
-    """The parts of a running daemon and what clients may ask of them."""
+    """The parts of a running daemon and the calls on them."""
 
     root: StateRoot
     registry: RegistryThread
@@ -66,7 +66,7 @@ class Trainer:
     open_tcp: Callable[[], Awaitable[str]]
     started_at: float
     request_streams: RequestStreams = field(default_factory=RequestStreams)
-    # By idempotency key; a lock is gone when nobody holds it or waits for it.
+    # By idempotency key; a lock disappears when it is neither held nor awaited.
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     # ---- runs
@@ -75,7 +75,7 @@ class Trainer:
         # Parsed once, here; the rest of the submit works on this document and completes it.
         document = await asyncio.to_thread(read_document, config_json)
         key = IdempotencyKey(idempotency_key, await asyncio.to_thread(fingerprint, document))
-        # One at a time with the same key: the second one must see the first one's run, not its half-made folder.
+        # One at a time for each key: the second must find the first one's run, not its unfinished folder.
         turn = self.turns.setdefault(key.text, asyncio.Lock()) if key.text else asyncio.Lock()
         async with turn:
             return await self._submit(document, key)
@@ -92,7 +92,7 @@ class Trainer:
         if config.worker.use_grpc:
             await self.open_tcp()
         failpoint("submit.validated")
-        # The folder first, the row last: a crash in between leaves a folder nobody names, never a run without a config.
+        # The folder first, the row last: a crash in between leaves an unused folder, never a run without a config.
         rundir = await asyncio.to_thread(record_submission, self.root, config)
         failpoint("submit.recorded")
         note = "; ".join(filter(None, (traced.note, verdict.note)))
@@ -128,7 +128,7 @@ class Trainer:
         return await self.info(record)
 
     async def delete(self, run_id: str) -> int:
-        """Remove every trace of a run that is over; the bytes that were freed."""
+        """Delete a run that is over. Returns the number of bytes freed."""
         record = await self.find(run_id)
         if not record.state.is_over:
             raise RunIsLive(record.run_id, str(record.state))
@@ -137,9 +137,9 @@ class Trainer:
         self.sessions.forget(record.run_id)
         await self.ingest.forget(record.run_id)
         failpoint("delete.forgotten")
-        # The row goes first: what a crash leaves then is a folder nobody names, which gc finds.
+        # The row first: a crash then leaves an unused folder, which `mosaic gc` finds.
         await self.registry.do(lambda r: r.delete(record.run_id))
-        self.sessions.forget(record.run_id)  # again: a publish may have come in between
+        self.sessions.forget(record.run_id)  # again: a publish may have arrived meanwhile
         failpoint("delete.unlisted")
         await asyncio.to_thread(self._erase_files, record.run_id, rundir)
         failpoint("delete.done")
@@ -181,7 +181,7 @@ class Trainer:
         await self.sessions.note_heartbeat(run_id)
         self.live_runs.heartbeat(run_id, progress)
 
-    # ---- looking
+    # ---- reading
 
     async def find(self, run_id: str) -> RunRecord:
         return await self.registry.do(lambda r: r.find(run_id))
@@ -206,7 +206,7 @@ class Trainer:
 
     async def end_all(self) -> None:
         """Cancel every live run and wait until all are over."""
-        # Asked again each time: somebody's script may go on submitting.
+        # Repeated, because a script may keep submitting.
         while live := await self.registry.do(_request_all_cancels):
             for record in live:
                 self.dispatcher.wake(record.run_id)

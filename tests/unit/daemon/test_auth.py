@@ -17,7 +17,7 @@ def root(tmp_path):
     return root
 
 
-def test_the_first_start_makes_a_token_that_only_the_owner_can_read(root):
+def test_the_first_start_creates_a_token_that_only_the_owner_can_read(root):
     old = os.umask(0)
     try:
         Tokens.load(root)
@@ -50,16 +50,16 @@ def test_an_empty_token_file_opens_nothing(root):
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601])
-def test_a_token_others_can_touch_is_refused(root, mode):
+def test_a_token_file_with_an_open_mode_is_refused(root, mode):
     Tokens.load(root)
     root.token.chmod(mode)
 
-    with pytest.raises(BadRoot, match="can be read by others"):
+    with pytest.raises(BadRoot, match="can be read by other users"):
         Tokens.load(root)
 
 
 @pytest.mark.parametrize("wrong", ["", "owner ", " owner", "Owner", "owne", "ownerr", "öwner", "owner\0"])
-def test_only_the_very_token_is_the_owners(wrong):
+def test_only_the_exact_token_is_accepted(wrong):
     assert Tokens("owner").is_owner("owner")
     assert not Tokens("owner").is_owner(wrong)
 
@@ -73,7 +73,7 @@ def test_a_session_token_belongs_to_one_owner_one_run_and_one_attempt():
     assert not tokens.is_owner(tokens.session("A", 1))
 
 
-def test_a_hash_does_not_tell_the_token():
+def test_a_hash_does_not_reveal_the_token():
     token = Tokens("owner").session("A", 1)
 
     assert token not in token_hash(token)

@@ -18,14 +18,14 @@ from mosaic.model.rundir import StateRoot
 def root(tmp_path, monkeypatch):
     root = StateRoot(tmp_path / "r")
     root.make()
-    # In the root itself, or where its path is too long for a socket: never in the machine's own runtime folder.
+    # In the root, or in a folder of the test if the path is too long for a socket: never in the real runtime folder.
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(root.path))
     return root
 
 
 @pytest.fixture
 def far_root(tmp_path, monkeypatch):
-    """A root whose own socket path the kernel would not take, and a private place for runtime files."""
+    """A root whose path is too long for a socket, and a private folder for runtime files."""
     runtime = tmp_path / "run"
     runtime.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
@@ -50,7 +50,7 @@ def test_a_long_root_has_its_socket_in_the_users_runtime_folder(far_root, tmp_pa
     assert len(os.fsencode(path)) <= max(MAX_SOCKET_PATH, len(os.fsencode(tmp_path)) + 40)
 
 
-def test_a_runtime_folder_that_is_missing_is_made_private(far_root, tmp_path, monkeypatch):
+def test_a_missing_runtime_folder_is_created_private(far_root, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "new"))
 
     socket_path(far_root)
@@ -66,12 +66,12 @@ def test_a_runtime_folder_that_others_can_enter_is_refused(far_root, tmp_path, m
         socket_path(far_root)
 
 
-def test_a_runtime_folder_behind_somebody_elses_link_is_refused(far_root, tmp_path, monkeypatch):
+def test_a_runtime_folder_behind_another_users_link_is_refused(far_root, tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(tmp_path / "run")
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "link"))
     assert socket_path(far_root).parent == tmp_path / "link"
     if os.getuid() != 0:
-        pytest.skip("only root can give a link to somebody else")
+        pytest.skip("only root can give a link to another user")
 
     os.lchown(tmp_path / "link", 12345, 12345)
 
@@ -79,7 +79,7 @@ def test_a_runtime_folder_behind_somebody_elses_link_is_refused(far_root, tmp_pa
         socket_path(far_root)
 
 
-def test_the_real_addresses_are_in_daemon_addr_and_gone_after_the_close(root):
+def test_the_bound_addresses_are_in_daemon_addr_and_removed_at_close(root):
     root.pid.write_text(f"{os.getpid()}\n")
 
     async def open_and_close():
@@ -87,20 +87,20 @@ def test_the_real_addresses_are_in_daemon_addr_and_gone_after_the_close(root):
         await endpoints.open_unix()
         tcp = await endpoints.open_tcp("127.0.0.1:0")
         again = await endpoints.open_tcp("127.0.0.1:1")
-        told = read_json(root.address)["addresses"]
+        written = read_json(root.address)["addresses"]
         await endpoints.close()
-        return endpoints.unix, tcp, again, told
+        return endpoints.unix, tcp, again, written
 
-    unix, tcp, again, told = asyncio.run(open_and_close())
+    unix, tcp, again, written = asyncio.run(open_and_close())
 
-    assert told == [unix, tcp]
+    assert written == [unix, tcp]
     assert tcp == again
     assert not tcp.endswith(":0")
     assert not root.address.exists()
     assert not socket_path(root).exists()
 
 
-def test_a_root_that_another_daemon_serves_by_now_is_left_alone(root):
+def test_the_files_of_another_daemon_in_the_same_root_are_left_alone(root):
     async def open_and_close():
         endpoints = Endpoints(root, make_server)
         await endpoints.open_unix()
@@ -113,7 +113,7 @@ def test_a_root_that_another_daemon_serves_by_now_is_left_alone(root):
     assert root.pid.exists()
 
 
-def test_a_port_that_somebody_has_is_refused_and_any_other_is_found(root, monkeypatch):
+def test_a_port_in_use_is_refused_and_a_free_one_is_found(root, monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

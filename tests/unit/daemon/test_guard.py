@@ -1,4 +1,4 @@
-"""The edge of every call: the token, the message, the table of errors."""
+"""The edge of every call: the token, the message, the status codes."""
 
 import asyncio
 
@@ -36,7 +36,7 @@ class Details:
 
 
 def call(handler, token="owner", method="GetRun", data=b""):
-    """What the guarded handler answers to these bytes; Aborted when it refuses."""
+    """The reply of the guarded handler to these bytes; Aborted if it refuses."""
 
     async def run():
         async def continuation(details):
@@ -91,12 +91,12 @@ async def echo(request, context):
     return request.run_id
 
 
-def test_the_owner_is_let_in_with_the_message():
+def test_a_call_with_the_owners_token_reaches_the_handler():
     assert call(echo, data=pb.RunRequest(run_id="a").SerializeToString()) == "a"
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xff"])
-def test_a_stranger_is_refused_before_the_message_is_read(data):
+def test_a_wrong_token_is_refused_before_the_message_is_read(data):
     with pytest.raises(Aborted) as refusal:
         call(echo, token="wrong", data=data)
 
@@ -104,7 +104,7 @@ def test_a_stranger_is_refused_before_the_message_is_read(data):
     assert "daemon.token" in refusal.value.details
 
 
-def test_a_stranger_is_refused_before_the_first_reply_of_a_stream():
+def test_a_wrong_token_is_refused_before_the_first_reply_of_a_stream():
     async def replies(request, context):
         yield "secret"
 
@@ -114,7 +114,7 @@ def test_a_stranger_is_refused_before_the_first_reply_of_a_stream():
     assert refusal.value.code is Code.UNAUTHENTICATED
 
 
-def test_a_stranger_is_refused_before_the_first_message_of_a_dialogue():
+def test_a_wrong_token_is_refused_before_the_first_message_of_a_dialogue():
     message = pb.RunRequest(run_id="a").SerializeToString()
 
     assert dialogue(echo_each, message, message) == ["a", "a"]
@@ -139,12 +139,12 @@ def test_a_dialogue_ends_with_the_code_of_the_message_that_failed():
         assert refusal.value.code is Code.INVALID_ARGUMENT
 
 
-def test_calls_with_a_key_of_their_own_are_let_through():
+def test_calls_that_check_their_own_token_reach_the_handler():
     assert call(echo, token="", method="Heartbeat") == ""
     assert dialogue(echo_each, b"", token="", method="PublishTelemetry") == [""]
 
 
-def test_bytes_that_are_no_message_are_the_callers_mistake():
+def test_bytes_that_are_not_a_valid_message_are_an_invalid_argument():
     with pytest.raises(Aborted) as refusal:
         call(echo, data=b"\xff\xff")
 
@@ -152,7 +152,7 @@ def test_bytes_that_are_no_message_are_the_callers_mistake():
 
 
 @pytest.mark.parametrize("kind", [errors.UnknownWorker, *STATUS], ids=lambda kind: kind.__name__)
-def test_every_error_has_a_code_and_keeps_its_sentence(kind):
+def test_every_error_has_a_code_and_keeps_its_message(kind):
     error = kind.__new__(kind)
     Exception.__init__(error, "what to do")
 
@@ -163,7 +163,7 @@ def test_every_error_has_a_code_and_keeps_its_sentence(kind):
     assert refusal.value.details == "what to do"
 
 
-def test_every_error_of_ours_is_foreseen_in_the_table():
+def test_every_error_class_is_in_the_table():
     never_in_a_call = {errors.AlreadyRunning, errors.NoDaemon}
     ours = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.MosaicError)]
 
@@ -172,16 +172,16 @@ def test_every_error_of_ours_is_foreseen_in_the_table():
     assert missing - never_in_a_call == {errors.MosaicError}
 
 
-def test_a_bug_is_internal_and_says_so():
+def test_an_unexpected_error_is_internal_and_says_so():
     with pytest.raises(Aborted) as refusal:
         call(raising(ZeroDivisionError("x / 0")))
 
     assert refusal.value.code is Code.INTERNAL
-    assert "met a bug (ZeroDivisionError: x / 0)" in refusal.value.details
+    assert "Unexpected error in the daemon (ZeroDivisionError: x / 0)" in refusal.value.details
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "𝕏", "\ud800"])
-def test_a_sentence_is_short_enough_for_a_header(letter):
+def test_a_message_is_short_enough_for_a_header(letter):
     with pytest.raises(Aborted) as refusal:
         call(raising(errors.UnknownRun(letter * 1_000_000)))
 

@@ -38,7 +38,7 @@ def other(root):
     process.communicate()
 
 
-def test_the_second_daemon_is_told_who_serves(root, other):
+def test_the_second_daemon_learns_the_pid_of_the_first(root, other):
     with pytest.raises(AlreadyRunning, match=f"pid {other.pid}"):
         DaemonLock.take(root)
 
@@ -55,7 +55,7 @@ def test_the_lock_of_a_killed_daemon_is_free(root, other):
     del lock
 
 
-def test_a_holder_without_a_pid_file_is_still_a_holder(root, other):
+def test_a_lock_without_a_pid_file_is_still_held(root, other):
     root.pid.unlink()
 
     with pytest.raises(AlreadyRunning, match="pid unknown"):

@@ -1,4 +1,4 @@
-"""Waiting for the next message of a client's stream."""
+"""Streams of requests: waiting for the next message of a client."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ NEVER_S = 3600.0
 
 
 class Client:
-    """Says what it is told to, then nothing more; counts how often it was asked."""
+    """Sends the given messages, then nothing; counts how often it was read."""
 
     def __init__(self, *messages):
         self._messages = list(messages)
@@ -31,14 +31,14 @@ async def done(*messages):
         yield message
 
 
-def test_messages_come_in_order_until_the_client_is_done():
+def test_messages_arrive_in_order_until_the_client_is_done():
     async def run():
         return [message async for message in RequestStreams().each(done(1, 2, 3))]
 
     assert asyncio.run(run()) == [1, 2, 3]
 
 
-def test_a_message_is_asked_for_when_the_one_before_was_dealt_with():
+def test_a_message_is_awaited_after_the_previous_one_was_processed():
     async def run():
         client = Client(1, 2, 3)
         await anext(RequestStreams(NEVER_S).each(client))
@@ -48,31 +48,31 @@ def test_a_message_is_asked_for_when_the_one_before_was_dealt_with():
     assert asyncio.run(run()) == 1
 
 
-def test_a_client_that_says_nothing_is_not_waited_for():
+def test_an_idle_client_times_out():
     async def run():
         request_streams = RequestStreams(quiet_s=0.01)
-        heard = [message async for message in request_streams.each(Client(1))]
-        return heard, request_streams._waiting
+        received = [message async for message in request_streams.each(Client(1))]
+        return received, request_streams._waiting
 
     assert asyncio.run(run()) == ([1], set())
 
 
-def test_a_close_ends_the_streams_that_wait():
+def test_closing_ends_the_streams_that_wait():
     async def run():
         request_streams, client = RequestStreams(NEVER_S), Client(1)
 
-        async def hear():
+        async def read():
             return [message async for message in request_streams.each(client)]
 
-        hearing = asyncio.create_task(hear())
+        reading = asyncio.create_task(read())
         await client.is_asked.wait()
         request_streams.close()
-        return await hearing
+        return await reading
 
     assert asyncio.run(run()) == [1]
 
 
-def test_a_close_leaves_time_for_the_reply_that_is_owed():
+def test_closing_leaves_time_for_the_pending_reply():
     async def run():
         request_streams, replies = RequestStreams(NEVER_S), []
         async for message in request_streams.each(Client(1, 2)):
@@ -84,19 +84,19 @@ def test_a_close_leaves_time_for_the_reply_that_is_owed():
     assert asyncio.run(run()) == [1]
 
 
-def test_a_close_that_meets_a_limit_which_has_just_passed_is_no_error():
+def test_closing_a_stream_whose_timeout_has_just_passed_is_not_an_error():
     async def run():
         request_streams, client = RequestStreams(NEVER_S), Client(1)
 
-        async def hear():
+        async def read():
             return [message async for message in request_streams.each(client)]
 
-        hearing = asyncio.create_task(hear())
+        reading = asyncio.create_task(read())
         await client.is_asked.wait()
         (limit,) = request_streams._waiting
         limit.reschedule(0)
         await asyncio.sleep(0)  # the limit has passed, and its stream does not know it yet
         request_streams.close()
-        return await hearing
+        return await reading
 
     assert asyncio.run(run()) == [1]

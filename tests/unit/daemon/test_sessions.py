@@ -1,7 +1,7 @@
 from mosaic.daemon.sessions import MOST_SESSIONS, Session, Sessions
 
 
-def test_sessions_of_runs_that_are_over_do_not_pile_up():
+def test_sessions_of_finished_runs_do_not_accumulate():
     sessions = Sessions(root=None, registry=None, tokens=None)
 
     for number in range(3 * MOST_SESSIONS):

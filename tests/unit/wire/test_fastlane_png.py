@@ -12,7 +12,7 @@ def picture(height, width, channels):
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 3), (5, 7, 1), (48, 64, 3), (3, 200, 4), (200, 3, 3)])
-def test_what_is_packed_is_unpacked_and_others_read_the_same(shape):
+def test_an_encoded_frame_decodes_to_the_same_pixels_here_and_elsewhere(shape):
     pixels = picture(*shape)
 
     packed = png.encode(pixels)
@@ -21,7 +21,7 @@ def test_what_is_packed_is_unpacked_and_others_read_the_same(shape):
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(packed))).reshape(shape), pixels)
 
 
-def test_a_view_of_a_larger_picture_is_packed_as_it_is_seen():
+def test_a_view_of_a_larger_array_is_encoded_correctly():
     pixels = picture(40, 60, 3)[::2, 10:30]
 
     assert np.array_equal(png.decode(png.encode(pixels)), pixels)
@@ -29,13 +29,13 @@ def test_a_view_of_a_larger_picture_is_packed_as_it_is_seen():
 
 @pytest.mark.parametrize("spoil", [lambda data: b"", lambda data: data[:60], lambda data: b"x" * 100])
 def test_anything_else_is_refused(spoil):
-    with pytest.raises(ValueError, match="no PNG of ours"):
+    with pytest.raises(ValueError, match="not a PNG written by MOSAIC"):
         png.decode(spoil(png.encode(picture(20, 30, 3))))
 
 
-def test_a_png_of_others_is_refused():
+def test_a_png_from_another_program_is_refused():
     other = io.BytesIO()
     Image.fromarray(picture(20, 30, 3)).save(other, format="PNG")
 
-    with pytest.raises(ValueError, match="no PNG of ours"):
+    with pytest.raises(ValueError, match="not a PNG written by MOSAIC"):
         png.decode(other.getvalue())
