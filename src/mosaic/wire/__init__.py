@@ -1,1 +1,1 @@
-"""The gRPC contract (`mosaic.proto`), its generated stubs, and the one converter between them and the model."""
+"""The gRPC contract (`mosaic.proto`), its generated stubs, and the converter between them and the model."""

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class TrainerServiceStub:
-    """Every call carries "authorization: Bearer <token>" metadata; RegisterWorker carries the nonce of launch.json instead.
+    """Every call needs the metadata "authorization: Bearer <token>"; RegisterWorker needs the nonce in launch.json instead.
     """
 
     def __init__(self, channel):
@@ -123,7 +123,7 @@ class TrainerServiceStub:
 
 
 class TrainerServiceServicer:
-    """Every call carries "authorization: Bearer <token>" metadata; RegisterWorker carries the nonce of launch.json instead.
+    """Every call needs the metadata "authorization: Bearer <token>"; RegisterWorker needs the nonce in launch.json instead.
     """
 
     def SubmitRun(self, request, context):
@@ -145,7 +145,7 @@ class TrainerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetRun(self, request, context):
-        """run_id, in every call: see registry/reference.py
+        """run_id may be any run reference: see registry/reference.py
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -158,7 +158,7 @@ class TrainerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchRuns(self, request, context):
-        """first all that match, then what changed; nothing for 5 s: an empty reply
+        """first all matching runs, then changes; an empty reply after 5 s without any
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -177,8 +177,8 @@ class TrainerServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PublishTelemetry(self, request_iterator, context):
-        """Each request is committed, or refused whole, and then acknowledged, before the next one is read; a refusal ends the
-        stream with its status. A stream on which nothing is said for 30 s is ended.
+        """Each request is committed or refused as a whole, and acknowledged, before the next one is read. A refusal ends the
+        stream with its status. A stream that is idle for 30 s is ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -329,7 +329,7 @@ def add_TrainerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TrainerService:
-    """Every call carries "authorization: Bearer <token>" metadata; RegisterWorker carries the nonce of launch.json instead.
+    """Every call needs the metadata "authorization: Bearer <token>"; RegisterWorker needs the nonce in launch.json instead.
     """
 
     @staticmethod

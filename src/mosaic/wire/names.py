@@ -1,3 +1,3 @@
-"""Names in the metadata of calls."""
+"""Names in the metadata of gRPC calls."""
 
-ERROR_NAME = "mosaic-error"  # trailing: the class in model/errors.py that a failed call raised
+ERROR_NAME = "mosaic-error"  # trailing metadata: the class in model/errors.py of the error

@@ -1,7 +1,7 @@
-"""Frames as PNG, 8 bits per channel. Every row is told as its difference to the one above: quick to make and to undo,
-and what RL envs draw packs well that way. `decode` reads what `encode` writes, not any PNG.
+"""Frames as PNG, 8 bits per channel. Each row is stored as its difference to the row above, which is fast in both
+directions and compresses typical RL frames well. `decode` reads only what `encode` writes.
 
-Standard library and numpy: zlib lets other threads run while it packs, which Pillow's encoders do not.
+Standard library and numpy: zlib releases the GIL while it compresses; Pillow's encoders do not.
 """
 
 import struct
@@ -12,8 +12,8 @@ import numpy as np
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _COLOUR_TYPES = {1: 0, 3: 2, 4: 6}  # by channels: gray, RGB, RGBA
-_UP = 2  # the filter's number
-_LEVEL = 1  # higher ones take several times as long for a tenth less
+_UP = 2  # the number of this filter in PNG
+_LEVEL = 1  # higher levels take several times as long and save only a tenth
 
 
 def encode(pixels: Any) -> bytes:
@@ -30,16 +30,16 @@ def encode(pixels: Any) -> bytes:
 
 
 def decode(png: bytes) -> Any:
-    """The pixels of a PNG that `encode` made; ValueError for anything else."""
+    """The pixels of a PNG that `encode` wrote; ValueError for anything else."""
     try:
         width, height, depth, colour = struct.unpack_from(">IIBB", png, 16)
         channels = {code: count for count, code in _COLOUR_TYPES.items()}[colour]
         (length,) = struct.unpack_from(">I", png, 33)
         rows = np.frombuffer(zlib.decompress(png[41 : 41 + length]), np.uint8).reshape(height, 1 + width * channels)
     except (struct.error, KeyError, zlib.error, ValueError) as error:
-        raise ValueError(f"This is no PNG of ours: {error}") from None
+        raise ValueError(f"This is not a PNG written by MOSAIC: {error}") from None
     if depth != 8 or (rows[:, 0] != _UP).any():
-        raise ValueError("This is no PNG of ours.")
+        raise ValueError("This is not a PNG written by MOSAIC.")
     return np.cumsum(rows[:, 1:], axis=0, dtype=np.uint8).reshape(height, width, channels)
 
 
