@@ -143,7 +143,9 @@ def test_an_algorithms_setting_is_moved_to_its_place_for_every_client(lab, mosai
         runs.append(
             lab.client.get_run(json.loads(mosaic("run", "tiny", *arguments, "--detach", "--json")[1])["run_id"])
         )
-    with pytest.raises(BadConfig, match=r"extras\.rate: is the same setting as extras\.algo_params\.rate, and the two"):
+    with pytest.raises(
+        BadConfig, match=r"extras\.rate: is the same setting as extras\.algo_params\.rate but has another"
+    ):
         lab.client.submit_run(config_of("tiny", extras={"rate": 0.25, "algo_params": {"rate": 0.5}}))
 
     for run in runs:
