@@ -32,9 +32,7 @@ mosaic run --script babyai_quick_test --env-of cleanrl --set total_timesteps=200
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "run", run_worker, "start a worker and follow it", RUN_EXAMPLES)
-    for group in (parser, *parser._action_groups):
-        group.conflict_handler = "resolve"  # our --help takes the place of argparse's
+    parser = add_verb(verbs, "run", run_worker, "start a worker and follow it", RUN_EXAMPLES, has_help=False)
     parser.add_argument("-h", "--help", action=WorkerHelp, help="show this; after WORKER also its settings")
     parser.add_argument("worker", metavar="WORKER[@VARIANT]", nargs="?", help="a name that `mosaic worker list` shows")
     parser.add_argument("settings", metavar="key=value", nargs="*", help="the worker's settings; dots nest")

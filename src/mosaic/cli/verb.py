@@ -21,7 +21,10 @@ class BadUsage(MosaicError):
     """Words on the command line that mean nothing: exit code 2, as argparse has it."""
 
 
-def add_verb(verbs: "Verbs", name: str, action: Action, summary: str, examples: str) -> argparse.ArgumentParser:
+def add_verb(
+    verbs: "Verbs", name: str, action: Action, summary: str, examples: str, has_help: bool = True
+) -> argparse.ArgumentParser:
+    """`has_help`: with argparse's own -h and --help; without it the verb adds them itself."""
     parser = verbs.add_parser(
         name,
         help=summary,
@@ -29,6 +32,7 @@ def add_verb(verbs: "Verbs", name: str, action: Action, summary: str, examples: 
         epilog=f"examples:\n{indent(examples)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[common_options()],
+        add_help=has_help,
     )
     parser.set_defaults(action=action, parser=parser)
     return parser
