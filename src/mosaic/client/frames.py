@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -12,16 +13,15 @@ import grpc
 from mosaic.client.run import Run
 from mosaic.client.status import BROKEN, error_from
 from mosaic.model.errors import MosaicError, NoDaemon, NoFrames
+from mosaic.model.frame_viewing import LEAST_HZ, lease_for, view_frames
 from mosaic.wire import mosaic_pb2 as pb
 
 if TYPE_CHECKING:
     from mosaic_sdk.fastlane import FastLaneReader
     from mosaic_sdk.fastlane import Frame as SharedFrame
 
-ASK_S = 1.0  # while there is no new frame, how often to ask the daemon whether the run is over
-LEASE_S = 2.0
 PAUSE_S = 0.1
-LEAST_HZ, MOST_HZ = 0.1, 240
+MOST_HZ = 240
 
 
 @dataclass(frozen=True)
@@ -102,28 +102,22 @@ class FrameStream:
         from mosaic_sdk.fastlane import FastLaneError, FastLaneReader  # imports numpy, which only frames need
 
         try:
-            return FastLaneReader.attach(run_id, 1 / self._request.hz + LEASE_S)
+            return FastLaneReader.attach(run_id, lease_for(1 / self._request.hz))
         except (OSError, FastLaneError):
             return None
 
     async def _shared(self, run_id: str, reader: "FastLaneReader") -> AsyncGenerator[Frame, None]:
-        clock, is_first = time.monotonic, True
-        next_at = news_at = asked_at = clock()
+        async def look() -> Frame | None:
+            found = reader.fresh_frame()
+            return self._from_shared(found, reader.cost_ns) if found else None
+
+        is_over = partial(self._is_over, run_id, reader)
         try:
-            while True:
-                found = reader.fresh_frame()
-                now = clock()
-                if found:
-                    news_at, is_first = now, False
-                    yield self._from_shared(found, reader.cost_ns)
-                elif now - max(news_at, asked_at) > ASK_S:
-                    asked_at = now
-                    if await self._is_over(run_id, reader):
-                        break
-                if is_first and now - news_at > self._request.wait_s:
-                    raise NoFrames(_no_steps(run_id, self._request.wait_s))
-                next_at = max(next_at + 1 / self._request.hz, clock())
-                await asyncio.sleep(next_at - clock())
+            async with aclosing(
+                view_frames(run_id, look, is_over, 1 / self._request.hz, self._request.wait_s)
+            ) as frames:
+                async for frame in frames:
+                    yield frame
         finally:
             reader.close()
 
@@ -199,8 +193,3 @@ def _from_wire(wire: pb.Frame, pixels: Any) -> Frame:
     made_ns = time.monotonic_ns() - wire.age_ns
     metrics = wire.last_reward, wire.rolling_return, wire.step_rate_hz
     return Frame(pixels, wire.number, *metrics, made_ns, wire.cost_ns, is_shared=False)
-
-
-def _no_steps(run_id: str, wait_s: float) -> str:
-    why = "its env takes no steps, or does not render"
-    return f"Run {run_id} published no frame for {wait_s:g} s: {why}. See: mosaic show {run_id}, mosaic logs {run_id}"

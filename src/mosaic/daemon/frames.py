@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,6 +14,7 @@ from mosaic_sdk.fastlane.settings import Settings
 from mosaic.daemon.trainer import Trainer
 from mosaic.model.durable import read_json
 from mosaic.model.errors import NoFrames
+from mosaic.model.frame_viewing import LEAST_HZ, lease_for, view_frames
 from mosaic.model.run import RunRecord
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -21,12 +23,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DEFAULT_HZ = 10.0
-LEAST_HZ, MOST_HZ = 0.1, 30.0
+MOST_HZ = 30.0
 DEFAULT_WAIT_S = 10.0
 LONGEST_WAIT_S = 600.0
 SEARCH_S = 0.1  # between two attempts to find a lane
-ASK_S = 1.0  # without a new frame: how often the run is asked whether it is over
-LEASE_S = 2.0
 STREAM_S = 10.0
 THREADS = 2
 
@@ -49,23 +49,15 @@ class Frames:
         record = await self._trainer.find(request.run_id)
         interval_s = 1 / max(LEAST_HZ, _within(request.hz, DEFAULT_HZ, MOST_HZ))
         wait_s = _within(request.wait_s, DEFAULT_WAIT_S, LONGEST_WAIT_S)
-        watcher = await self._watcher(record, interval_s + LEASE_S, request.max_dim, wait_s)
-        next_at = news_at = asyncio.get_running_loop().time()
-        until, is_first = next_at + wait_s + STREAM_S, True
-        while next_at < until:
-            frame = await self._in_thread(watcher.look)
-            now = asyncio.get_running_loop().time()
-            if frame:
-                # The lease is renewed by looking: a client that does not take what is sent lets it end.
+        watcher = await self._watcher(record, lease_for(interval_s), request.max_dim, wait_s)
+        look = partial(self._in_thread, watcher.look)
+        is_over = partial(self._is_over, record.run_id)
+        async with aclosing(view_frames(record.run_id, look, is_over, interval_s, wait_s, STREAM_S)) as frames:
+            async for frame in frames:
                 yield frame
-                until = min(until, now + STREAM_S) if is_first else until
-                news_at, is_first = now, False
-            elif is_first and now - news_at > wait_s:
-                raise NoFrames(_no_steps(record.run_id, wait_s))
-            elif now - news_at > ASK_S and (await self._trainer.find(record.run_id)).state.is_over:
-                return
-            next_at = max(next_at + interval_s, now)
-            await asyncio.sleep(next_at - now)
+
+    async def _is_over(self, run_id: str) -> bool:
+        return (await self._trainer.find(run_id)).state.is_over
 
     async def _watcher(self, record: RunRecord, lease_s: float, max_dim: int, wait_s: float) -> "Watcher":
         """A watcher of the run, as soon as it has a lane."""
@@ -134,11 +126,6 @@ class Watcher:
             step_rate_hz=frame.metrics.step_rate_hz,
             cost_ns=self._reader.cost_ns,
         )
-
-
-def _no_steps(run_id: str, wait_s: float) -> str:
-    why = "its env takes no steps, or draws no pictures"
-    return f"Run {run_id} showed nothing for {wait_s:g} s: {why}. See: mosaic show {run_id}, mosaic logs {run_id}"
 
 
 def _within(requested: float, default: float, most: float) -> float:
