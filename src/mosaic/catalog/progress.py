@@ -8,7 +8,7 @@ _MEGABYTES = {"KiB": 1 / 1024, "MiB": 1.0, "GiB": 1024.0}
 
 
 class Progress:
-    """Hears how an install goes. This one keeps it to itself; cli/progress.py has those that tell people."""
+    """Hears how an install goes. This one keeps it to itself; cli/install_progress.py has those that tell people."""
 
     def phase(self, words: str) -> None:
         """The next part of the work has begun."""

@@ -5,8 +5,8 @@ import time
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected
-from mosaic.cli.paint import printable
 from mosaic.cli.selection import add_selection, confirm, is_answered, line_of, select
+from mosaic.cli.terminal_text import printable
 from mosaic.cli.verb import add_verb
 from mosaic.model.errors import MosaicError
 from mosaic.model.states import LIVE_STATES

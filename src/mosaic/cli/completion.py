@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mosaic.cli.shells import SCRIPTS
+from mosaic.cli.completion_scripts import SCRIPTS
 from mosaic.cli.verb import BadUsage, add_verb
 from mosaic.model.errors import MosaicError
 

@@ -5,9 +5,9 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mosaic.cli.ailments import Finding, Patient, examine
 from mosaic.cli.connection import refuse_host
-from mosaic.cli.paint import paint
+from mosaic.cli.doctor_checks import Finding, Installation, run_checks
+from mosaic.cli.terminal_text import paint
 from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.rundir import StateRoot
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 def add_verbs(verbs: "Verbs") -> None:
     parser = add_verb(
-        verbs, "doctor", see_doctor, "find what is wrong and explain it", "mosaic doctor\nmosaic doctor --fix"
+        verbs, "doctor", run_doctor, "find what is wrong and explain it", "mosaic doctor\nmosaic doctor --fix"
     )
-    parser.add_argument("--fix", action="store_true", help="mend what can be mended safely")
+    parser.add_argument("--fix", action="store_true", help="apply_fix what can be fixed safely")
     add_json(parser)
 
 
-def see_doctor(args: argparse.Namespace) -> int:
+def run_doctor(args: argparse.Namespace) -> int:
     refuse_host(args, "doctor")
-    findings = list(examine(look_at(StateRoot.from_environment())))
-    mended = [mend(finding) if args.fix else "" for finding in findings]
+    findings = list(run_checks(inspect(StateRoot.from_environment())))
+    fixed = [apply_fix(finding) if args.fix else "" for finding in findings]
     if args.json:
-        told = [{**finding.to_dict(), "fixed": text == "done"} for finding, text in zip(findings, mended, strict=True)]
+        told = [{**finding.to_dict(), "fixed": text == "done"} for finding, text in zip(findings, fixed, strict=True)]
         print(json.dumps(told, indent=1))
     else:
-        _print(findings, mended)
-    return 0 if all(text == "done" for text in mended) else 1
+        _print(findings, fixed)
+    return 0 if all(text == "done" for text in fixed) else 1
 
 
-def mend(finding: Finding) -> str:
+def apply_fix(finding: Finding) -> str:
     """`done`, or why not; empty when there is nothing that could be done safely."""
     if finding.fix is None:
         return ""
@@ -49,8 +49,8 @@ def mend(finding: Finding) -> str:
     return "done"
 
 
-def _print(findings: list[Finding], mended: list[str]) -> None:
-    for finding, text in zip(findings, mended, strict=True):
+def _print(findings: list[Finding], fixed: list[str]) -> None:
+    for finding, text in zip(findings, fixed, strict=True):
         print(f"{paint('✗', 'red')} {paint(finding.what, 'bold')}\n  {finding.why}")
         if finding.remedy:
             automatic = f" ({text})" if text else " (mosaic doctor --fix does it)" if finding.fix else ""
@@ -59,17 +59,17 @@ def _print(findings: list[Finding], mended: list[str]) -> None:
         print(f"{paint('✓', 'green')} All is well.")
 
 
-def look_at(root: StateRoot) -> Patient:
+def inspect(root: StateRoot) -> Installation:
     """Ask the daemon, if one answers; none is started for it."""
     from mosaic.client import TrainerClient
 
     try:
         with TrainerClient.connect(root, start=False) as client:
-            return Patient(root, client.health(), _states(client))
+            return Installation(root, client.health(), _states(client))
     except NoDaemon:
-        return Patient(root)
+        return Installation(root)
     except MosaicError as error:
-        return Patient(root, refusal=str(error))
+        return Installation(root, refusal=str(error))
 
 
 def _states(client: "TrainerClient") -> Mapping[str, RunState]:

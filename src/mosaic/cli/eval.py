@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.follow import exit_code, follow, how_it_ended, last_words, turns
-from mosaic.cli.paint import number
 from mosaic.cli.resume import add_derived_options, derived_config, submit_derived
-from mosaic.cli.returns import count as count_of
-from mosaic.cli.returns import margin
+from mosaic.cli.scores import count as count_of
+from mosaic.cli.scores import margin
+from mosaic.cli.terminal_text import number
 from mosaic.cli.verb import BadUsage, add_verb, count
 from mosaic.model.interval import mean_and_interval
 

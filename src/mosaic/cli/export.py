@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mosaic.cli.connection import connected
-from mosaic.cli.paint import number
 from mosaic.cli.table import render_table
+from mosaic.cli.terminal_text import number
 from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
 from mosaic.model.errors import MosaicError
 from mosaic.model.nearest import did_you_mean

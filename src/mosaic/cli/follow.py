@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mosaic.cli.durations import format_duration
-from mosaic.cli.feed import Feed, Runs
-from mosaic.cli.paint import STATE_STYLE, bar, is_screen, number, paint, printable
-from mosaic.cli.returns import count, env_steps, is_evaluation, is_rate_known, score_words, stored_words, trace
+from mosaic.cli.inbox import Inbox
+from mosaic.cli.live_runs import LiveRuns
+from mosaic.cli.scores import count, env_steps, is_evaluation, is_rate_known, score_words, stored_words, trace
 from mosaic.cli.states import MEANING, explain
+from mosaic.cli.terminal_text import STATE_STYLE, bar, is_screen, number, paint, printable
 from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.states import RunState
 
@@ -68,22 +69,22 @@ def exit_code(run: "Run") -> int:
 def turns(client: "TrainerClient", run_id: str) -> "Iterator[Run]":
     """The run at every change, at least once a second, and the last time when it is over. A restart of the daemon is
     waited for, and said."""
-    with Feed(client) as feed:
-        runs = Runs(feed, [run_id], EVERY_MS).follow()
+    with Inbox(client) as inbox:
+        runs = LiveRuns(inbox, [run_id], EVERY_MS).follow()
         while True:
-            feed.wait(TICK_S)
-            feed.take()
+            inbox.wait(TICK_S)
+            inbox.deliver()
             if (run := _latest(runs, run_id)) is not None:
                 yield run
                 if run.state.is_over:
                     return
 
 
-def _latest(runs: Runs, run_id: str) -> "Run | None":
+def _latest(runs: LiveRuns, run_id: str) -> "Run | None":
     if runs.error:
         raise runs.error
     if runs.silent_s > PATIENCE_S:
-        raise NoDaemon(runs.trouble or "The daemon does not answer. Look at it with: mosaic doctor")
+        raise NoDaemon(runs.problem or "The daemon does not answer. Look at it with: mosaic doctor")
     run = runs.by_id.get(run_id)
     if run is None and runs.is_known:
         raise MosaicError(f"Run {run_id} was deleted.")

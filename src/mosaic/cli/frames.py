@@ -8,12 +8,12 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import connected
-from mosaic.cli.paint import is_colourful, is_screen, number
-from mosaic.cli.showing import showing
+from mosaic.cli.frame_viewer import open_viewer
+from mosaic.cli.terminal_text import is_colourful, is_screen, number
 from mosaic.cli.verb import RUN_HELP, BadUsage, add_json, add_verb, count
 
 if TYPE_CHECKING:
-    from mosaic.cli.showing import Source
+    from mosaic.cli.frame_viewer import Source
     from mosaic.cli.verb import Verbs
     from mosaic.client import Frame
 
@@ -80,10 +80,10 @@ def _source(args: argparse.Namespace, hz: float, max_dim: int = 0) -> "Source":
 
 
 def _save(args: argparse.Namespace) -> int:
-    from mosaic.cli.clip import check_target, save_png
+    from mosaic.cli.frame_files import check_target, save_png
 
     path = check_target(args.save, ".png", args.force)
-    with connected(args) as client, showing(client, _source(args, LIVE_HZ)) as show:
+    with connected(args) as client, open_viewer(client, _source(args, LIVE_HZ)) as show:
         frame = next(show.frames())
     save_png(path, frame.pixels)
     _tell(args, {"file": str(path), **_facts(frame)}, f"Saved {_size(frame)} to {path}.")
@@ -91,14 +91,14 @@ def _save(args: argparse.Namespace) -> int:
 
 
 def _clip(args: argparse.Namespace) -> int:
-    from mosaic.cli.clip import Clip, check_target
+    from mosaic.cli.frame_files import Clip, check_target
 
     seconds = args.seconds or CLIP_S
     if seconds > LONGEST_CLIP_S:
         raise BadUsage(f"A clip of {seconds:g} s would not fit into memory. At most {LONGEST_CLIP_S:g} s.")
     path = check_target(args.clip, ".gif", args.force)
     clip = Clip(seconds)
-    with connected(args) as client, showing(client, _source(args, CLIP_HZ, CLIP_MAX_DIM)) as show:
+    with connected(args) as client, open_viewer(client, _source(args, CLIP_HZ, CLIP_MAX_DIM)) as show:
         for frame in show.frames(seconds):
             clip.add(frame)
             _progress(args, f"{clip.filmed_s:.1f} of {seconds:g} s, {len(clip)} frames")
@@ -115,7 +115,10 @@ def _watch(args: argparse.Namespace) -> int:
     is_live = is_screen(sys.stdout) and not args.json
     seconds = args.seconds or (None if is_live else LOOK_S)
     rate, screen = Rate(), Screen(args.line or not is_colourful(sys.stdout))
-    with connected(args) as client, showing(client, _source(args, LIVE_HZ), screen.clear if is_live else None) as show:
+    with (
+        connected(args) as client,
+        open_viewer(client, _source(args, LIVE_HZ), screen.clear if is_live else None) as show,
+    ):
         if is_live:
             screen.say("Waiting for the first frame; q leaves.")
         for frame in show.frames(seconds, newest=True):

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mosaic.cli.checkpoints import find_old_checkpoints
 from mosaic.cli.connection import connected, refuse_host
-from mosaic.cli.disk import has_checkpoints, usage_of
+from mosaic.cli.disk_usage import has_checkpoints, usage_of
 from mosaic.cli.durations import format_duration, parse_duration
-from mosaic.cli.flocks import is_locked
-from mosaic.cli.paint import size
+from mosaic.cli.file_locks import is_locked
+from mosaic.cli.old_checkpoints import find_old_checkpoints
 from mosaic.cli.runs import parse_states
+from mosaic.cli.terminal_text import size
 from mosaic.cli.verb import add_verb
 from mosaic.model.rundir import AREAS, RunDir, StateRoot
 from mosaic.model.ulid import is_ulid
 
 if TYPE_CHECKING:
-    from mosaic.cli.checkpoints import OldCheckpoints
+    from mosaic.cli.old_checkpoints import OldCheckpoints
     from mosaic.cli.verb import Verbs
     from mosaic.client import Run, TrainerClient
 

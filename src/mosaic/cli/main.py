@@ -30,7 +30,7 @@ MODULES = {
     "tensorboard": ("tensorboard",),
     "cancel": ("cancel",),
     "remove": ("rm",),
-    "disk": ("du",),
+    "disk_usage": ("du",),
     "garbage": ("gc",),
     "daemon": ("daemon",),
     "worker": ("worker",),
@@ -62,7 +62,7 @@ All verbs: run submit resume eval runs show watch frames logs cancel export curv
 def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["__complete"]:
-        from mosaic.cli.complete import main as complete
+        from mosaic.cli.completion_query import main as complete
 
         return complete(words[1:])
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mosaic_sdk.fastlane import control
 
-from mosaic.cli.flocks import is_locked
+from mosaic.cli.file_locks import is_locked
 from mosaic.model import procfs
 
 YOUNG_S = 86_400.0  # of a run that this root does not know: another root may still come back for it

@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
         if extra and not any(word.startswith("-") for word in extra):
             extra = parser.take_words(found, extra)
         if extra:
-            from mosaic.cli.slips import explain
+            from mosaic.cli.unknown_arguments import explain
 
             parser.error(explain(parser, found, extra))
         return found

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import connected, host_of
 from mosaic.cli.follow import follow, wait_quietly
-from mosaic.cli.paint import printable
 from mosaic.cli.run import add_run_options, build_config, print_submitted
 from mosaic.cli.settings import parse_settings
+from mosaic.cli.terminal_text import printable
 from mosaic.cli.verb import RUN_HELP, add_verb
 
 if TYPE_CHECKING:

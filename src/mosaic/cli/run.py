@@ -112,7 +112,7 @@ def worker_part(args: argparse.Namespace) -> dict[str, Any]:
 
 def script_part(args: argparse.Namespace) -> dict[str, Any]:
     """`metadata.worker` of `mosaic run --script FILE`: it was not written for us, so all its words are its own."""
-    from mosaic.cli.parameters import place_script
+    from mosaic.cli.worker_settings import place_script
 
     refuse_host(args, "run --script")
     words = [args.worker, *args.settings] if args.worker else list(args.settings)
@@ -145,7 +145,7 @@ class WorkerHelp(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *_: object) -> None:
         name = getattr(namespace, "worker", None)
         if name:
-            from mosaic.cli.parameters import describe_settings
+            from mosaic.cli.worker_settings import describe_settings
 
             try:
                 print(describe_settings(name, parse_settings(getattr(namespace, "settings", None) or ())))

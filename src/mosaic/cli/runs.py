@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected
 from mosaic.cli.durations import format_duration
-from mosaic.cli.paint import STATE_STYLE, number, paint, printable
-from mosaic.cli.returns import is_evaluation, is_rate_known, score_cell
+from mosaic.cli.scores import is_evaluation, is_rate_known, score_cell
 from mosaic.cli.show import show_run
 from mosaic.cli.states import MEANING
 from mosaic.cli.table import clip, render_table
+from mosaic.cli.terminal_text import STATE_STYLE, number, paint, printable
 from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
 from mosaic.model.states import LIVE_STATES, RunState
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mosaic.cli.durations import format_duration, parse_duration
-from mosaic.cli.paint import printable
 from mosaic.cli.runs import parse_states
+from mosaic.cli.terminal_text import printable
 from mosaic.cli.verb import RUN_HELP, BadUsage
 from mosaic.model.errors import MosaicError
 from mosaic.model.nearest import did_you_mean

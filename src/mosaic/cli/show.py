@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mosaic.cli.best import Best, read_best
+from mosaic.cli.best_checkpoint import Best, read_best
 from mosaic.cli.connection import connected, host_of
 from mosaic.cli.durations import format_duration
-from mosaic.cli.in_force import settings_section, unchecked
-from mosaic.cli.paint import STATE_STYLE, bar, number, paint, printable
-from mosaic.cli.returns import count, is_evaluation, is_rate_known, margin, score_words, trace
+from mosaic.cli.scores import count, is_evaluation, is_rate_known, margin, score_words, trace
+from mosaic.cli.show_settings import settings_section, unchecked
 from mosaic.cli.states import explain
+from mosaic.cli.terminal_text import STATE_STYLE, bar, number, paint, printable
 from mosaic.model.errors import UnknownRun
 from mosaic.model.machine import format_cpus, format_memory
 from mosaic.model.states import RunState

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mosaic.cli.paint import printable
+from mosaic.cli.terminal_text import printable
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:

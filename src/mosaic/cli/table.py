@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mosaic.cli.paint import ESCAPE, paint
+from mosaic.cli.terminal_text import ESCAPE, paint
 
 
 def render_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:

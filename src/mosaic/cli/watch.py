@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected
-from mosaic.cli.feed import Feed, Runs
-from mosaic.cli.paint import is_screen, printable
+from mosaic.cli.inbox import Inbox
+from mosaic.cli.live_runs import LiveRuns
+from mosaic.cli.terminal_text import is_screen, printable
 from mosaic.cli.verb import add_verb
 
 if TYPE_CHECKING:
@@ -56,16 +57,16 @@ def print_lines(client: "TrainerClient") -> None:
     from mosaic.cli.follow import Pace
 
     paces: "defaultdict[str, Pace]" = defaultdict(Pace)
-    with Feed(client) as feed:
-        runs, trouble = Runs(feed).follow(), ""
+    with Inbox(client) as inbox:
+        runs, problem = LiveRuns(inbox).follow(), ""
         while True:
-            feed.wait(TICK_S)
-            feed.take()
+            inbox.wait(TICK_S)
+            inbox.deliver()
             if runs.error:
                 raise runs.error
-            if runs.trouble != trouble:
-                trouble = runs.trouble
-                print(trouble + " Waiting for it." if trouble else "The daemon answers again.", flush=True)
+            if runs.problem != problem:
+                problem = runs.problem
+                print(problem + " Waiting for it." if problem else "The daemon answers again.", flush=True)
             for run in _worth_a_line(runs, is_first=not paces):
                 if words := paces[run.run_id].words(run):
                     print(f"{run.run_id}  {printable(run.name or run.worker_name)}  {words}", flush=True)
@@ -74,7 +75,7 @@ def print_lines(client: "TrainerClient") -> None:
                 return
 
 
-def _worth_a_line(runs: Runs, is_first: bool) -> "list[Run]":
+def _worth_a_line(runs: LiveRuns, is_first: bool) -> "list[Run]":
     """What changed, oldest first; at the start only the newest of those that are over."""
     ids = runs.changes() | {run.run_id for run in runs.by_id.values() if not run.state.is_over}
     found = sorted((runs.by_id[run_id] for run_id in ids if run_id in runs.by_id), key=lambda run: run.run_id)
@@ -93,41 +94,41 @@ def _keep_open(client: "TrainerClient", run: "Run | None") -> None:
 
     from mosaic.cli.follow import opened
     from mosaic.cli.keyboard import Keyboard
-    from mosaic.cli.scene import CloseUp, Scene
-    from mosaic.cli.scenery import draw
-    from mosaic.cli.view import View
+    from mosaic.cli.watch_list import draw
+    from mosaic.cli.watch_state import OpenRun, WatchState
+    from mosaic.cli.watch_updates import Updater
 
-    console, scene = Console(highlight=False), Scene()
-    with Feed(client) as feed:
-        view = View(client, feed, scene)
+    console, state = Console(highlight=False), WatchState()
+    with Inbox(client) as inbox:
+        view = Updater(client, inbox, state)
         if run:
-            scene.close_up = CloseUp(run.run_id, run)
+            state.open_run = OpenRun(run.run_id, run)
         view.begin(console.height)
-        screen = Live(draw(scene, console.size), console=console, screen=True, auto_refresh=False)
-        with resizing(feed), Keyboard(True, screen.stop, screen.start) as keyboard, opened(screen) as live:
-            while not scene.is_left:
-                live.update(draw(scene, console.size), refresh=True)
-                for key in _keys(keyboard, feed):
-                    scene.press(key)
+        screen = Live(draw(state, console.size), console=console, screen=True, auto_refresh=False)
+        with resizing(inbox), Keyboard(True, screen.stop, screen.start) as keyboard, opened(screen) as live:
+            while not state.is_left:
+                live.update(draw(state, console.size), refresh=True)
+                for key in _keys(keyboard, inbox):
+                    state.press(key)
                 view.refresh()
 
 
-def _keys(keyboard: "Keyboard", feed: Feed) -> list[str]:
+def _keys(keyboard: "Keyboard", inbox: Inbox) -> list[str]:
     """Keys that were typed, or none when there is something else to draw."""
-    if keyboard.fileno() not in _ready(keyboard, feed, TICK_S):
+    if keyboard.fileno() not in _ready(keyboard, inbox, TICK_S):
         # Let news gather for a moment, but never hold up a key.
         return keyboard.keys(DRAW_S)
     return keyboard.keys(0)
 
 
-def _ready(keyboard: "Keyboard", feed: Feed, timeout_s: float) -> list[int]:
-    return select.select([keyboard.fileno(), feed.fileno()], [], [], timeout_s)[0]
+def _ready(keyboard: "Keyboard", inbox: Inbox, timeout_s: float) -> list[int]:
+    return select.select([keyboard.fileno(), inbox.fileno()], [], [], timeout_s)[0]
 
 
 @contextmanager
-def resizing(feed: Feed) -> Iterator[None]:
+def resizing(inbox: Inbox) -> Iterator[None]:
     """Another size of the terminal is drawn at once."""
-    before = signal.signal(signal.SIGWINCH, lambda *_: feed.ring())
+    before = signal.signal(signal.SIGWINCH, lambda *_: inbox.wake())
     try:
         yield
     finally:

@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mosaic.cli import install, lab
+from mosaic.cli import worker_authoring, worker_install
 from mosaic.cli.connection import refuse_host
-from mosaic.cli.paint import paint, size
 from mosaic.cli.table import render_table
+from mosaic.cli.terminal_text import paint, size
 from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import StateRoot
@@ -33,8 +33,8 @@ def add_verbs(verbs: "Verbs") -> None:
     parser = add_verb(actions, "describe", describe_worker, "ask a worker what it can do", "mosaic worker describe toy")
     parser.add_argument("name", metavar="NAME[@VARIANT]", help="a name that `mosaic worker list` shows")
     add_json(parser)
-    install.add_verbs(actions)
-    lab.add_verbs(actions)
+    worker_install.add_verbs(actions)
+    worker_authoring.add_verbs(actions)
 
 
 def list_workers(args: argparse.Namespace) -> int:
@@ -161,7 +161,7 @@ def _row(worker: dict[str, Any]) -> tuple[str, ...]:
 
 def _sections(whole: dict[str, Any]) -> str:
     """What a person wants to know; `--json` has all of it."""
-    from mosaic.cli.parameters import tell_unavailable
+    from mosaic.cli.worker_settings import describe_unavailable
 
     metadata, name = dict(whole["metadata"]), whole["name"]
     about = str(metadata.pop("description", ""))
@@ -177,7 +177,10 @@ def _sections(whole: dict[str, Any]) -> str:
         whole["capabilities"],
         {"settings": settings, "score card": f"mosaic worker test {name}"},
     )
-    texts = [*map(_facts, sections), "\n".join(f"not available: {line}" for line in tell_unavailable(whole["schema"]))]
+    texts = [
+        *map(_facts, sections),
+        "\n".join(f"not available: {line}" for line in describe_unavailable(whole["schema"])),
+    ]
     return "\n\n".join([head, *(text for text in texts if text)])
 
 

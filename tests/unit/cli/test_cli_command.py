@@ -88,8 +88,8 @@ raise SystemExit(main.main([]))
 
 
 LONG_HELP = """
-from mosaic.cli import main, parameters
-parameters.describe_settings = lambda *_: "x" * 9_999_999
+from mosaic.cli import main, worker_settings
+worker_settings.describe_settings = lambda *_: "x" * 9_999_999
 raise SystemExit(main.main(["run", "toy", "--help"]))
 """
 

@@ -10,16 +10,16 @@ import pytest
 from mosaic.catalog.answers import Answers
 from mosaic.catalog.workers import Catalog
 from mosaic.cli import completion
-from mosaic.cli.complete import FILES, complete, join_pieces
+from mosaic.cli.completion_query import FILES, complete, join_pieces
+from mosaic.cli.completion_scripts import SCRIPTS
 from mosaic.cli.main import main
-from mosaic.cli.shells import SCRIPTS
 
 MOSAIC = Path(sys.executable).with_name("mosaic")
 
 
 def offered(line):
     """The words after `mosaic`; the last one, perhaps empty, is to be completed."""
-    return [offer.value for offer in complete(line.split(" "))]
+    return [candidate.value for candidate in complete(line.split(" "))]
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_verbs_and_actions_are_offered_with_what_they_do(root):
     assert offered("ca") == ["cancel"]
     assert {"run", "show", "cancel", "completion"} <= set(offered(""))
     assert offered("worker in") == ["install"]
-    assert [offer.note for offer in complete(["cancel"])] == ["end runs"]
+    assert [candidate.note for candidate in complete(["cancel"])] == ["end runs"]
 
 
 def test_options_are_offered_once_unless_they_may_be_repeated(root):

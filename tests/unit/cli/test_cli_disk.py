@@ -7,10 +7,10 @@ import os
 import pytest
 
 from mosaic.catalog.place import tidy_now
-from mosaic.cli.ailments import Patient, check_half_made
-from mosaic.cli.checkpoints import find_old_checkpoints
-from mosaic.cli.disk import Census
-from mosaic.cli.doctor import mend
+from mosaic.cli.disk_usage import Census
+from mosaic.cli.doctor import apply_fix
+from mosaic.cli.doctor_checks import Installation, check_half_made
+from mosaic.cli.old_checkpoints import find_old_checkpoints
 from mosaic.model.rundir import RunDir
 
 RUN = "01JCQ5W2ZK8M3N4P5Q6R7S8T9V"
@@ -152,22 +152,22 @@ def test_half_made_environments_are_found_and_removed(root):
     for name in (".new-123", ".new-gone-toy", "whole"):
         (root.envs / name).mkdir()
 
-    found = list(check_half_made(Patient(root)))
+    found = list(check_half_made(Installation(root)))
 
     assert [finding.what.split(" ")[0] for finding in found] == [
         str(root.envs / name) for name in (".new-123", ".new-gone-toy")
     ]
-    assert {mend(finding) for finding in found} == {"done"}
+    assert {apply_fix(finding) for finding in found} == {"done"}
     assert [path.name for path in root.envs.glob("*[!k]")] == ["whole"]
 
 
 def test_an_environment_that_lost_its_name_gets_it_back(root):
     (root.envs / ".old-toy").mkdir()
 
-    (found,) = check_half_made(Patient(root))
+    (found,) = check_half_made(Installation(root))
 
     assert "worker 'toy'" in found.what
-    assert mend(found) == "done"
+    assert apply_fix(found) == "done"
     assert (root.envs / "toy").is_dir()
 
 
@@ -177,7 +177,7 @@ def test_what_is_being_made_right_now_is_left_alone(root):
     with open(root.envs / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
-        assert list(check_half_made(Patient(root))) == []
+        assert list(check_half_made(Installation(root))) == []
         assert "an install is at work" in [item.note for item in Census().items(root)]
         with pytest.raises(BlockingIOError):
             tidy_now(root.envs)

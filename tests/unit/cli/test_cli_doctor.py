@@ -1,4 +1,4 @@
-"""The doctor on made-up roots: each ailment is found, explained, and mended only when that is safe."""
+"""The doctor on made-up roots: each ailment is found, explained, and fixed only when that is safe."""
 
 import fcntl
 import os
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from mosaic_sdk.fastlane import control
 
-from mosaic.cli import ailments, orphans
-from mosaic.cli.ailments import Patient, examine, try_hole
-from mosaic.cli.disk import usage_of
-from mosaic.cli.doctor import mend
-from mosaic.cli.flocks import is_locked, lock_holder
+from mosaic.cli import doctor_checks, orphans
+from mosaic.cli.disk_usage import usage_of
+from mosaic.cli.doctor import apply_fix
+from mosaic.cli.doctor_checks import Installation, run_checks, try_hole
+from mosaic.cli.file_locks import is_locked, lock_holder
 from mosaic.cli.garbage import YOUNG_S, find_leftovers
 from mosaic.cli.orphans import find_orphans
 from mosaic.model.durable import write_json
@@ -40,45 +40,45 @@ def healthy(**fields):
     return pb.Health(**{"healthy": True, "version": __version__, **fields})
 
 
-def findings(patient, check):
-    return list(check(patient))
+def findings(installation, check):
+    return list(check(installation))
 
 
 def test_a_sound_root_has_nothing(root, shm, monkeypatch):
     monkeypatch.setattr(control, "FOLDER", str(shm))
-    monkeypatch.setattr(ailments, "ROOT_NEEDS_BYTES", 0)
-    monkeypatch.setattr(ailments, "SHM_NEEDS_BYTES", 0)
-    monkeypatch.setattr(ailments, "try_hole", lambda _: "")
+    monkeypatch.setattr(doctor_checks, "ROOT_NEEDS_BYTES", 0)
+    monkeypatch.setattr(doctor_checks, "SHM_NEEDS_BYTES", 0)
+    monkeypatch.setattr(doctor_checks, "try_hole", lambda _: "")
 
-    assert list(examine(Patient(root, healthy(), STATES, shm=shm))) == []
+    assert list(run_checks(Installation(root, healthy(), STATES, shm=shm))) == []
 
 
 def test_a_root_open_to_others_is_closed(root):
     root.path.chmod(0o755)
-    (found,) = findings(Patient(root), ailments.check_root)
+    (found,) = findings(Installation(root), doctor_checks.check_root)
 
-    assert mend(found) == "done"
+    assert apply_fix(found) == "done"
     assert root.path.stat().st_mode & 0o777 == 0o700
-    assert findings(Patient(root), ailments.check_root) == []
+    assert findings(Installation(root), doctor_checks.check_root) == []
 
 
 def test_a_token_that_others_can_read_is_told_but_not_touched(root):
     root.token.write_text("x")
     root.token.chmod(0o644)
 
-    (found,) = findings(Patient(root), ailments.check_token)
+    (found,) = findings(Installation(root), doctor_checks.check_token)
 
     assert found.fix is None
-    assert mend(found) == ""
+    assert apply_fix(found) == ""
 
 
 def test_a_dead_daemons_files_are_removed(root):
     root.pid.write_text("999999\n")
     write_json(root.address, {"version": 1, "addresses": ["unix:/x"]})
-    (found,) = findings(Patient(root), ailments.check_daemon)
+    (found,) = findings(Installation(root), doctor_checks.check_daemon)
 
     assert "999999" in found.what
-    assert mend(found) == "done"
+    assert apply_fix(found) == "done"
     assert not root.pid.exists()
     assert not root.address.exists()
 
@@ -87,7 +87,7 @@ def test_a_daemon_that_holds_the_lock_but_is_silent_keeps_its_files(root):
     root.pid.write_text("999999\n")
     with open(root.lock, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        (found,) = findings(Patient(root), ailments.check_daemon)
+        (found,) = findings(Installation(root), doctor_checks.check_daemon)
 
         assert f"(pid {os.getpid()})" in found.what
         assert found.fix is None
@@ -95,26 +95,26 @@ def test_a_daemon_that_holds_the_lock_but_is_silent_keeps_its_files(root):
 
 def test_a_lock_taken_since_the_look_protects_the_files(root):
     root.pid.write_text("999999\n")
-    (found,) = findings(Patient(root), ailments.check_daemon)
+    (found,) = findings(Installation(root), doctor_checks.check_daemon)
     with open(root.lock, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
-        mend(found)
+        apply_fix(found)
 
     assert root.pid.exists()
 
 
 def test_a_daemon_that_is_not_healthy_or_of_another_version_is_told(root):
-    patient = Patient(root, pb.Health(healthy=False, problem="a writer died", version="0.0.1"))
+    installation = Installation(root, pb.Health(healthy=False, problem="a writer died", version="0.0.1"))
 
-    told = [found.what for found in findings(patient, ailments.check_daemon)]
+    told = [found.what for found in findings(installation, doctor_checks.check_daemon)]
 
     assert "a writer died" in told[0]
     assert "0.0.1" in told[1]
 
 
 def test_a_root_nobody_used_has_no_dead_daemon(root):
-    assert findings(Patient(root), ailments.check_daemon) == []
+    assert findings(Installation(root), doctor_checks.check_daemon) == []
 
 
 def test_is_locked_tells_a_held_lock_from_a_free_one(tmp_path):
@@ -157,9 +157,9 @@ def test_a_process_of_a_run_that_is_over_is_killed_and_a_live_runs_is_not(root, 
     orphan = start(environment=run_environment(root, OVER))
     worker = start(environment=run_environment(root, LIVE))
 
-    (found,) = findings(Patient(root, healthy(), STATES), ailments.check_orphans)
+    (found,) = findings(Installation(root, healthy(), STATES), doctor_checks.check_orphans)
     assert str(orphan.pid) in found.what
-    mend(found)
+    apply_fix(found)
 
     assert orphan.wait(10) == -signal.SIGKILL
     assert worker.poll() is None
@@ -190,11 +190,11 @@ def test_without_a_daemon_exit_json_tells_that_a_run_is_over(root):
     over.make()
     live.make()
     write_json(over.exit, {"version": 1})
-    patient = Patient(root)
+    installation = Installation(root)
 
-    assert patient.is_over(OVER)
-    assert not patient.is_over(LIVE)
-    assert not patient.is_over("01JCQ5W2ZK8M3N4P5Q6R7S8T9X")
+    assert installation.is_over(OVER)
+    assert not installation.is_over(LIVE)
+    assert not installation.is_over("01JCQ5W2ZK8M3N4P5Q6R7S8T9X")
 
 
 @pytest.fixture
@@ -212,8 +212,8 @@ def test_frames_of_dead_writers_are_removed_and_no_others(root, lanes_in_shm):
         (lanes_in_shm / name).write_bytes(b"x")
     make_old(lanes_in_shm / f"mosaic.fastlane.{unknown}")
 
-    for found in findings(Patient(root, healthy(), STATES), ailments.check_segments):
-        assert mend(found) == "done"
+    for found in findings(Installation(root, healthy(), STATES), doctor_checks.check_segments):
+        assert apply_fix(found) == "done"
 
     assert sorted(os.listdir(lanes_in_shm)) == sorted(others)
 
@@ -228,28 +228,28 @@ def test_frames_that_go_while_they_are_looked_at_are_no_finding(root, lanes_in_s
 
     monkeypatch.setattr(orphans, "is_locked", gone)
 
-    assert findings(Patient(root, healthy(), STATES), ailments.check_segments) == []
+    assert findings(Installation(root, healthy(), STATES), doctor_checks.check_segments) == []
 
 
 def test_frames_whose_writer_lives_stay(root, lanes_in_shm):
     page = lanes_in_shm / f"mosaic.fastlane.{OVER}"
     page.write_bytes(b"x")
-    (found,) = findings(Patient(root, healthy(), STATES), ailments.check_segments)
+    (found,) = findings(Installation(root, healthy(), STATES), doctor_checks.check_segments)
 
     with open(page, "rb") as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
 
-        assert findings(Patient(root, healthy(), STATES), ailments.check_segments) == []
-        assert "its writer lives" in mend(found)
+        assert findings(Installation(root, healthy(), STATES), doctor_checks.check_segments) == []
+        assert "its writer lives" in apply_fix(found)
 
     assert page.exists()
 
 
 def test_a_full_disk_is_told(root, shm, monkeypatch):
-    monkeypatch.setattr(ailments, "ROOT_NEEDS_BYTES", 1 << 62)
-    monkeypatch.setattr(ailments, "SHM_NEEDS_BYTES", 1 << 62)
+    monkeypatch.setattr(doctor_checks, "ROOT_NEEDS_BYTES", 1 << 62)
+    monkeypatch.setattr(doctor_checks, "SHM_NEEDS_BYTES", 1 << 62)
 
-    places = [found.what for found in findings(Patient(root, shm=shm), ailments.check_room)]
+    places = [found.what for found in findings(Installation(root, shm=shm), doctor_checks.check_room)]
 
     assert len(places) == 2
     assert str(root.path) in places[0]
@@ -276,7 +276,7 @@ def test_broken_environments_are_told_and_whole_ones_are_not(root):
     crashing.write_text("#!/bin/sh\nexit 9\n")
     crashing.chmod(0o755)
 
-    told = [found.what for found in findings(Patient(root), ailments.check_environments)]
+    told = [found.what for found in findings(Installation(root), doctor_checks.check_environments)]
 
     assert len(told) == 3
     assert "exit code 9" in told[0]

@@ -3,7 +3,7 @@
 import pytest
 
 from mosaic.cli.follow import Pace, exit_code, last_words, line, picture
-from mosaic.cli.returns import score, score_cell, score_words, trace
+from mosaic.cli.scores import score, score_cell, score_words, trace
 
 EVIL = "\x1b[2J\x1b]0;owned\x07evil\r"
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from mosaic.cli.best import Best, read_best
+from mosaic.cli.best_checkpoint import Best, read_best
 from mosaic.cli.runs import note, return_cell
 from mosaic.cli.show import describe
 from mosaic.wire import mosaic_pb2 as pb

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import refuse_host
-from mosaic.cli.paint import size
+from mosaic.cli.terminal_text import size
 from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.rundir import StateRoot
 
@@ -44,7 +44,7 @@ def add_verbs(actions: "Verbs") -> None:
 
 def install_worker(args: argparse.Namespace) -> int:
     from mosaic.catalog.install import Wish, install
-    from mosaic.cli.progress import progress
+    from mosaic.cli.install_progress import progress
 
     refuse_host(args, "worker install")
     what, variant = _split(args.what, args.variant)
@@ -65,7 +65,7 @@ def install_worker(args: argparse.Namespace) -> int:
 
 def remove_worker(args: argparse.Namespace) -> int:
     from mosaic.catalog.install import remove
-    from mosaic.cli.progress import progress
+    from mosaic.cli.install_progress import progress
 
     refuse_host(args, "worker remove")
     with progress() as shown:
@@ -78,11 +78,11 @@ def _print_unavailable(made: "Installed") -> None:
     """What of the worker does not run here: said now, from what was really installed, not when it is wanted."""
     from mosaic.catalog.answers import Answers
     from mosaic.catalog.workers import Catalog
-    from mosaic.cli.parameters import tell_unavailable
+    from mosaic.cli.worker_settings import describe_unavailable
 
     root = StateRoot.from_environment()
     told = Answers(root.answers).of(Catalog(root).find(made.worker, made.variant))
-    for line in tell_unavailable(told.schema):
+    for line in describe_unavailable(told.schema):
         print(f"Not available: {line}.")
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mosaic.cli.disk import usage_of_path
-from mosaic.cli.flocks import is_locked
+from mosaic.cli.disk_usage import usage_of_path
+from mosaic.cli.file_locks import is_locked
 from mosaic.model.durable import read_json
 from mosaic.model.rundir import RunDir
 

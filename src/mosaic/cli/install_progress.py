@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mosaic.catalog.progress import Progress
 from mosaic.cli.durations import format_duration
-from mosaic.cli.paint import paint, printable
+from mosaic.cli.terminal_text import paint, printable
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

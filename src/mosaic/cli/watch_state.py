@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mosaic.cli.metrics import in_order
-from mosaic.cli.returns import score
+from mosaic.cli.metric_order import in_order
+from mosaic.cli.scores import score
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Scroll:
 
 
 @dataclass
-class CloseUp:
+class OpenRun:
     """One run with its details."""
 
     run_id: str
@@ -73,7 +73,7 @@ class CloseUp:
 
 
 @dataclass
-class Scene:
+class WatchState:
     """The list of runs, or one of them; and the mode that decides what a key means."""
 
     runs: "dict[str, Run]" = field(default_factory=dict)
@@ -84,12 +84,12 @@ class Scene:
     scroll: Scroll = field(default_factory=Scroll)
     order: str = "live first"
     filter: str = ""
-    close_up: CloseUp | None = None
+    open_run: OpenRun | None = None
     is_typing: bool = False  # letters go to the filter
     is_help: bool = False
     question: "Run | None" = None  # whether to cancel this run
     to_cancel: str = ""  # the answer was yes
-    trouble: str = ""
+    problem: str = ""
     note: str = ""  # said once, until the next key
     is_left: bool = False
 
@@ -112,12 +112,12 @@ class Scene:
     @property
     def chosen(self) -> "Run | None":
         """The run that a key is about."""
-        if self.close_up:
-            return self.close_up.run or self.runs.get(self.close_up.run_id)
+        if self.open_run:
+            return self.open_run.run or self.runs.get(self.open_run.run_id)
         return self.shown[self.place] if self.shown else None
 
     def open(self, run_id: str) -> None:
-        self.close_up = CloseUp(run_id, self.runs.get(run_id))
+        self.open_run = OpenRun(run_id, self.runs.get(run_id))
 
     # Keys
 
@@ -141,7 +141,7 @@ class Scene:
         self.question = None
 
     def _type(self, key: str) -> None:
-        text = self.close_up.filter if self.close_up else self.filter
+        text = self.open_run.filter if self.open_run else self.filter
         if key == "enter":
             self.is_typing = False
         elif key == "escape":
@@ -155,8 +155,8 @@ class Scene:
             self._move(key)
 
     def _narrow(self, text: str) -> None:
-        if self.close_up:
-            self.close_up.filter, self.close_up.scroll.top = text, 0
+        if self.open_run:
+            self.open_run.filter, self.open_run.scroll.top = text, 0
         else:
             self.filter = text
             self.arrange()
@@ -166,14 +166,14 @@ class Scene:
         if key.startswith("click "):
             self._click(int(key.split()[1]))
             return True
-        page = self.close_up.scroll.page if self.close_up else self.scroll.page
+        page = self.open_run.scroll.page if self.open_run else self.scroll.page
         far = 1 << 30
         moves = {"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdn": page, " ": page}
         moves |= {"home": -far, "g": -far, "end": far, "G": far, "wheel up": -WHEEL_ROWS, "wheel down": WHEEL_ROWS}
         if key not in moves or (self.is_typing and len(key) == 1):
             return False
-        if self.close_up:
-            self.close_up.scroll.move(moves[key], len(self.close_up.matching()))
+        if self.open_run:
+            self.open_run.scroll.move(moves[key], len(self.open_run.matching()))
         else:
             self._mark(self.place + moves[key])
         return True
@@ -181,7 +181,7 @@ class Scene:
     def _click(self, row: int) -> None:
         """Rows are counted from 1; two lines are above the first run."""
         place = self.scroll.top + row - 3
-        if not self.close_up and row >= 3 and place < min(len(self.shown), self.scroll.top + self.scroll.page):
+        if not self.open_run and row >= 3 and place < min(len(self.shown), self.scroll.top + self.scroll.page):
             self._mark(place)
 
     def _do(self, key: str) -> None:
@@ -195,9 +195,9 @@ class Scene:
             self._ask_to_cancel()
         elif key in ("escape", "back"):
             self._go_back()
-        elif not self.close_up and key in ("s", "S"):
+        elif not self.open_run and key in ("s", "S"):
             self._sort(1 if key == "s" else -1)
-        elif not self.close_up and key == "enter" and self.chosen:
+        elif not self.open_run and key == "enter" and self.chosen:
             self.open(self.chosen.run_id)
 
     def _ask_to_cancel(self) -> None:
@@ -209,8 +209,8 @@ class Scene:
 
     def _go_back(self) -> None:
         """One thing at a time: the filter, then the run."""
-        if self.close_up and not self.close_up.filter:
-            self.close_up = None
+        if self.open_run and not self.open_run.filter:
+            self.open_run = None
             self.arrange()
         else:
             self._narrow("")

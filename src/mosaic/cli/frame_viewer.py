@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from mosaic.cli.feed import Feed
+from mosaic.cli.inbox import Inbox
 from mosaic.model.errors import MosaicError
 
 if TYPE_CHECKING:
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def showing(client: "TrainerClient", source: "Source", resume: Callable[[], None] | None = None) -> "Iterator[Showing]":
+def open_viewer(
+    client: "TrainerClient", source: "Source", resume: Callable[[], None] | None = None
+) -> "Iterator[FrameViewer]":
     """The frames of one run, and with `resume` the keyboard of whoever looks; called when Ctrl-Z is over."""
-    with Feed(client) as feed, _keyboard(resume) as keyboard:
-        yield Showing(feed, source, keyboard)
+    with Inbox(client) as inbox, _keyboard(resume) as keyboard:
+        yield FrameViewer(inbox, source, keyboard)
 
 
 def _keyboard(resume: Callable[[], None] | None) -> "AbstractContextManager[Keyboard | None]":
@@ -34,18 +36,18 @@ def _keyboard(resume: Callable[[], None] | None) -> "AbstractContextManager[Keyb
     return Keyboard(enter=resume)
 
 
-class Showing:
+class FrameViewer:
     """Frames until the run is over, the time is up, or somebody presses q."""
 
-    def __init__(self, feed: Feed, source: "Source", keyboard: "Keyboard | None") -> None:
+    def __init__(self, inbox: Inbox, source: "Source", keyboard: "Keyboard | None") -> None:
         self.is_left = self.is_over = False
-        self._feed = feed
+        self._inbox = inbox
         self._keyboard = keyboard
         self._arrived: deque[Frame] = deque()
         self._error: MosaicError | None = None
-        feed.listen(lambda inner: _with_end(source(inner)), self._hear)
+        inbox.subscribe(lambda inner: _with_end(source(inner)), self._receive)
 
-    def _hear(self, told: "Frame | MosaicError | None") -> None:
+    def _receive(self, told: "Frame | MosaicError | None") -> None:
         if told is None:
             self.is_over = True
         elif isinstance(told, MosaicError):
@@ -70,11 +72,11 @@ class Showing:
                 return
 
     def _wait(self, timeout_s: float) -> None:
-        files = [self._feed.fileno(), *([self._keyboard.fileno()] if self._keyboard else [])]
+        files = [self._inbox.fileno(), *([self._keyboard.fileno()] if self._keyboard else [])]
         ready = select.select(files, [], [], timeout_s)[0]
         if self._keyboard and self._keyboard.fileno() in ready:
             self.is_left = not {"q", "escape", "closed"}.isdisjoint(self._keyboard.keys(0))
-        self._feed.take()
+        self._inbox.deliver()
 
 
 async def _with_end(frames: "AsyncIterator[Frame]") -> "AsyncIterator[Frame | None]":

@@ -24,11 +24,11 @@ MOST_RUNS = 200
 WORKER_ANSWERS_WITHIN_S = 1.5
 DAEMON_ANSWERS_WITHIN_S = 2.0
 
-Said = Mapping[str, list[str]]  # the words before, by what they mean
+Given = Mapping[str, list[str]]  # the words before, by what they mean
 
 
 @dataclass(frozen=True)
-class Offer:
+class Candidate:
     value: str
     note: str = ""
 
@@ -36,66 +36,68 @@ class Offer:
         return self.value.startswith(word) or (self.value.isupper() and self.value.startswith(word.upper()))
 
 
-def offer_runs(said: Said, _: str) -> Iterator[Offer]:
+def run_candidates(given: Given, _: str) -> Iterator[Candidate]:
     """`last`, names that one run has, and ids as short as listings show them."""
-    runs = _runs(said)
+    runs = _runs(given)
     names = Counter(run.name for run in runs)
     shorts = Counter(run.run_id[:SHORT_ID] for run in runs)
     if runs:
-        yield Offer("last", _note(runs[0]))
+        yield Candidate("last", _note(runs[0]))
     for run in runs:
         if run.name and names[run.name] == 1:
-            yield Offer(run.name, _note(run))
+            yield Candidate(run.name, _note(run))
     for run in runs:
         short = run.run_id[:SHORT_ID]
-        yield Offer(short if shorts[short] == 1 else run.run_id, _note(run))
+        yield Candidate(short if shorts[short] == 1 else run.run_id, _note(run))
 
 
 def _note(run: "Run") -> str:
     return f"{run.name}, {run.state}, {format_duration(time.time() - run.created_at)} ago"
 
 
-def offer_tags(said: Said, _: str) -> Iterator[Offer]:
-    return (Offer(tag) for run in _runs(said) for tag in run.tags)
+def tag_candidates(given: Given, _: str) -> Iterator[Candidate]:
+    return (Candidate(tag) for run in _runs(given) for tag in run.tags)
 
 
-def offer_curves(said: Said, _: str) -> Iterator[Offer]:
-    with _client(said) as client:
-        if client and said.get("run"):
-            yield from (Offer(name) for name in client.curve_names(said["run"][-1]))
+def curve_candidates(given: Given, _: str) -> Iterator[Candidate]:
+    with _client(given) as client:
+        if client and given.get("run"):
+            yield from (Candidate(name) for name in client.curve_names(given["run"][-1]))
 
 
-def offer_states(_: Said, word: str) -> Iterator[Offer]:
+def state_candidates(_: Given, word: str) -> Iterator[Candidate]:
     """FAULTED, FAULTED,CANCELLED and so on."""
     before = word[: word.rfind(",") + 1]
-    return (Offer(before + name) for name in (*(str(state) for state in RunState), "live", "over"))
+    return (Candidate(before + name) for name in (*(str(state) for state in RunState), "live", "over"))
 
 
-def offer_workers(_: Said, __: str) -> Iterator[Offer]:
-    return (Offer(worker.spelled, f"{worker.package} {worker.version}") for worker in _workers() if not worker.problem)
+def worker_candidates(_: Given, __: str) -> Iterator[Candidate]:
+    return (
+        Candidate(worker.spelled, f"{worker.package} {worker.version}") for worker in _workers() if not worker.problem
+    )
 
 
-def offer_sources(_: Said, __: str) -> Iterator[Offer]:
+def source_candidates(_: Given, __: str) -> Iterator[Candidate]:
     from mosaic.catalog.sources import names_brought_along
 
-    return (Offer(name, "comes with MOSAIC") for name in names_brought_along())
+    return (Candidate(name, "comes with MOSAIC") for name in names_brought_along())
 
 
-def offer_settings(said: Said, word: str) -> Iterator[Offer]:
+def setting_candidates(given: Given, word: str) -> Iterator[Candidate]:
     """`algo=` and then its values, from the worker's schema."""
     from mosaic.catalog.schema import kind_of
 
     key, sign, _ = word.partition("=")
-    known = _settings(_worker_named(said))
+    known = _settings(_worker_named(given))
     if sign:
         part = known.get(key, {})
-        yield from (Offer(f"{key}={value}", note) for value, note in _choices(part))
+        yield from (Candidate(f"{key}={value}", note) for value, note in _choices(part))
         return
-    given = {setting.partition("=")[0] for setting in said.get("settings", [])}
+    taken = {setting.partition("=")[0] for setting in given.get("settings", [])}
     for name, part in known.items():
-        if name not in given:
+        if name not in taken:
             about = str(part.get("description", ""))
-            yield Offer(f"{name}=", f"{kind_of(part)[:40]}  {about}".strip())
+            yield Candidate(f"{name}=", f"{kind_of(part)[:40]}  {about}".strip())
 
 
 def _choices(part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -131,12 +133,12 @@ def _settings(worker: "Worker | None") -> dict[str, Mapping[str, Any]]:
     return {**({"env": known["env_id"]} if "env_id" in known else {}), **known}
 
 
-def _worker_named(said: Said) -> "Worker | None":
+def _worker_named(given: Given) -> "Worker | None":
     """The one that `run WORKER` names, or that a run was of."""
-    name = (said.get("worker") or said.get("env_of") or [""])[-1]
-    if not name and said.get("run"):
-        with _client(said) as client:
-            name = client.get_run(said["run"][-1]).worker_name if client else ""
+    name = (given.get("worker") or given.get("env_of") or [""])[-1]
+    if not name and given.get("run"):
+        with _client(given) as client:
+            name = client.get_run(given["run"][-1]).worker_name if client else ""
     return next((worker for worker in _workers() if worker.spelled == name), None)
 
 
@@ -146,19 +148,19 @@ def _workers() -> "list[Worker]":
     return Catalog(StateRoot.from_environment()).workers()
 
 
-def _runs(said: Said) -> "tuple[Run, ...]":
-    with _client(said) as client:
+def _runs(given: Given) -> "tuple[Run, ...]":
+    with _client(given) as client:
         return client.list_runs(limit=MOST_RUNS).runs if client else ()
 
 
 @contextmanager
-def _client(said: Said) -> "Iterator[TrainerClient | None]":
+def _client(given: Given) -> "Iterator[TrainerClient | None]":
     """The daemon of this machine, if one has told where it listens."""
     from mosaic.client import TrainerClient
     from mosaic.client.endpoint import find_endpoint
 
     endpoint = find_endpoint(StateRoot.from_environment())
-    if "host" in said or endpoint is None:
+    if "host" in given or endpoint is None:
         yield None
         return
     with TrainerClient.at(endpoint) as client:
@@ -166,14 +168,14 @@ def _client(said: Said) -> "Iterator[TrainerClient | None]":
         yield client
 
 
-OFFERS: Mapping[str, Callable[[Said, str], Iterator[Offer]]] = {  # by what help calls the word
-    "RUN": offer_runs,
-    "TAG": offer_tags,
-    "STATE": offer_states,
-    "WORKER": offer_workers,
-    "WORKER[@VARIANT]": offer_workers,
-    "NAME[@VARIANT]": offer_workers,
-    "NAME|PATH|REQUIREMENT": offer_sources,
-    "NAME": offer_curves,
-    "key=value": offer_settings,
+CANDIDATES: Mapping[str, Callable[[Given, str], Iterator[Candidate]]] = {  # by what help calls the word
+    "RUN": run_candidates,
+    "TAG": tag_candidates,
+    "STATE": state_candidates,
+    "WORKER": worker_candidates,
+    "WORKER[@VARIANT]": worker_candidates,
+    "NAME[@VARIANT]": worker_candidates,
+    "NAME|PATH|REQUIREMENT": source_candidates,
+    "NAME": curve_candidates,
+    "key=value": setting_candidates,
 }

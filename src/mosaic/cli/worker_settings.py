@@ -73,7 +73,7 @@ def describe_settings(name: str, settings: dict[str, Any] | None = None) -> str:
     return f"{usage}\n\n{_body(worker, told, settings or {})}"
 
 
-def tell_unavailable(schema: dict[str, Any]) -> list[str]:
+def describe_unavailable(schema: dict[str, Any]) -> list[str]:
     """`algo=pqn, algo=rainbow: the reason`: one line for each reason why values cannot be had in this environment."""
     by_reason: dict[str, list[str]] = {}
     for key, values in unavailable(schema).items():

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mosaic import __version__
-from mosaic.cli.disk import usage_of_path
-from mosaic.cli.flocks import is_locked, lock_holder
+from mosaic.cli.disk_usage import usage_of_path
+from mosaic.cli.file_locks import is_locked, lock_holder
 from mosaic.cli.orphans import find_left_frames, find_orphans, kill_orphan, remove_left_frames
-from mosaic.cli.paint import size
+from mosaic.cli.terminal_text import size
 from mosaic.model.rundir import AREAS, StateRoot
 from mosaic.model.states import RunState
 
@@ -42,7 +42,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Patient:
+class Installation:
     """A state root, and what its daemon said, if one answered."""
 
     root: StateRoot
@@ -65,13 +65,13 @@ class Patient:
         return not self.is_over(run_id) and any(self.root.run(area, run_id).path.exists() for area in AREAS)
 
 
-def examine(patient: Patient) -> Iterator[Finding]:
+def run_checks(installation: Installation) -> Iterator[Finding]:
     for check in CHECKS:
-        yield from check(patient)
+        yield from check(installation)
 
 
-def check_root(patient: Patient) -> Iterator[Finding]:
-    path = patient.root.path
+def check_root(installation: Installation) -> Iterator[Finding]:
+    path = installation.root.path
     if not path.exists():
         return
     mode = stat.S_IMODE(path.stat().st_mode)
@@ -88,8 +88,8 @@ def check_root(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def check_token(patient: Patient) -> Iterator[Finding]:
-    token = patient.root.token
+def check_token(installation: Installation) -> Iterator[Finding]:
+    token = installation.root.token
     if token.exists() and stat.S_IMODE(token.stat().st_mode) & 0o077:
         yield Finding(
             f"{token} can be read by others.",
@@ -98,10 +98,10 @@ def check_token(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def check_daemon(patient: Patient) -> Iterator[Finding]:
-    root, health = patient.root, patient.health
-    if patient.refusal:
-        yield Finding("The daemon refuses us.", patient.refusal, "Look at MOSAIC_ADDRESS and MOSAIC_TOKEN_FILE.")
+def check_daemon(installation: Installation) -> Iterator[Finding]:
+    root, health = installation.root, installation.health
+    if installation.refusal:
+        yield Finding("The daemon refuses us.", installation.refusal, "Look at MOSAIC_ADDRESS and MOSAIC_TOKEN_FILE.")
     elif health is None:
         yield from _silent_daemon(root)
     elif not health.healthy:
@@ -151,8 +151,8 @@ def _pid_in(file: Path) -> int:
         return 0
 
 
-def check_orphans(patient: Patient) -> Iterator[Finding]:
-    for orphan in find_orphans(patient.root.trainer, patient.is_over):
+def check_orphans(installation: Installation) -> Iterator[Finding]:
+    for orphan in find_orphans(installation.root.trainer, installation.is_over):
         yield Finding(
             f"Process {orphan.pid} ({orphan.command}) belongs to run {orphan.run_id}, which is over.",
             "It holds memory and perhaps a GPU that another run was promised.",
@@ -161,8 +161,8 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def check_segments(patient: Patient) -> Iterator[Finding]:
-    for left in find_left_frames(patient.is_live, patient.is_over):
+def check_segments(installation: Installation) -> Iterator[Finding]:
+    for left in find_left_frames(installation.is_live, installation.is_over):
         yield Finding(
             f"Frames of run {left.run_id} ({size(left.bytes)}) are left in /dev/shm; their writer is dead.",
             "Shared memory is memory: it is not free until the files are gone.",
@@ -171,8 +171,8 @@ def check_segments(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def check_room(patient: Patient) -> Iterator[Finding]:
-    needs = {patient.root.path: ROOT_NEEDS_BYTES, patient.shm: SHM_NEEDS_BYTES}
+def check_room(installation: Installation) -> Iterator[Finding]:
+    needs = {installation.root.path: ROOT_NEEDS_BYTES, installation.shm: SHM_NEEDS_BYTES}
     for place, needed in needs.items():
         if not place.exists():
             continue
@@ -185,13 +185,13 @@ def check_room(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def check_holes(patient: Patient) -> Iterator[Finding]:
-    if not os.access(patient.root.path, os.W_OK):
+def check_holes(installation: Installation) -> Iterator[Finding]:
+    if not os.access(installation.root.path, os.W_OK):
         return
-    reason = try_hole(patient.root.path)
+    reason = try_hole(installation.root.path)
     if reason:
         yield Finding(
-            f"The filesystem of {patient.root.path} cannot punch holes ({reason}).",
+            f"The filesystem of {installation.root.path} cannot punch holes ({reason}).",
             "The log files of long runs keep their full size until the run is deleted.",
             "Set MOSAIC_HOME to a folder on ext4, xfs, btrfs or tmpfs.",
         )
@@ -212,10 +212,10 @@ def try_hole(folder: Path) -> str:
         return str(error.strerror)
 
 
-def check_environments(patient: Patient) -> Iterator[Finding]:
+def check_environments(installation: Installation) -> Iterator[Finding]:
     from mosaic.catalog.advice import how_to_get_again  # the whole catalog, and every verb would wait for it
 
-    envs = patient.root.envs
+    envs = installation.root.envs
     folders = sorted(envs.iterdir()) if envs.is_dir() else []
     for folder in folders:
         reason = "" if folder.name.startswith(".") or not folder.is_dir() else why_broken(folder / "bin" / "python")
@@ -227,11 +227,11 @@ def check_environments(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def check_half_made(patient: Patient) -> Iterator[Finding]:
+def check_half_made(installation: Installation) -> Iterator[Finding]:
     """What a killed install left. While one is at work the folders are its own."""
     from mosaic.catalog.place import tidy_now
 
-    envs = patient.root.envs
+    envs = installation.root.envs
     left = sorted([*envs.glob(".new-*"), *envs.glob(".old-*")])
     if not left or is_locked(envs / ".lock"):
         return
@@ -264,7 +264,7 @@ def why_broken(python: Path) -> str:
     return f"its python ends with exit code {done.returncode}" if done.returncode else ""
 
 
-CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
     check_root,
     check_token,
     check_daemon,

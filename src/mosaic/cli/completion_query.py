@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mosaic.cli.offers import OFFERS, Offer
+from mosaic.cli.completion_candidates import CANDIDATES, Candidate
 
 LIMIT_S = 5.0
 FILES = ":files"
@@ -27,25 +27,25 @@ def main(words: Sequence[str]) -> int:
     try:
         shell, *line = words or [""]
         typed, cut = join_pieces(line) if shell == "bash" else (list(line), 0)
-        for offer in complete([_plain(word) for word in typed] or [""]):
-            print(_told(offer, cut), flush=True)
+        for candidate in complete([_plain(word) for word in typed] or [""]):
+            print(_told(candidate, cut), flush=True)
     except Exception:  # an edge: a traceback in the middle of a command line helps nobody
         return 0
     return 0
 
 
-def complete(words: Sequence[str]) -> Iterator[Offer]:
+def complete(words: Sequence[str]) -> Iterator[Candidate]:
     """What may stand in place of the last of these words, which may be empty."""
     from mosaic.cli.main import build_parser
 
     place = Place.after(build_parser(), words[:-1])
     seen: set[str] = set()
-    for offer in place.offers(words[-1]):
-        if offer.fits(words[-1]) and offer.value not in seen:
-            seen.add(offer.value)
-            yield offer
+    for candidate in place.candidates(words[-1]):
+        if candidate.fits(words[-1]) and candidate.value not in seen:
+            seen.add(candidate.value)
+            yield candidate
     if not seen and place.wants_file(words[-1]):
-        yield Offer(FILES)
+        yield Candidate(FILES)
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Place:
     parser: argparse.ArgumentParser
     pending: argparse.Action | None = None  # an option that waits for its value
     positionals: list[argparse.Action] = field(default_factory=list)  # those that can still be given
-    said: dict[str, list[str]] = field(default_factory=dict)  # words by the `dest` that took them
+    given: dict[str, list[str]] = field(default_factory=dict)  # words by the `dest` that took them
     is_raw: bool = False  # behind --
 
     @classmethod
@@ -92,9 +92,9 @@ class Place:
             self.positionals = self.positionals[1:]
 
     def _note(self, action: argparse.Action, word: str) -> None:
-        self.said.setdefault(action.dest, []).append(word)
+        self.given.setdefault(action.dest, []).append(word)
 
-    def offers(self, word: str) -> Iterator[Offer]:
+    def candidates(self, word: str) -> Iterator[Candidate]:
         if word.startswith("-") and not self.pending and not self.is_raw:
             return self._options(word)
         action = self._wanted()
@@ -108,27 +108,27 @@ class Place:
     def _wanted(self) -> argparse.Action | None:
         return self.pending or next(iter(self.positionals), None)
 
-    def _options(self, word: str) -> Iterator[Offer]:
+    def _options(self, word: str) -> Iterator[Candidate]:
         name, sign, value = word.partition("=")
         if sign:
             option = self.parser._option_string_actions.get(name)
             values = self._values(option, value) if option else iter(())
-            return (Offer(f"{name}={offer.value}", offer.note) for offer in values)
+            return (Candidate(f"{name}={candidate.value}", candidate.note) for candidate in values)
         return (
-            Offer(option_string, _first_line(action.help))
+            Candidate(option_string, _first_line(action.help))
             for action in self.parser._actions
             for option_string in action.option_strings
-            if option_string.startswith("--") and (action.dest not in self.said or action.nargs is None)
+            if option_string.startswith("--") and (action.dest not in self.given or action.nargs is None)
         )
 
-    def _values(self, action: argparse.Action, word: str) -> Iterator[Offer]:
+    def _values(self, action: argparse.Action, word: str) -> Iterator[Candidate]:
         if isinstance(action, argparse._SubParsersAction):
-            return (Offer(choice.dest, _first_line(choice.help)) for choice in action._choices_actions)
+            return (Candidate(choice.dest, _first_line(choice.help)) for choice in action._choices_actions)
         if action.choices is not None:
-            return (Offer(str(choice)) for choice in action.choices)
+            return (Candidate(str(choice)) for choice in action.choices)
         metavar = action.metavar if isinstance(action.metavar, str) else ""
-        source = OFFERS.get(metavar or action.dest.upper())
-        return source(self.said, word) if source else iter(())
+        source = CANDIDATES.get(metavar or action.dest.upper())
+        return source(self.given, word) if source else iter(())
 
 
 def join_pieces(words: Sequence[str]) -> tuple[list[str], int]:
@@ -155,9 +155,9 @@ def _plain(word: str) -> str:
     return word
 
 
-def _told(offer: Offer, cut: int) -> str:
-    value = offer.value if offer.value == FILES else offer.value[cut:]
-    return f"{value}\t{offer.note}" if offer.note else value
+def _told(candidate: Candidate, cut: int) -> str:
+    value = candidate.value if candidate.value == FILES else candidate.value[cut:]
+    return f"{value}\t{candidate.note}" if candidate.note else value
 
 
 def _first_line(text: str | None) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mosaic.cli.paint import paint, printable
+from mosaic.cli.terminal_text import paint, printable
 
 if TYPE_CHECKING:
     from mosaic.client import Run

@@ -11,13 +11,13 @@ from rich.console import ConsoleDimensions, Group
 from rich.text import Text
 
 from mosaic.cli.durations import format_duration
-from mosaic.cli.paint import STATE_STYLE, bar, number, printable
-from mosaic.cli.returns import is_rate_known, score, score_cell, trace
 from mosaic.cli.runs import SHORT_ID, note
+from mosaic.cli.scores import is_rate_known, score, score_cell, trace
 from mosaic.cli.states import MEANING
+from mosaic.cli.terminal_text import STATE_STYLE, bar, number, printable
 
 if TYPE_CHECKING:
-    from mosaic.cli.scene import Scene
+    from mosaic.cli.watch_state import WatchState
     from mosaic.client import Run
 
 FRAME_ROWS = 3  # title, headings, keys
@@ -38,19 +38,19 @@ HELP = (
 )
 
 
-def draw(scene: "Scene", size: ConsoleDimensions) -> Group:
+def draw(state: "WatchState", size: ConsoleDimensions) -> Group:
     """At most as many lines as the terminal has, none longer than it is wide."""
-    if scene.is_help:
+    if state.is_help:
         lines = _help(size)
-    elif scene.close_up:
-        from mosaic.cli.closeup import draw_run
+    elif state.open_run:
+        from mosaic.cli.watch_run import draw_run
 
-        lines = draw_run(scene, size)
+        lines = draw_run(state, size)
     else:
-        lines = _list(scene, size)
+        lines = _list(state, size)
     body = lines[: size.height - 1]
     body += [Text()] * (size.height - 1 - len(body))
-    return Group(*map(_one_line, [*body, _footer(scene, size.width)]))
+    return Group(*map(_one_line, [*body, _footer(state, size.width)]))
 
 
 def _one_line(text: Text) -> Text:
@@ -58,26 +58,26 @@ def _one_line(text: Text) -> Text:
     return text
 
 
-def _list(scene: "Scene", size: ConsoleDimensions) -> list[Text]:
-    scroll = scene.scroll
+def _list(state: "WatchState", size: ConsoleDimensions) -> list[Text]:
+    scroll = state.scroll
     scroll.page = max(1, size.height - FRAME_ROWS)
-    scroll.show(scene.place, len(scene.shown))
-    shown = scene.shown[scroll.top : scroll.top + scroll.page]
+    scroll.show(state.place, len(state.shown))
+    shown = state.shown[scroll.top : scroll.top + scroll.page]
     if not shown:
-        return [_title(scene, size.width), Text(), _nothing(scene)]
+        return [_title(state, size.width), Text(), _nothing(state)]
     layout = Layout(size.width)
-    rows = [layout.row(run, is_marked=scroll.top + at == scene.place) for at, run in enumerate(shown)]
-    return [_title(scene, size.width), layout.headings(scene.order), *rows]
+    rows = [layout.row(run, is_marked=scroll.top + at == state.place) for at, run in enumerate(shown)]
+    return [_title(state, size.width), layout.headings(state.order), *rows]
 
 
-def _title(scene: "Scene", width: int) -> Text:
-    live = sum(not run.state.is_over for run in scene.runs.values())
-    words = [f"{live} live, {scene.total} in all", f"sort: {scene.order}"]
-    if scene.filter:
-        words.append(f"filter: {scene.filter} ({len(scene.shown)} match)")
-    first, last = scene.scroll.top + 1, min(scene.scroll.top + scene.scroll.page, len(scene.shown))
-    if last - first + 1 < len(scene.shown):
-        words.append(f"{first}–{last} of {len(scene.shown)}")
+def _title(state: "WatchState", width: int) -> Text:
+    live = sum(not run.state.is_over for run in state.runs.values())
+    words = [f"{live} live, {state.total} in all", f"sort: {state.order}"]
+    if state.filter:
+        words.append(f"filter: {state.filter} ({len(state.shown)} match)")
+    first, last = state.scroll.top + 1, min(state.scroll.top + state.scroll.page, len(state.shown))
+    if last - first + 1 < len(state.shown):
+        words.append(f"{first}–{last} of {len(state.shown)}")
     title = Text("MOSAIC  " if width >= 60 else "", "bold").append(" · ".join(map(printable, words)), "dim")
     now = time.strftime("%H:%M:%S")
     if title.cell_len + len(now) + 3 <= width:
@@ -85,22 +85,22 @@ def _title(scene: "Scene", width: int) -> Text:
     return title
 
 
-def _nothing(scene: "Scene") -> Text:
-    if scene.filter:
-        return Text(f"No run matches '{printable(scene.filter)}'. Esc clears the filter.", "dim")
+def _nothing(state: "WatchState") -> Text:
+    if state.filter:
+        return Text(f"No run matches '{printable(state.filter)}'. Esc clears the filter.", "dim")
     return Text("No runs yet. In another terminal: mosaic run toy steps=500 rate=50", "dim")
 
 
-def _footer(scene: "Scene", width: int) -> Text:
-    if run := scene.question:
+def _footer(state: "WatchState", width: int) -> Text:
+    if run := state.question:
         name = cut(printable(run.name or run.worker_name), max(8, width - 30))
         return Text(f"Cancel {name} ({run.run_id[:SHORT_ID]})? y/n", "bold yellow")
-    if scene.is_typing:
-        text = scene.close_up.filter if scene.close_up else scene.filter
+    if state.is_typing:
+        text = state.open_run.filter if state.open_run else state.filter
         return Text(f"/{printable(text)}▏", "bold").append("  enter keeps it, esc clears it", "dim")
-    if scene.note or scene.trouble:
-        return Text(printable(scene.note or scene.trouble), "yellow")
-    return Text(_keys(RUN_KEYS if scene.close_up else LIST_KEYS, width) + _meaning_of_return(scene, width), "dim")
+    if state.note or state.problem:
+        return Text(printable(state.note or state.problem), "yellow")
+    return Text(_keys(RUN_KEYS if state.open_run else LIST_KEYS, width) + _meaning_of_return(state, width), "dim")
 
 
 def _keys(keys: Sequence[str], width: int) -> str:
@@ -109,10 +109,10 @@ def _keys(keys: Sequence[str], width: int) -> str:
     return told if cell_len(told) <= width else " · ".join(keys[-2:])
 
 
-def _meaning_of_return(scene: "Scene", width: int) -> str:
-    most = max((run.summary.mean_over for run in scene.shown), default=0)
+def _meaning_of_return(state: "WatchState", width: int) -> str:
+    most = max((run.summary.mean_over for run in state.shown), default=0)
     told = f"   return: mean of the last {most} episodes"
-    return told if most and not scene.close_up and width >= cell_len(" · ".join(LIST_KEYS)) + len(told) else ""
+    return told if most and not state.open_run and width >= cell_len(" · ".join(LIST_KEYS)) + len(told) else ""
 
 
 def _help(size: ConsoleDimensions) -> list[Text]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import refuse_host
-from mosaic.cli.paint import paint
 from mosaic.cli.settings import parse_settings
+from mosaic.cli.terminal_text import paint
 from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.rundir import StateRoot
 
@@ -80,7 +80,7 @@ def _lab(words: list[str], name: str, variant: str) -> dict[str, dict[str, Any]]
     """Settings that the user gave take the place of the schema's own short run."""
     if not words:
         return {}
-    from mosaic.cli.parameters import check_settings
+    from mosaic.cli.worker_settings import check_settings
 
     return {"short": check_settings(name, variant, parse_settings(words))}
 

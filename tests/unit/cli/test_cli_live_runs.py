@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from scripted_daemon import RUN_ID, TOKEN, ScriptedDaemon, ScriptedService
 
-from mosaic.cli.feed import SILENCE_S, Feed, Runs
+from mosaic.cli.inbox import Inbox
+from mosaic.cli.live_runs import SILENCE_S, LiveRuns
 from mosaic.client import TrainerClient
 from mosaic.client.endpoint import Endpoint
 from mosaic.client.run import RunList
@@ -25,7 +26,7 @@ class Clock:
 
 @pytest.fixture
 def runs():
-    return Runs(feed=None, clock=Clock())
+    return LiveRuns(inbox=None, clock=Clock())
 
 
 @pytest.fixture
@@ -38,21 +39,21 @@ def daemon():
 
 
 @pytest.fixture
-def feed(daemon):
-    with TrainerClient.at(Endpoint(daemon.target, TOKEN)) as client, Feed(client) as feed:
-        yield feed
+def inbox(daemon):
+    with TrainerClient.at(Endpoint(daemon.target, TOKEN)) as client, Inbox(client) as inbox:
+        yield inbox
 
 
 def test_a_whole_answer_replaces_and_a_part_is_added(runs, make_run):
     a, b, c = (make_run(run_id=name) for name in "ABC")
 
-    runs.hear(RunList((a,), 1, is_whole=False))
+    runs.receive(RunList((a,), 1, is_whole=False))
     known_by_a_part = runs.is_known
-    runs.hear(RunList((a, b), 2))
-    runs.hear(RunList((c,), 2, deleted=("A",), is_whole=False))
+    runs.receive(RunList((a, b), 2))
+    runs.receive(RunList((c,), 2, deleted=("A",), is_whole=False))
     added = set(runs.by_id)
     runs.changes()
-    runs.hear(RunList((b,), 1))
+    runs.receive(RunList((b,), 1))
 
     assert not known_by_a_part
     assert added == {"B", "C"}
@@ -61,59 +62,61 @@ def test_a_whole_answer_replaces_and_a_part_is_added(runs, make_run):
 
 
 def test_a_daemon_that_stops_or_hangs_is_noticed(runs):
-    runs.hear(RunList((), 0))
+    runs.receive(RunList((), 0))
     fine = runs.silent_s
     runs._clock.now += SILENCE_S + 1
     hangs = runs.silent_s
-    runs.hear(RunList((), 0, is_whole=False))
+    runs.receive(RunList((), 0, is_whole=False))
     answers = runs.silent_s
-    runs.hear(RunList((), 0, is_whole=False, trouble="No daemon answers."))
+    runs.receive(RunList((), 0, is_whole=False, trouble="No daemon answers."))
     runs._clock.now += 2
-    runs.hear(RunList((), 0, is_whole=False, trouble="No daemon answers."))
+    runs.receive(RunList((), 0, is_whole=False, trouble="No daemon answers."))
 
     assert (fine, hangs, answers) == (0.0, SILENCE_S + 1, 0.0)
-    assert (runs.silent_s, runs.trouble) == (2.0, "No daemon answers.")
+    assert (runs.silent_s, runs.problem) == (2.0, "No daemon answers.")
 
 
-def test_what_arrives_is_heard_by_whoever_takes_it(feed):
+def test_what_arrives_is_heard_by_whoever_takes_it(inbox):
     threads = []
-    feed.listen(lambda inner: inner.watch_runs(interval_ms=50), lambda _: threads.append(threading.current_thread()))
+    inbox.subscribe(
+        lambda inner: inner.watch_runs(interval_ms=50), lambda _: threads.append(threading.current_thread())
+    )
 
-    assert feed.wait(30)
+    assert inbox.wait(30)
     assert threads == []
-    feed.take()
+    inbox.deliver()
     assert set(threads) == {threading.current_thread()}
 
 
-def test_nothing_is_heard_after_the_end_of_listening(feed):
+def test_nothing_is_heard_after_the_end_of_listening(inbox):
     heard = []
-    end = feed.listen(lambda inner: inner.watch_runs(interval_ms=50), heard.append)
-    assert feed.wait(30)
+    end = inbox.subscribe(lambda inner: inner.watch_runs(interval_ms=50), heard.append)
+    assert inbox.wait(30)
 
     end()
-    feed.take()
+    inbox.deliver()
 
     assert heard == []
 
 
-def test_a_restart_is_said_and_the_run_is_there_again(daemon, feed):
-    runs = Runs(feed, [RUN_ID]).follow()
-    until(feed, lambda: runs.is_known)
+def test_a_restart_is_said_and_the_run_is_there_again(daemon, inbox):
+    runs = LiveRuns(inbox, [RUN_ID]).follow()
+    until(inbox, lambda: runs.is_known)
 
     daemon.stop()
-    until(feed, lambda: runs.trouble)
+    until(inbox, lambda: runs.problem)
     daemon.service.state = pb.EXECUTING
     daemon.start()
-    until(feed, lambda: not runs.trouble)
+    until(inbox, lambda: not runs.problem)
 
     assert str(runs.by_id[RUN_ID].state) == "EXECUTING"
 
 
-def test_an_error_is_kept(feed):
-    runs = Runs(feed)
-    feed.listen(lambda inner: failing(), runs.hear)
+def test_an_error_is_kept(inbox):
+    runs = LiveRuns(inbox)
+    inbox.subscribe(lambda inner: failing(), runs.receive)
 
-    until(feed, lambda: runs.error)
+    until(inbox, lambda: runs.error)
 
     assert isinstance(runs.error, UnknownRun)
 
@@ -123,10 +126,10 @@ async def failing():
     yield
 
 
-def until(feed, done):
+def until(inbox, done):
     for _ in range(300):
-        feed.wait(0.1)
-        feed.take()
+        inbox.wait(0.1)
+        inbox.deliver()
         if done():
             return
     raise AssertionError("waited in vain")

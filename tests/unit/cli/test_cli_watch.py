@@ -6,10 +6,10 @@ import time
 import pytest
 from rich.console import Console
 
-from mosaic.cli import scenery
-from mosaic.cli.metrics import in_order
-from mosaic.cli.scene import ORDERS, Scene
-from mosaic.cli.scenery import cut, draw
+from mosaic.cli import watch_list
+from mosaic.cli.metric_order import in_order
+from mosaic.cli.watch_list import cut, draw
+from mosaic.cli.watch_state import ORDERS, WatchState
 from mosaic.client.events import Curve
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -20,38 +20,38 @@ EVIL = "\x1b[2J\x1b]0;owned\x07evil\r\x9b"
 def make_scene(make_run):
     def make(count, page=10, **fields):
         runs = [make_run(run_id=f"01JCQ{number:021}", name=f"run {number}", **fields) for number in range(count)]
-        scene = Scene(runs={run.run_id: run for run in runs}, total=count)
-        scene.scroll.page = page
-        scene.arrange()
-        return scene
+        state = WatchState(runs={run.run_id: run for run in runs}, total=count)
+        state.scroll.page = page
+        state.arrange()
+        return state
 
     return make
 
 
-def press(scene, *keys):
+def press(state, *keys):
     for key in keys:
-        scene.press(key)
-    return scene
+        state.press(key)
+    return state
 
 
-def lines_of(scene, width, height=24):
+def lines_of(state, width, height=24):
     console = Console(width=width, height=height, file=io.StringIO(), color_system=None)
-    console.print(draw(scene, console.size))
+    console.print(draw(state, console.size))
     return console.file.getvalue().splitlines()
 
 
 def test_keys_move_the_mark_and_open_and_close_a_run(make_scene):
-    scene = make_scene(2)
+    state = make_scene(2)
 
-    press(scene, "down", "down", "enter")
-    opened = scene.close_up.run_id
-    press(scene, "escape")
-    closed = scene.close_up
-    press(scene, "q")
+    press(state, "down", "down", "enter")
+    opened = state.open_run.run_id
+    press(state, "escape")
+    closed = state.open_run
+    press(state, "q")
 
     assert opened == f"01JCQ{0:021}"
     assert closed is None
-    assert scene.is_left
+    assert state.is_left
 
 
 @pytest.mark.parametrize(
@@ -71,30 +71,30 @@ def test_keys_move_the_mark_and_open_and_close_a_run(make_scene):
     ],
 )
 def test_a_hundred_runs_can_be_scrolled(make_scene, keys, place, top):
-    scene = press(make_scene(100), *keys)
+    state = press(make_scene(100), *keys)
 
-    assert (scene.place, scene.scroll.top) == (place, top)
+    assert (state.place, state.scroll.top) == (place, top)
 
 
 def test_the_mark_stays_on_its_run_when_others_come_above_it(make_scene, make_run):
-    scene = press(make_scene(20), "down", "down")
-    marked = scene.chosen.run_id
+    state = press(make_scene(20), "down", "down")
+    marked = state.chosen.run_id
 
     newer = make_run(run_id="01JCR000000000000000000000")
-    scene.runs[newer.run_id] = newer
-    scene.arrange()
+    state.runs[newer.run_id] = newer
+    state.arrange()
 
-    assert (scene.chosen.run_id, scene.place) == (marked, 3)
+    assert (state.chosen.run_id, state.place) == (marked, 3)
 
 
 def test_a_mark_on_the_first_row_stays_on_the_first_row(make_scene, make_run):
-    scene = make_scene(3)
+    state = make_scene(3)
 
     newer = make_run(run_id="01JCR000000000000000000000")
-    scene.runs[newer.run_id] = newer
-    scene.arrange()
+    state.runs[newer.run_id] = newer
+    state.arrange()
 
-    assert scene.chosen.run_id == newer.run_id
+    assert state.chosen.run_id == newer.run_id
 
 
 @pytest.mark.parametrize(
@@ -116,20 +116,20 @@ def test_the_filter_looks_at_name_worker_state_tags_and_id_while_it_is_typed(mak
         make_run("FAULTED", run_id="01JCQB", worker_name="dreamer"),
         make_run(run_id="01JCQC", tags=["ablation"]),
     ]
-    scene = Scene(runs={run.run_id: run for run in runs})
-    scene.arrange()
+    state = WatchState(runs={run.run_id: run for run in runs})
+    state.arrange()
 
-    press(scene, "/", *typed)
+    press(state, "/", *typed)
 
-    assert {run.run_id[-1] for run in scene.shown} == found
+    assert {run.run_id[-1] for run in state.shown} == found
 
 
 def test_letters_that_are_keys_are_letters_in_a_filter(make_scene):
-    scene = press(make_scene(3), "/", "q", "k", "c", "?", "back", "enter")
+    state = press(make_scene(3), "/", "q", "k", "c", "?", "back", "enter")
 
-    assert (scene.filter, scene.is_left, scene.question, scene.is_typing) == ("qkc", False, None, False)
-    assert "No run matches 'qkc'" in "\n".join(lines_of(scene, 80))
-    assert press(scene, "escape").filter == ""
+    assert (state.filter, state.is_left, state.question, state.is_typing) == ("qkc", False, None, False)
+    assert "No run matches 'qkc'" in "\n".join(lines_of(state, 80))
+    assert press(state, "escape").filter == ""
 
 
 def test_runs_can_be_sorted_and_the_header_says_how(make_run):
@@ -138,14 +138,14 @@ def test_runs_can_be_sorted_and_the_header_says_how(make_run):
         make_run("TERMINATED", run_id="01B", name="c", summary={"last_step": 9, "mean_return": 9}),
         make_run("INIT", run_id="01C", name="a"),
     ]
-    scene = Scene(runs={run.run_id: run for run in runs})
-    scene.arrange()
+    state = WatchState(runs={run.run_id: run for run in runs})
+    state.arrange()
 
     seen = {}
     for _ in ORDERS:
-        seen[scene.order] = "".join(run.run_id[-1] for run in scene.shown)
-        assert f"sort: {scene.order}" in lines_of(scene, 80)[0]
-        press(scene, "s")
+        seen[state.order] = "".join(run.run_id[-1] for run in state.shown)
+        assert f"sort: {state.order}" in lines_of(state, 80)[0]
+        press(state, "s")
 
     assert seen == {
         "live first": "CAB",
@@ -156,37 +156,37 @@ def test_runs_can_be_sorted_and_the_header_says_how(make_run):
         "progress": "ACB",
         "steps/s": "ACB",
     }
-    assert scene.order == "live first"
+    assert state.order == "live first"
 
 
 def test_a_run_is_cancelled_only_after_a_yes(make_scene):
-    scene = make_scene(3)
-    run = scene.chosen
+    state = make_scene(3)
+    run = state.chosen
 
-    asked = "\n".join(lines_of(press(scene, "c"), 80))
-    refused = press(scene, "n").to_cancel
-    again = press(scene, "c", "y").to_cancel
+    asked = "\n".join(lines_of(press(state, "c"), 80))
+    refused = press(state, "n").to_cancel
+    again = press(state, "c", "y").to_cancel
 
     assert f"Cancel {run.name} ({run.run_id[:13]})? y/n" in asked
     assert (refused, again) == ("", run.run_id)
 
 
 def test_a_run_that_is_over_is_not_asked_about(make_scene):
-    scene = press(make_scene(1, state="TERMINATED"), "c")
+    state = press(make_scene(1, state="TERMINATED"), "c")
 
-    assert scene.question is None
-    assert "is over: TERMINATED" in lines_of(scene, 80)[-1]
+    assert state.question is None
+    assert "is over: TERMINATED" in lines_of(state, 80)[-1]
 
 
 def test_help_names_every_key_and_state_and_any_key_closes_it(make_scene):
-    scene = press(make_scene(1), "?")
+    state = press(make_scene(1), "?")
 
-    told = "\n".join(lines_of(scene, 80))
-    press(scene, "q")
+    told = "\n".join(lines_of(state, 80))
+    press(state, "q")
 
     for word in ("PgUp", "filter", "cancel", "order", "READY", "started, nothing measured yet"):
         assert word in told
-    assert (scene.is_help, scene.is_left) == (False, False)
+    assert (state.is_help, state.is_left) == (False, False)
 
 
 def open_run(make_run, metrics=300, **fields):
@@ -198,13 +198,13 @@ def open_run(make_run, metrics=300, **fields):
         summary={"last_step": 50, "last_values": dict.fromkeys([*names, "losses/value"], 0.5)},
         **fields,
     )
-    scene = Scene(runs={run.run_id: run})
-    scene.arrange()
-    scene.open(run.run_id)
-    scene.close_up.know([*run.summary.last_values, "episode/return"])
-    scene.close_up.curves = {"losses/value": Curve("losses/value", [1, 2], [2.0, 1.0], [0.5, 0.75], [2.5, 1.5], [1, 1])}
-    scene.close_up.log.extend(f"line {number}" for number in range(200))
-    return scene
+    state = WatchState(runs={run.run_id: run})
+    state.arrange()
+    state.open(run.run_id)
+    state.open_run.know([*run.summary.last_values, "episode/return"])
+    state.open_run.curves = {"losses/value": Curve("losses/value", [1, 2], [2.0, 1.0], [0.5, 0.75], [2.5, 1.5], [1, 1])}
+    state.open_run.log.extend(f"line {number}" for number in range(200))
+    return state
 
 
 @pytest.mark.parametrize("width", [40, 52, 60, 80, 100, 137, 200])
@@ -215,24 +215,24 @@ def test_every_view_fits_its_terminal(make_run, make_scene, width, height):
         make_run("FAULTED" if number % 2 else "EXECUTING", run_id=f"01JCQ{number:021}", name=name, reason=reason)
         for number in range(70)
     ]
-    scene = Scene(runs={run.run_id: run for run in runs}, total=70, filter="with")
-    scene.arrange()
+    state = WatchState(runs={run.run_id: run for run in runs}, total=70, filter="with")
+    state.arrange()
 
-    views = [scene, open_run(make_run), press(make_scene(1), "?"), press(make_scene(1), "c"), press(make_scene(9), "/")]
+    views = [state, open_run(make_run), press(make_scene(1), "?"), press(make_scene(1), "c"), press(make_scene(9), "/")]
 
     for view in views:
         lines = lines_of(view, width, height)
         assert len(lines) == height
-        assert all(scenery.cell_len(line) <= width for line in lines)
+        assert all(watch_list.cell_len(line) <= width for line in lines)
 
 
 def test_a_long_name_is_cut_with_an_ellipsis_and_the_other_columns_stay_in_place(make_run):
     runs = [make_run(run_id="01A", name="n" * 90), make_run(run_id="01B", name="short")]
-    scene = Scene(runs={run.run_id: run for run in runs})
-    scene.arrange()
+    state = WatchState(runs={run.run_id: run for run in runs})
+    state.arrange()
 
     for width in (40, 60, 80, 200):
-        _, headings, short, long = lines_of(scene, width)[:4]
+        _, headings, short, long = lines_of(state, width)[:4]
         assert "n…" in long
         assert headings.index("state") == short.index("EXECUTING") == long.index("EXECUTING")
 
@@ -246,9 +246,9 @@ def test_text_is_cut_by_the_columns_it_takes(text, width, told):
 
 def test_only_rows_that_are_seen_are_formatted(make_scene, monkeypatch):
     formatted = []
-    row = scenery.Layout.row
+    row = watch_list.Layout.row
     monkeypatch.setattr(
-        scenery.Layout, "row", lambda self, run, is_marked: formatted.append(run) or row(self, run, is_marked)
+        watch_list.Layout, "row", lambda self, run, is_marked: formatted.append(run) or row(self, run, is_marked)
     )
 
     lines_of(press(make_scene(1000), "end", "pgup"), 80)
@@ -257,27 +257,27 @@ def test_only_rows_that_are_seen_are_formatted(make_scene, monkeypatch):
 
 
 def test_all_metrics_of_a_run_can_be_reached_score_and_losses_first(make_run):
-    scene = open_run(make_run)
+    state = open_run(make_run)
     seen = []
 
-    first = lines_of(scene, 100)
+    first = lines_of(state, 100)
     for _ in range(300):
-        lines_of(scene, 100)
-        seen += scene.close_up.visible()
-        press(scene, "pgdn")
+        lines_of(state, 100)
+        seen += state.open_run.visible()
+        press(state, "pgdn")
 
     assert "metrics 1–" in "\n".join(first)
     assert seen[:2] == ["episode/return", "losses/value"]
-    assert set(seen) == set(scene.close_up.names)
-    assert len(scene.close_up.names) == 302
+    assert set(seen) == set(state.open_run.names)
+    assert len(state.open_run.names) == 302
 
 
 def test_metrics_can_be_filtered_and_escape_clears_the_filter_before_it_closes_the_run(make_run):
-    scene = press(open_run(make_run), "/", "m", "1", "7", "enter")
+    state = press(open_run(make_run), "/", "m", "1", "7", "enter")
 
-    assert scene.close_up.matching() == [f"m17{number}" for number in range(10)]
-    assert press(scene, "escape").close_up.filter == ""
-    assert press(scene, "escape").close_up is None
+    assert state.open_run.matching() == [f"m17{number}" for number in range(10)]
+    assert press(state, "escape").open_run.filter == ""
+    assert press(state, "escape").open_run is None
 
 
 def test_the_details_show_state_metrics_log_and_history(make_run):
@@ -288,10 +288,10 @@ def test_the_details_show_state_metrics_log_and_history(make_run):
 
 
 def test_the_least_and_greatest_value_include_the_last_one(make_run):
-    scene = open_run(make_run, metrics=0)
-    scene.close_up.run.summary.last_values["losses/value"] = 9.0
+    state = open_run(make_run, metrics=0)
+    state.open_run.run.summary.last_values["losses/value"] = 9.0
 
-    row = next(line for line in lines_of(scene, 100) if line.startswith("losses/value"))
+    row = next(line for line in lines_of(state, 100) if line.startswith("losses/value"))
 
     assert row.split()[1:4] == ["9", "0.5", "9"]
 
@@ -320,14 +320,14 @@ def test_what_a_worker_says_cannot_move_the_cursor(make_run):
         parent_run_id=EVIL,
         summary={"last_step": 1, "last_values": {EVIL: 1.0}},
     )
-    scene = Scene(runs={run.run_id: run}, trouble=EVIL, filter="\x1b")
-    scene.arrange()
-    listed = lines_of(scene, 200) + lines_of(press(scene, "escape", "c"), 200)
-    press(scene, "n").open(run.run_id)
-    scene.close_up.know(run.summary.last_values)
-    scene.close_up.log.append(EVIL)
+    state = WatchState(runs={run.run_id: run}, problem=EVIL, filter="\x1b")
+    state.arrange()
+    listed = lines_of(state, 200) + lines_of(press(state, "escape", "c"), 200)
+    press(state, "n").open(run.run_id)
+    state.open_run.know(run.summary.last_values)
+    state.open_run.log.append(EVIL)
 
-    told = "\n".join(listed + lines_of(scene, 200))
+    told = "\n".join(listed + lines_of(state, 200))
 
     assert "evil" in told
     assert not any(mark in told for mark in ("\x1b", "\r", "\x07", "\x9b", "owned"))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mosaic.cli.clip import Clip, check_target, save_png
+from mosaic.cli.frame_files import Clip, check_target, save_png
 from mosaic.cli.frames import Rate, Screen, describe
 from mosaic.cli.halfblocks import draw
 from mosaic.client import Frame

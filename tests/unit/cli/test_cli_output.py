@@ -9,10 +9,10 @@ import pytest
 
 from mosaic.cli.export import write_csv, write_jsonl
 from mosaic.cli.logs import last_lines, render, tail_pieces
-from mosaic.cli.paint import bar, number, paint, printable, size, sparkline
 from mosaic.cli.runs import note, runs_table
 from mosaic.cli.show import describe
 from mosaic.cli.table import render_table
+from mosaic.cli.terminal_text import bar, number, paint, printable, size, sparkline
 from mosaic.client.events import LogPiece, event_from_wire
 from mosaic.wire import mosaic_pb2 as pb
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mosaic.cli.paint import number, sparkline
+from mosaic.cli.terminal_text import number, sparkline
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
