@@ -1,4 +1,4 @@
-"""Somebody at a terminal of a given size who reads, and types."""
+"""A command on a pseudo-terminal of a given size, with methods to read its output and type keys."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ WIDTHS = {"COLUMNS", "LINES"}
 
 
 class Terminal:
-    """A command on a pseudo-terminal of its own, which is its controlling one: Ctrl-C and Ctrl-Z reach it."""
+    """A command whose controlling terminal is a pseudo-terminal, so that Ctrl-C and Ctrl-Z reach it."""
 
     def __init__(self, command, env, columns=80, rows=24):
         self._master, slave = pty.openpty()
@@ -22,7 +22,7 @@ class Terminal:
         self.before = termios.tcgetattr(slave)
         self.process = subprocess.Popen(
             command,
-            # pytest-xdist tells its workers a width, which would stand above the terminal's own.
+            # pytest-xdist sets a width for its workers, which would take precedence over the terminal's own.
             env={**{name: os.environ[name] for name in os.environ.keys() - WIDTHS}, "TERM": "xterm", **env},
             stdin=slave,
             stdout=slave,
@@ -35,11 +35,11 @@ class Terminal:
     def resize(self, columns, rows):
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    def waits_for(self, words, timeout_s=60):
-        """Until the words come; what came before them is forgotten."""
-        deadline, wanted = time.monotonic() + timeout_s, words.encode()
+    def waits_for(self, text, timeout_s=60):
+        """Wait until this text is printed. Returns the output up to it and discards that."""
+        deadline, wanted = time.monotonic() + timeout_s, text.encode()
         while wanted not in self.read:
-            assert time.monotonic() < deadline, f"no {words!r} in {self.read[-6000:]!r}"
+            assert time.monotonic() < deadline, f"no {text!r} in {self.read[-6000:]!r}"
             self._read()
         seen, _, self.read = self.read.partition(wanted)
         return (seen + wanted).decode(errors="replace")
@@ -52,14 +52,14 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def ends(self, timeout_s=60):
-        """Its exit code, and all it said at last; the terminal must be as it was."""
+        """Wait for the end. Returns the exit code and the remaining output; checks that the terminal was restored."""
         deadline = time.monotonic() + timeout_s
         while self.process.poll() is None:
-            assert time.monotonic() < deadline, f"it does not end: {self.read[-2000:]!r}"
+            assert time.monotonic() < deadline, f"it does not exit: {self.read[-2000:]!r}"
             self._read()
         while select.select([self._master], [], [], 0)[0]:
             self._read()
-        assert termios.tcgetattr(self._slave) == self.before, "the terminal is not as it was"
+        assert termios.tcgetattr(self._slave) == self.before, "the terminal was not restored"
         return self.process.returncode, self.read.decode(errors="replace")
 
     def close(self):

@@ -29,17 +29,17 @@ def finished(mosaic):
     return json.loads(mosaic("runs", "--json"))[0]["run_id"]
 
 
-def test_run_follows_to_the_end_and_says_what_happened(mosaic):
-    told = mosaic("run", "toy", "steps=100")
+def test_run_follows_to_the_end_and_prints_a_summary(mosaic):
+    output = mosaic("run", "toy", "steps=100")
 
-    assert "TERMINATED" in told
-    assert "100 env steps" in told
+    assert "TERMINATED" in output
+    assert "100 env steps" in output
 
 
 def test_a_fault_is_exit_code_1_with_the_reason(mosaic):
-    told = mosaic("run", "toy", "steps=100", "crash_at=5", code=1)
+    output = mosaic("run", "toy", "steps=100", "crash_at=5", code=1)
 
-    assert "exit code 1" in told or "FAULTED" in told
+    assert "exit code 1" in output or "FAULTED" in output
 
 
 def test_detached_runs_print_an_object_with_id_state_and_reason(mosaic):
@@ -87,9 +87,11 @@ def test_cancel_and_rm(mosaic):
     assert run in mosaic("show", run, code=1)
 
 
-def test_small_verbs_work(mosaic, finished):
+def test_other_verbs_work(mosaic, finished):
     assert finished in mosaic("du", "--json") or "a run" in mosaic("du")
-    assert "come also: cleanrl, dreamer. Install one with: mosaic worker install NAME" in mosaic("worker", "list")
+    assert "Also included in MOSAIC: cleanrl, dreamer. Install one with: mosaic worker install NAME" in mosaic(
+        "worker", "list"
+    )
     assert json.loads(mosaic("worker", "list", "--json"))
     assert json.loads(mosaic("daemon", "status", "--json"))["healthy"]
     assert mosaic("curve", finished, "toy/loss")
@@ -97,7 +99,7 @@ def test_small_verbs_work(mosaic, finished):
     mosaic("doctor")
 
 
-def test_stop_leaves_runs_running(mosaic, lab):
+def test_runs_continue_when_the_daemon_stops(mosaic, lab):
     run = json.loads(mosaic("run", "toy", "steps=1000000", "rate=50", "--detach", "--json"))["run_id"]
     lab.wait_until_run(lab.client.get_run(run), lambda now: now.summary.steps > 5, "steps")
 

@@ -39,15 +39,15 @@ def mosaic(shared):
 
 
 @pytest.mark.parametrize(("reference", "index"), [("alpha", 0), ("last", 2), ("last~1", 1), ("last~2", 0)])
-def test_show_takes_names_and_last(shared, mosaic, reference, index):
+def test_show_accepts_names_and_last(shared, mosaic, reference, index):
     assert json.loads(mosaic("show", reference, "--json"))["run_id"] == shared.runs[index].run_id
 
 
 def test_a_shared_name_is_refused_with_the_candidates(shared, mosaic):
-    told = mosaic("show", "beta", code=1).splitlines()
+    output = mosaic("show", "beta", code=1).splitlines()
 
-    assert "Several runs have the name 'beta'" in told[0]
-    assert [line.split()[:3] for line in told[1:]] == [
+    assert "Several runs have the name 'beta'" in output[0]
+    assert [line.split()[:3] for line in output[1:]] == [
         [run.run_id, "beta", "TERMINATED"] for run in reversed(shared.runs[1:])
     ]
 
@@ -59,11 +59,11 @@ def test_an_unknown_name_gets_a_suggestion(mosaic):
 
 
 @pytest.mark.parametrize("verb", [("export",), ("logs",), ("logs", "--tail", "1"), ("curve",), ("cancel",)])
-def test_every_verb_that_names_a_run_takes_a_name(shared, mosaic, verb):
+def test_every_verb_accepts_the_name_of_a_run(shared, mosaic, verb):
     assert mosaic(*verb, "alpha") == mosaic(*verb, shared.runs[0].run_id) != ""
 
 
-def test_every_call_of_the_client_takes_a_name(shared):
+def test_every_call_of_the_client_accepts_a_name(shared):
     client, run = shared.client, shared.runs[0].run_id
 
     assert client.get_run("alpha").run_id == client.cancel_run("alpha").run_id == run
@@ -78,7 +78,7 @@ def test_every_call_of_the_client_takes_a_name(shared):
             refused("gamma")
 
 
-def test_a_run_is_deleted_by_last_and_last_is_then_the_one_before(shared):
+def test_after_the_last_run_is_deleted_last_is_the_one_before(shared):
     gone = shared.wait_until_over(shared.submit("gone", steps=1))
 
     shared.client.delete_run("last")
@@ -87,11 +87,12 @@ def test_a_run_is_deleted_by_last_and_last_is_then_the_one_before(shared):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("toy/los", "Did you mean 'toy/loss'? There are: "), ("reward", "Did you mean 'step/reward'?")]
+    ("name", "expected"),
+    [("toy/los", "Did you mean 'toy/loss'? Its metrics: "), ("reward", "Did you mean 'step/reward'?")],
 )
-def test_a_curve_that_is_not_there_is_an_error_with_the_ones_that_are(mosaic, name, told):
+def test_an_unknown_metric_is_refused_with_the_known_ones(mosaic, name, expected):
     for words in (("curve", "alpha", name), ("curve", "alpha", name, "--json")):
         refused = mosaic(*words, code=1)
 
-        assert f"has no curve '{name}'. {told}" in refused
+        assert f"has no metric '{name}'. {expected}" in refused
         assert "episode/return" in refused

@@ -19,7 +19,7 @@ def mosaic(lab):
     env = {**os.environ, "MOSAIC_HOME": str(lab.root.path), "NO_COLOR": "1"}
 
     def call(*words, code=0, answer=None):
-        """`answer`: what a person at a terminal types."""
+        """`answer`: what a user at a terminal types."""
         ours, theirs = pty.openpty() if answer else (None, None)
         if answer:
             os.write(ours, f"{answer}\n".encode())
@@ -41,7 +41,7 @@ def submit(lab, name, *tags, **config):
 
 @pytest.fixture
 def live(lab):
-    """Three runs that do not end by themselves."""
+    """Three runs that run until they are cancelled."""
     tags = {"a": ["red"], "b": ["red", "blue"], "c": []}
     return {name: submit(lab, name, *tags[name], steps=10_000_000, rate=10) for name in tags}
 
@@ -61,13 +61,13 @@ def states(lab):
     return {run.name: run.state for run in lab.client.list_runs().runs}
 
 
-def test_cancel_by_tag_ends_those_and_no_others(lab, mosaic, live):
+def test_cancel_by_tag_cancels_only_runs_with_that_tag(lab, mosaic, live):
     planned = mosaic("cancel", "--tag", "red", "--worker", "toy", "--dry-run")
-    told = mosaic("cancel", "--tag", "red", "--worker", "toy", "--wait")
+    output = mosaic("cancel", "--tag", "red", "--worker", "toy", "--wait")
 
     for name in ("a", "b"):
         assert f"would cancel  {live[name].run_id}  {name}" in planned
-        assert f"Run {live[name].run_id} ({name}) is CANCELLED." in told
+        assert f"Run {live[name].run_id} ({name}) is CANCELLED." in output
     assert states(lab).pop("c") in (RunState.INIT, RunState.HANDSHAKE, RunState.READY, RunState.EXECUTING)
 
 
@@ -77,10 +77,10 @@ def test_tags_state_and_worker_must_all_match(lab, mosaic, live):
     planned = mosaic("cancel", "--tag", "red", "--tag", "blue", "--state", "EXECUTING", "--dry-run")
 
     assert live["b"].run_id in planned
-    assert "1 run(s). Nothing was cancelled." in planned
+    assert "1 run. Nothing was cancelled." in planned
 
 
-def test_cancel_all_asks_a_person_and_takes_no_for_an_answer(lab, mosaic, live):
+def test_cancel_all_asks_the_user_and_accepts_a_no(lab, mosaic, live):
     refused = mosaic("cancel", "--all", answer="n", code=1)
 
     assert "Cancel these 3 runs?" in refused
@@ -93,59 +93,59 @@ def test_cancel_all_asks_a_person_and_takes_no_for_an_answer(lab, mosaic, live):
     assert "No live run matches." in mosaic("cancel", "--all")
 
 
-def test_rm_by_state_and_age_frees_what_it_says_and_spares_the_rest(lab, mosaic, over, live):
+def test_rm_by_state_and_age_deletes_what_it_lists_and_nothing_else(lab, mosaic, over, live):
     young = mosaic("rm", "--state", "FAULTED", "--older-than", "7d", "--dry-run")
     planned = mosaic("rm", "--state", "faulted", "--tag", "old", "--older-than", "0s", "--dry-run")
-    told = mosaic("rm", "--state", "faulted", "--tag", "old", "--older-than", "0s", "--yes")
+    output = mosaic("rm", "--state", "faulted", "--tag", "old", "--older-than", "0s", "--yes")
 
     assert "No run that is over matches." in young
-    assert "2 run(s)" in planned
+    assert "2 runs" in planned
     for name in ("bad", "worse"):
         assert over[name].run_id in planned
-        assert f"Deleted {over[name].run_id} ({name})" in told
+        assert f"Deleted {over[name].run_id} ({name})" in output
         assert not Path(over[name].run_dir).exists()
-    assert "Freed " in told.splitlines()[-1]
+    assert "Deleted 2 runs: " in output.splitlines()[-1]
     assert set(states(lab)) == {"good", "a", "b", "c"}
 
 
-def test_rm_of_many_never_takes_a_live_run(lab, mosaic, over, live):
-    told = mosaic("rm", "--worker", "toy", "--yes")
+def test_rm_of_many_runs_never_deletes_a_live_run(lab, mosaic, over, live):
+    output = mosaic("rm", "--worker", "toy", "--yes")
 
-    assert "in 3 runs." in told
+    assert "Deleted 3 runs: " in output
     assert set(states(lab)) == set(live)
 
 
-def test_rm_names_what_has_checkpoints_and_asks(lab, mosaic, over):
+def test_rm_lists_which_runs_have_checkpoints_and_asks(lab, mosaic, over):
     planned = mosaic("rm", "--tag", "keep", "--dry-run")
     refused = mosaic("rm", "--tag", "keep", code=1)
     mosaic("rm", "--tag", "keep", answer="y")
 
     assert ", with checkpoints" in planned
-    assert "Say --yes" in refused
+    assert "Add --yes" in refused
     assert set(states(lab)) == {"bad", "worse"}
 
 
-def test_one_live_run_among_the_named_ones_keeps_all(lab, mosaic, over, live):
-    told = mosaic("rm", "good", "a", "--yes", code=1)
+def test_rm_deletes_nothing_if_one_of_the_runs_is_live(lab, mosaic, over, live):
+    output = mosaic("rm", "good", "a", "--yes", code=1)
 
-    assert "End it first" in told
+    assert "End it first" in output
     assert "good" in states(lab)
 
 
-def test_a_selection_that_cannot_be_meant_is_refused(lab, mosaic, over):
+def test_an_invalid_selection_is_refused(lab, mosaic, over):
     refusals = [
-        ("cancel", 2, "name a run, or choose runs by options"),
-        ("rm", 2, "name a run, or choose runs by options"),
+        ("cancel", 2, "name a run, or select runs with options"),
+        ("rm", 2, "name a run, or select runs with options"),
         ("cancel good --all", 2, "not both"),
         ("rm good --tag old", 2, "not both"),
         ("cancel --state over", 2, "--state TERMINATED,FAULTED,CANCELLED"),
         ("rm --state live --yes", 2, "--state INIT,HANDSHAKE,READY,EXECUTING"),
-        ("cancel --worker toi", 1, "No run is of worker 'toi'. Did you mean 'toy'?"),
+        ("cancel --worker toi", 1, "No run used the worker 'toi'. Did you mean 'toy'?"),
         ("rm --tag odl --yes", 1, "No run has the tag 'odl'. Did you mean 'old'?"),
     ]
 
-    for words, code, told in refusals:
-        assert told in mosaic(*words.split(), code=code)
+    for words, code, output in refusals:
+        assert output in mosaic(*words.split(), code=code)
 
     assert len(lab.client.list_runs().runs) == 3
 
@@ -158,7 +158,7 @@ def test_a_run_named_twice_is_deleted_once(lab, mosaic, over):
     assert set(states(lab)) == {"bad", "worse"}
 
 
-def test_gc_deletes_old_checkpoints_only_by_their_own_word(lab, mosaic, over):
+def test_gc_deletes_old_checkpoints_only_with_their_own_option(lab, mosaic, over):
     checkpoints = lab.rundir(over["good"]).checkpoints
     for step in (10, 20, 30):
         (checkpoints / f"checkpoint-{step:012}.pt").write_bytes(b"x" * 5000)
@@ -167,21 +167,21 @@ def test_gc_deletes_old_checkpoints_only_by_their_own_word(lab, mosaic, over):
     plain = mosaic("gc", "--older-than", "0s", "--yes")
     planned = mosaic("gc", "--old-checkpoints")
 
-    assert "kept  for its checkpoints  run" in plain
+    assert "kept  has checkpoints  run" in plain
     assert f"run {over['good'].run_id} (good): checkpoint-000000000010.pt, checkpoint-000000000020.pt" in planned
     assert sorted(path.name for path in checkpoints.iterdir()) == before
 
-    assert "Nothing to collect" in mosaic("gc", "--old-checkpoints", "--state", "FAULTED", "--yes")
+    assert "Nothing to delete" in mosaic("gc", "--old-checkpoints", "--state", "FAULTED", "--yes")
     mosaic("gc", "--old-checkpoints", "--yes")
 
     assert sorted(path.name for path in checkpoints.iterdir()) == ["checkpoint-000000000030.pt", "policy.pt"]
 
 
-def test_du_tells_runs_environments_and_caches(lab, mosaic, over):
+def test_du_lists_runs_environments_and_caches(lab, mosaic, over):
     (lab.root.envs / ".new-1").mkdir()
 
-    told = json.loads(mosaic("du", "--json"))
+    output = json.loads(mosaic("du", "--json"))
 
-    assert {each["run_id"] for each in told if each["kind"] == "run"} == {run.run_id for run in over.values()}
-    assert {"half-made", "own files", "cache"} <= {each["kind"] for each in told}
+    assert {each["run_id"] for each in output if each["kind"] == "run"} == {run.run_id for run in over.values()}
+    assert {"unfinished", "own files", "cache"} <= {each["kind"] for each in output}
     assert "mosaic doctor --fix" in mosaic("du")

@@ -65,7 +65,7 @@ def test_a_run_that_evaluates_itself_keeps_training_and_evaluation_apart(lab, mo
     shown = mosaic("show", played.run_id)
     for text in ("mean return 4 over the last 9 training episodes", "mean return 501 ± 2.5 over 3 episodes"):
         assert text in shown
-    for text in ("900 of 1,000", "100%", "1 line; see why with: mosaic logs"):
+    for text in ("900 of 1,000", "100%", "1 line; see why: mosaic logs"):
         assert text in shown
     assert "4 (9)" in mosaic("runs")
 

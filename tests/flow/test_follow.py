@@ -1,4 +1,4 @@
-"""`mosaic run` to its end, as a person at a terminal sees it: what it says is what the store holds."""
+"""`mosaic run` until the end: its summary agrees with what is stored."""
 
 import os
 import re
@@ -14,53 +14,55 @@ def command(lab, *words, **more):
     return subprocess.Popen([MOSAIC, *words], env=env, stdout=subprocess.PIPE, text=True, **more)
 
 
-def told_by(lab, *words):
+def output_of(lab, *words):
     done = command(lab, *words)
-    told, _ = done.communicate(timeout=60)
+    output, _ = done.communicate(timeout=60)
     assert done.returncode == 0
-    return told
+    return output
 
 
-def test_the_last_words_are_true(shared_lab):
-    told = told_by(shared_lab, "run", "toy", "steps=120", "garbage_every=1", "--name", "true words")
+def test_the_summary_agrees_with_the_store(shared_lab):
+    output = output_of(shared_lab, "run", "toy", "steps=120", "garbage_every=1", "--name", "checked")
 
-    run = next(run for run in shared_lab.client.list_runs().runs if run.name == "true words")
+    run = next(run for run in shared_lab.client.list_runs().runs if run.name == "checked")
     counts = {kind: len(shared_lab.events(run, kind)) for kind in ("step", "episode", "metric")}
     rejects = len(shared_lab.rejects(run))
     assert rejects > 0
-    assert f"120 env steps in {told.split('120 env steps in ')[1].split()[0]} · {counts['step']} step rows, " in told
-    assert f"{counts['episode']} episodes, {counts['metric']} metric rows stored · {rejects} lines rejected" in told
+    assert (
+        f"120 env steps in {output.split('120 env steps in ')[1].split()[0]} · {counts['step']} step rows, " in output
+    )
+    assert f"{counts['episode']} episodes, {counts['metric']} metric rows stored · {rejects} lines rejected" in output
 
 
-def test_the_rejected_lines_can_be_seen_where_the_last_words_say(shared_lab):
-    told = told_by(shared_lab, "run", "toy", "steps=40", "garbage_every=1", "text_every=10")
+def test_the_summary_names_the_command_that_shows_rejected_lines(shared_lab):
+    output = output_of(shared_lab, "run", "toy", "steps=40", "garbage_every=1", "text_every=10")
 
-    words = re.search(r"see: mosaic (logs \S+ --rejects)", told)[1].split()
-    seen = told_by(shared_lab, *words).splitlines()
+    words = re.search(r"see: mosaic (logs \S+ --rejects)", output)[1].split()
+    seen = output_of(shared_lab, *words).splitlines()
 
-    assert f"{len(seen)} lines rejected" in told
+    assert f"{len(seen)} lines rejected" in output
     assert all(line.startswith("[mosaic: ") for line in seen)
 
 
-def test_a_restart_of_the_daemon_is_said_and_waited_for(lab):
+def test_a_restart_of_the_daemon_is_reported_and_waited_for(lab):
     following = command(lab, "run", "toy", "steps=1000000", "rate=50")
-    said = read_until(following, "EXECUTING")
+    output = read_until(following, "EXECUTING")
 
     lab.stop_daemon()
-    said += read_until(following, "no daemon answers; waiting for one")
+    output += read_until(following, "waiting for the daemon, which does not answer")
     lab.restart_daemon()
     run = lab.client.list_runs().runs[0]
     lab.client.cancel_run(run.run_id)
-    said += following.communicate(timeout=60)[0]
+    output += following.communicate(timeout=60)[0]
 
     assert following.returncode == 1
-    assert "CANCELLED" in said
+    assert "CANCELLED" in output
 
 
 def read_until(process, words):
-    said = ""
-    while words not in said:
+    output = ""
+    while words not in output:
         line = process.stdout.readline()
-        assert line, f"no {words!r} in {said!r}"
-        said += line
-    return said
+        assert line, f"no {words!r} in {output!r}"
+        output += line
+    return output

@@ -1,4 +1,4 @@
-"""`mosaic frames` on real terminals: it is left in time and leaves them as they were; clips last what was asked."""
+"""`mosaic frames` on real terminals: they are restored afterwards, and clips have the requested duration."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from terminal import Terminal
 from mosaic.model.states import RunState
 
 MOSAIC = Path(sys.executable).with_name("mosaic")
-WHOLE_PARTS = re.compile(r"320×240(  [\d.]+ fps(  reward \S+(  return \S+(  \S+ steps/s(  .*(core|known))?)?)?)?)?")
+WHOLE_PARTS = re.compile(r"320×240(  [\d.]+ fps(  reward \S+(  return \S+(  \S+ steps/s(  .*(core|unknown))?)?)?)?)?")
 
 
 @pytest.fixture(scope="module")
@@ -30,65 +30,65 @@ def painting(lab):
 
 
 @pytest.fixture
-def person(lab):
-    people = []
+def open_terminal(lab):
+    terminals = []
 
-    def sits_down(*words, columns=80, rows=24):
-        people.append(Terminal([MOSAIC, *words], {"MOSAIC_HOME": str(lab.root.path)}, columns, rows))
-        return people[-1]
+    def start(*words, columns=80, rows=24):
+        terminals.append(Terminal([MOSAIC, *words], {"MOSAIC_HOME": str(lab.root.path)}, columns, rows))
+        return terminals[-1]
 
-    yield sits_down
-    for somebody in people:
-        somebody.close()
+    yield start
+    for terminal in terminals:
+        terminal.close()
 
 
 @pytest.mark.parametrize(("way", "code"), [("q", 0), ("\x03", 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_the_terminal_is_as_before_however_the_frames_are_left(painting, person, way, code):
-    somebody = person("frames", painting.run_id)
-    somebody.waits_for("fps")
+def test_the_terminal_is_restored_however_the_command_ends(painting, open_terminal, way, code):
+    terminal = open_terminal("frames", painting.run_id)
+    terminal.waits_for("fps")
 
-    somebody.types(way) if isinstance(way, str) else somebody.process.send_signal(way)
-    ended, said = somebody.ends()
+    terminal.types(way) if isinstance(way, str) else terminal.process.send_signal(way)
+    ended, output = terminal.ends()
 
     assert ended == code
-    assert "Traceback" not in said
+    assert "Traceback" not in output
 
 
-def test_q_leaves_while_the_first_frame_is_waited_for(lab, person):
+def test_q_quits_while_waiting_for_the_first_frame(lab, open_terminal):
     run = lab.submit("slow", steps=1_000_000, rate=0.05, paint=True)
-    somebody = person("frames", run.run_id, "--wait", "600")
-    somebody.waits_for("Waiting for the first frame; q leaves.")
-    somebody.types("q")
+    terminal = open_terminal("frames", run.run_id, "--wait", "600")
+    terminal.waits_for("Waiting for the first frame. Press q to quit.")
+    terminal.types("q")
 
-    assert somebody.ends()[0] == 0
+    assert terminal.ends()[0] == 0
     lab.client.cancel_run(run.run_id)
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-def test_the_line_is_clean_at_any_width(painting, person, columns):
-    somebody = person("frames", painting.run_id, "--line", "--seconds", "0.5", columns=columns)
+def test_the_line_has_whole_parts_at_any_width(painting, open_terminal, columns):
+    terminal = open_terminal("frames", painting.run_id, "--line", "--seconds", "0.5", columns=columns)
 
-    code, said = somebody.ends()
+    code, output = terminal.ends()
 
     assert code == 0
-    for line in re.split(r"[\r\n]+", re.sub("\x1b[^A-Za-z]*[A-Za-z]", "", said)):
+    for line in re.split(r"[\r\n]+", re.sub("\x1b[^A-Za-z]*[A-Za-z]", "", output)):
         assert len(line) < columns
         assert not line or line.startswith("Waiting") or WHOLE_PARTS.fullmatch(line)
 
 
-def test_a_run_that_ends_is_said(lab, person):
+def test_the_end_of_the_run_is_reported(lab, open_terminal):
     run = lab.submit("ends", steps=1_000_000, rate=200, paint=True)
     lab.wait_for(run, RunState.EXECUTING)
-    somebody = person("frames", run.run_id)
-    somebody.waits_for("fps")
+    terminal = open_terminal("frames", run.run_id)
+    terminal.waits_for("fps")
     lab.client.cancel_run(run.run_id)
-    somebody.waits_for("No more frames.")
+    terminal.waits_for("The run is over.")
 
-    assert somebody.ends()[0] == 0
+    assert terminal.ends()[0] == 0
 
 
 @pytest.mark.parametrize("hz", ["15", "0.7"])
-def test_a_clip_lasts_what_was_asked(lab, painting, tmp_path, hz):
+def test_a_clip_has_the_requested_duration(lab, painting, tmp_path, hz):
     words = [MOSAIC, "frames", painting.run_id, "--clip", tmp_path / "a.gif", "--seconds", "2", "--hz", hz]
     subprocess.run(
         words, env={**os.environ, "MOSAIC_HOME": str(lab.root.path)}, timeout=90, check=True, capture_output=True

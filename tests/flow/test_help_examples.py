@@ -1,7 +1,7 @@
-"""The examples in --help are commands that work: those of `mosaic run` are submitted, the others read by the parser.
+"""The examples in --help work: those of `mosaic run` are submitted, the others are parsed.
 
-Examples that only look at things are executed as well. CleanRL's are submitted against its real schema, in the
-environment that `make test` makes, and cancelled before they start: the daemon's only place for a run is taken.
+Examples that only read are executed, too. Those with CleanRL are checked against its real schema, in the environment
+that `make test` creates, and cancelled before they start: another run occupies the daemon's only slot.
 """
 
 import argparse
@@ -31,14 +31,14 @@ REPO = Path(__file__).parents[2]
 MOSAIC = Path(sys.executable).parent / "mosaic"
 CLEANRL = REPO / ".venv-cleanrl"
 TABLE = REPO / "docs/howto/cleanrl.md"
-LOOKING = {"runs", "show", "logs", "export", "curve", "du"}
-LOOKING_AT_WORKERS = {("worker", "list"), ("worker", "describe"), ("daemon", "status")}
-RUNS = ("01JCQ", "01JCR")  # what examples call a run
-KNOWN = {*RUNS, "last", "toy", "episode/return"}  # words of an example that mean the same here
+READING = {"runs", "show", "logs", "export", "curve", "du"}
+READING_WORKERS = {("worker", "list"), ("worker", "describe"), ("daemon", "status")}
+RUNS = ("01JCQ", "01JCR")  # ids of runs in examples
+KNOWN = {*RUNS, "last", "toy", "episode/return"}  # words of an example that are valid in this test
 
 
 def commands(text):
-    """The commands in the text of --help: what stands behind two spaces or more explains it."""
+    """The commands in the text of --help. Text after two or more spaces is a comment."""
     lines = [re.split(r"\s{2,}", line.strip())[0] for line in text.strip().splitlines()]
     return [line for line in lines if line.startswith("mosaic ")]
 
@@ -57,16 +57,16 @@ def examples():
 
 
 def words_of(command):
-    """Without `mosaic`, and without what is the shell's."""
+    """The arguments of a command, without redirections and pipes."""
     words = shlex.split(command)[1:]
     return words[: next((number for number, word in enumerate(words) if word in (">", "|")), len(words))]
 
 
 def is_executed(words):
     verb, *rest = words
-    if tuple(words[:2]) in LOOKING_AT_WORKERS:
+    if tuple(words[:2]) in READING_WORKERS:
         rest = rest[1:]
-    elif verb not in LOOKING:
+    elif verb not in READING:
         return False
     if "--fix" in rest or "-f" in rest or "--wait" in rest:
         return False
@@ -80,7 +80,7 @@ def lab():
     home = Path(tempfile.mkdtemp(prefix="mosaic-"))
     if (CLEANRL / ".ready").exists():
         (home / "envs").mkdir()
-        # The variant's packages are not there; its schema is the same, and it is never started.
+        # The packages of the variant are not installed, but its schema is the same and it is never started.
         (home / "envs/cleanrl").symlink_to(CLEANRL)
         (home / "envs/cleanrl@jax").symlink_to(CLEANRL)
     lab = Lab(home, ("--gpus", "1", "--max-runs", "1"))
@@ -104,11 +104,11 @@ def execute(lab, tmp_path_factory):
 
 
 @pytest.mark.parametrize("command", examples())
-def test_the_parser_takes_every_example(command):
+def test_every_example_can_be_parsed(command):
     assert build_parser().parse_args(words_of(command)).action
 
 
-def test_examples_that_only_look_are_executed(lab, monkeypatch, tmp_path):
+def test_examples_that_only_read_are_executed(lab, monkeypatch, tmp_path):
     monkeypatch.setenv("MOSAIC_HOME", str(lab.root.path))
     monkeypatch.chdir(tmp_path)
     ended = [lab.wait_until_over(lab.submit(steps=60, episode_length=20)).run_id for _ in RUNS]
@@ -129,9 +129,9 @@ def test_the_first_example_runs_to_its_end(execute):
 
 
 @pytest.mark.skipif(
-    not (CLEANRL / ".ready").exists(), reason="the worker's environment is not there: make .venv-cleanrl/.ready"
+    not (CLEANRL / ".ready").exists(), reason="the worker's environment is missing: make .venv-cleanrl/.ready"
 )
-def test_every_example_of_run_is_taken_at_submit(lab, execute):
+def test_every_example_of_run_can_be_submitted(lab, execute):
     blocker = lab.submit(steps=1_000_000, rate=50)
     lab.wait_for(blocker, RunState.EXECUTING)
 
@@ -152,7 +152,7 @@ def cleanrl_examples():
 
 
 @pytest.mark.parametrize("words", cleanrl_examples(), ids=" ".join)
-def test_examples_with_cleanrl_are_possible_by_our_own_table(words):
+def test_examples_with_cleanrl_are_in_the_table_of_supported_algorithms(words):
     """Which algorithm runs in which variant, and on what, is measured in docs/howto/cleanrl.md."""
     settings = parse_settings([word for word in words[2:] if re.match(r"\w+=", word)])
     variant = words[1].partition("@")[2]
@@ -164,7 +164,7 @@ def test_examples_with_cleanrl_are_possible_by_our_own_table(words):
 
 
 @pytest.mark.parametrize("settings", get_worker_schema()["x-mosaic-examples"])
-def test_the_toys_own_examples_fit_its_schema(settings):
+def test_the_examples_of_the_toy_worker_fit_its_schema(settings):
     spec = WorkerSpec(module="toy_worker.cli", config=parse_settings(settings.split()))
 
     assert judge(spec, Descriptor(schema=get_worker_schema())).note == ""

@@ -1,4 +1,4 @@
-"""Runs made from other runs, with the real daemon and the toy worker: resume, evaluate, name a checkpoint's run."""
+"""Runs that start from other runs, with the real daemon and the toy worker: resume, evaluate, refer to checkpoints."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def mosaic(lab):
 
 @pytest.fixture
 def ended(lab):
-    """Trains to its end and gives the run."""
+    """Trains until the run is over and returns it."""
     return lambda **keys: lab.wait_until_over(lab.submit(**keys))
 
 
@@ -64,7 +64,7 @@ def saved(run, step):
     return Path(run.run_dir) / "checkpoints" / f"checkpoint-{step:012d}.json"
 
 
-def test_a_resumed_run_goes_on_where_the_checkpoint_was(lab, ended, trained):
+def test_a_resumed_run_continues_at_the_checkpoint(lab, ended, trained):
     whole = ended(steps=600, seed=3, eval_every=200)
 
     run = lab.wait_until_over(derived(lab, trained, "resume", crash_at=None))
@@ -73,7 +73,7 @@ def test_a_resumed_run_goes_on_where_the_checkpoint_was(lab, ended, trained):
     assert rewards(lab, run) == {step: reward for step, reward in rewards(lab, whole).items() if step >= 400}
 
 
-def test_both_runs_know_of_each_other(lab, trained):
+def test_parent_and_child_are_recorded_in_both_runs(lab, trained):
     run = derived(lab, trained, "resume", crash_at=None)
 
     child = lab.client.get_run(run.run_id)
@@ -92,7 +92,7 @@ def test_a_killed_run_is_resumed(lab, ended):
     assert min(rewards(lab, run)) == 200
 
 
-def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(lab, ended):
+def test_a_damaged_checkpoint_is_skipped(lab, ended):
     crashed = ended(steps=300, checkpoint_every=100, crash_at=250)
     saved(crashed, 200).write_bytes(saved(crashed, 200).read_bytes()[:20])
 
@@ -103,7 +103,7 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(lab, ended):
     assert "skipped: checkpoint-000000000200.json is not valid JSON" in note
 
 
-def test_without_a_checkpoint_it_is_said_what_to_do(lab, ended):
+def test_without_a_checkpoint_the_error_says_what_to_do(lab, ended):
     plain = ended(steps=20)
 
     with pytest.raises(NoCheckpoint, match=r"has saved no checkpoint. Train with checkpoint_every"):
@@ -134,7 +134,7 @@ def test_a_finished_run_needs_more_steps(lab, ended):
     assert sorted(rewards(lab, run)) == list(range(200, 250))
 
 
-def test_secrets_are_carried_over_as_they_were(lab):
+def test_secrets_are_passed_on_unchanged(lab):
     worker = {
         "module": "toy_worker.cli",
         "environment": {"ACME_API_KEY": "very secret"},
@@ -161,8 +161,8 @@ def test_an_evaluation_plays_the_best_checkpoint_on_its_own_seeds(lab, ended):
     assert [summary["checkpoint_step"] for summary in found] == [200, 400]
     assert found[0]["avg_return"] > found[1]["avg_return"]
     assert found[0]["seeds"] == [1000000, 1000001, 1000002]
-    told = [event["payload"] for event in lab.events(trained, "lifecycle") if event["event"] == "checkpoint_saved"]
-    assert [payload["step"] for payload in told if payload.get("best")] == [100, 200]
+    output = [event["payload"] for event in lab.events(trained, "lifecycle") if event["event"] == "checkpoint_saved"]
+    assert [payload["step"] for payload in output if payload.get("best")] == [100, 200]
 
 
 def test_an_evaluation_is_neither_resumed_nor_evaluated(lab, trained):
@@ -185,7 +185,7 @@ def test_a_script_cannot_be_resumed(lab, script):
 @pytest.mark.parametrize(
     ("reference", "step"), [("{id}", 400), ("{id}:best", 400), ("crawler", 400), ("crawler:best", 400)]
 )
-def test_a_setting_takes_a_runs_id_or_name_for_its_checkpoint(lab, trained, reference, step):
+def test_a_checkpoint_setting_accepts_the_id_or_name_of_a_run(lab, trained, reference, step):
     run = lab.submit(steps=500, checkpoint=reference.format(id=trained.run_id))
 
     found = lab.client.get_run(run.run_id)
@@ -204,7 +204,7 @@ def test_last_is_the_run_that_was_submitted_last(lab, ended):
     assert lab.client.get_run(run.run_id).parent_run_id == before.run_id
 
 
-def test_the_mode_says_whether_it_is_an_evaluation(lab, trained):
+def test_the_mode_decides_whether_it_is_an_evaluation(lab, trained):
     run = lab.submit(checkpoint=trained.run_id, extras={"mode": "policy_eval"})
 
     found = lab.client.get_run(run.run_id)
@@ -236,7 +236,7 @@ def test_references_that_name_no_run_or_several_are_refused(lab, trained):
         ({"parent_run_id": "PARENT"}, "metadata.relation: "),
     ],
 )
-def test_lineage_that_says_nothing_is_refused(lab, trained, metadata, words):
+def test_incomplete_lineage_is_refused(lab, trained, metadata, words):
     metadata = {name: value.replace("PARENT", trained.run_id) for name, value in metadata.items()}
     for worker in ({}, {"module": "toy_worker.cli"}):
         with pytest.raises(BadConfig, match=words):
@@ -254,7 +254,7 @@ def test_a_joined_curve_has_every_step_once(lab, ended):
     assert sum(joined_curve(lab.client, third.run_id, "step/reward", 30).count) == 300
 
 
-def test_the_next_steps_of_a_run_can_be_typed(lab, ended, monkeypatch):
+def test_the_next_steps_of_a_run_are_commands(lab, ended, monkeypatch):
     monkeypatch.setenv("MOSAIC_HOME", str(lab.root.path))
     finished = ended(steps=200, checkpoint_every=100)
 
@@ -262,24 +262,24 @@ def test_the_next_steps_of_a_run_can_be_typed(lab, ended, monkeypatch):
     assert next_steps(ended(steps=20)) == []
 
 
-# ---- as a user types it
+# ---- on the command line
 
 
-def test_resume_says_what_it_continues_and_follows(mosaic, trained):
-    told = mosaic("resume", trained.run_id, "--name", "second", "crash_at=null")
+def test_resume_names_the_checkpoint_and_follows_the_run(mosaic, trained):
+    output = mosaic("resume", trained.run_id, "--name", "second", "crash_at=null")
 
-    assert "Continues checkpoints/checkpoint-000000000400.json (step 400) of run" in told
-    assert "second" in told
-    assert told.count("TERMINATED") == 1
+    assert "Continues checkpoints/checkpoint-000000000400.json (step 400) of run" in output
+    assert "second" in output
+    assert output.count("TERMINATED") == 1
 
 
 def test_eval_ends_with_mean_interval_seeds_and_files(mosaic, trained):
-    told = mosaic("eval", trained.run_id, "--best", "--episodes", "5", "--seed", "70")
+    output = mosaic("eval", trained.run_id, "--best", "--episodes", "5", "--seed", "70")
 
-    assert "Evaluates checkpoints/best/state.json (step 400)" in told
-    assert "± " in told
-    assert "(95 %) over 5 episodes, seeds 70…74" in told
-    ending = told[told.index("TERMINATED") :]
+    assert "Evaluates checkpoints/best/state.json (step 400)" in output
+    assert "± " in output
+    assert "(95 %) over 5 episodes, seeds 70…74" in output
+    ending = output[output.index("TERMINATED") :]
     assert ending.count("mean return") == 1
     assert ending.count(str(trained.run_dir.rsplit("/", 2)[0])) == 1, "one path: the summary in the run's folder"
     assert "eval_summary.json" in ending
@@ -293,14 +293,14 @@ def test_eval_as_json(mosaic, trained):
     assert len(found["evaluation"]["returns"]) == len(found["evaluation"]["seeds"]) == 4
 
 
-def test_what_eval_cannot_do_is_a_sentence(mosaic, trained):
+def test_invalid_arguments_of_eval_are_refused(mosaic, trained):
     assert "has no setting for video recording" in mosaic("eval", trained.run_id, "--video", code=1)
     assert "is not an option of" in mosaic("eval", trained.run_id, "--bset", code=2)
-    assert "keep one of them" in mosaic("eval", trained.run_id, "--best", "--checkpoint", "x", code=2)
+    assert "exclude each other" in mosaic("eval", trained.run_id, "--best", "--checkpoint", "x", code=2)
     assert "does not exist" in mosaic("eval", trained.run_id, "--checkpoint", "x", code=1)
 
 
-def test_a_relative_path_is_one_of_the_callers_folder_and_wins_over_a_name(mosaic, trained, tmp_path):
+def test_a_relative_path_takes_precedence_over_the_name_of_a_run(mosaic, trained, tmp_path):
     shutil.copy(saved(trained, 300), tmp_path / "crawler")
 
     run = json.loads(mosaic("run", "toy", "--detach", "--json", "steps=400", "checkpoint=crawler", cwd=tmp_path))
@@ -310,7 +310,7 @@ def test_a_relative_path_is_one_of_the_callers_folder_and_wins_over_a_name(mosai
     assert shown["config"]["metadata"]["worker"]["config"]["checkpoint"] == str(tmp_path / "crawler")
 
 
-def test_curve_joined_prints_the_ancestors_too(mosaic, lab, trained):
+def test_a_joined_curve_includes_the_ancestors(mosaic, lab, trained):
     child = lab.wait_until_over(derived(lab, trained, "resume", crash_at=None))
 
     points = json.loads(mosaic("curve", child.run_id, "step/reward", "--joined", "--json"))

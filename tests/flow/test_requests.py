@@ -56,9 +56,9 @@ def test_memory_is_the_workers_estimate_unless_the_run_requests_it(make_lab, mos
     counted = ("cpus", "cpus_requested", "memory_mb", "memory_mb_requested", "waiting_runs")
     assert [status[name] for name in counted] == [8.0, 1.0, 1024, 32, 1]
     status = mosaic("daemon", "status")
-    assert "1 running, 1 waiting; never more than 32 at once" in status
-    assert "CPUs       1 of 8 requested by runs" in status
-    assert "memory     32 MB of 1 GB requested by runs" in status
+    assert "1 running, 1 waiting; at most 32 at the same time" in status
+    assert "CPUs       1 of 8 requested" in status
+    assert "memory     32 MB of 1 GB requested" in status
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,12 @@ def env_of(home):
     return {**os.environ, "MOSAIC_HOME": str(home), "PATH": f"{BIN}:{os.environ['PATH']}", "TERM": "xterm"}
 
 
-def until(ask, wish):
-    """A busy machine may let a completion run into its time limit, which offers less: ask again."""
+def until(ask, is_good):
+    """Ask until the answer is good: on a busy machine a completion may reach its time limit and find less."""
     deadline = time.monotonic() + 60
-    while not wish(told := ask()):
-        assert time.monotonic() < deadline, told
-    return told
+    while not is_good(output := ask()):
+        assert time.monotonic() < deadline, output
+    return output
 
 
 def in_bash(home, *words):
@@ -58,7 +58,7 @@ def in_bash(home, *words):
 
 
 @pytest.mark.parametrize(
-    ("words", "wanted"),
+    ("words", "expected"),
     [
         (["sho"], ["show"]),
         (["show", "al"], ["alpha"]),
@@ -75,13 +75,13 @@ def in_bash(home, *words):
         (["curve", "alpha", "step/"], ["step/reward"]),
     ],
 )
-def test_bash_completes(shared, words, wanted):
+def test_bash_completes(shared, words, expected):
     shared.wait_until_over(shared.runs["alpha"])
 
-    assert until(lambda: in_bash(shared.root.path, *words), lambda found: found != [""]) == wanted
+    assert until(lambda: in_bash(shared.root.path, *words), lambda found: found != [""]) == expected
 
 
-def test_bash_offers_short_ids_and_no_name_that_two_runs_share(shared):
+def test_bash_completes_short_ids_and_unique_names(shared):
     found = until(lambda: in_bash(shared.root.path, "show", ""), lambda found: found != [""])
 
     assert {run.run_id[:13] for run in shared.runs.values()} <= set(found)
@@ -91,10 +91,10 @@ def test_bash_offers_short_ids_and_no_name_that_two_runs_share(shared):
 
 @NEEDS["fish"]
 @pytest.mark.parametrize(
-    ("line", "wanted"),
+    ("line", "expected"),
     [("mosaic show al", "alpha"), ("mosaic run toy step", "steps="), ("mosaic run toy paint=t", "paint=true")],
 )
-def test_fish_completes(shared, line, wanted):
+def test_fish_completes(shared, line, expected):
     def ask():
         script = f"mosaic completion fish | source; complete -C '{line}'"
         done = subprocess.run(
@@ -105,20 +105,20 @@ def test_fish_completes(shared, line, wanted):
 
     found = until(ask, bool)
 
-    assert [row.split("\t")[0] for row in found.splitlines()] == [wanted]
+    assert [row.split("\t")[0] for row in found.splitlines()] == [expected]
 
 
 @NEEDS["zsh"]
 @pytest.mark.parametrize(
-    ("line", "wanted"),
+    ("line", "expected"),
     [("mosaic show al", "alpha "), ("mosaic run toy step", "steps="), ("mosaic run toy paint=t", "paint=true ")],
 )
-def test_zsh_completes(shared, line, wanted):
-    assert wanted in until(lambda: typed_in_zsh(shared.root.path, line, wanted), lambda screen: wanted in screen)
+def test_zsh_completes(shared, line, expected):
+    assert expected in until(lambda: typed_in_zsh(shared.root.path, line, expected), lambda screen: expected in screen)
 
 
-def typed_in_zsh(home, line, wanted):
-    """What the line has become after Tab: zsh completes for nobody but a person at a terminal."""
+def typed_in_zsh(home, line, expected):
+    """The line after Tab. zsh completes only on a terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvpe("zsh", ["zsh", "-f", "-i"], {**env_of(home), "PS1": "> "})
@@ -127,7 +127,7 @@ def typed_in_zsh(home, line, wanted):
         os.write(terminal, f"{setup}\n".encode())
         read_until(terminal, "ready> ")
         os.write(terminal, f"{line}\t".encode())
-        return read_until(terminal, wanted)
+        return read_until(terminal, expected)
     finally:
         os.close(terminal)
         os.waitpid(pid, 0)
@@ -143,12 +143,12 @@ def read_until(terminal, mark, limit_s=15.0):
     return screen
 
 
-def test_a_completion_starts_no_daemon(home):
+def test_completion_starts_no_daemon(home):
     assert in_bash(home, "show", "") == [""]
     assert not (home / "trainer").exists()
 
 
-def test_a_daemon_that_hangs_is_not_waited_for(shared):
+def test_completion_does_not_wait_for_a_daemon_that_hangs(shared):
     pid = shared.daemon_pid()
     os.kill(pid, signal.SIGSTOP)
     try:

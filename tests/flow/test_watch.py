@@ -22,7 +22,7 @@ def lab(shared_lab):
 
 @pytest.fixture
 def live(lab):
-    """A run that goes on until it is cancelled."""
+    """A run that continues until it is cancelled."""
     run = lab.submit("goes on", steps=1_000_000, rate=50, text_every=20)
     lab.wait_for(run, RunState.EXECUTING)
     yield run
@@ -30,8 +30,8 @@ def live(lab):
     lab.wait_until_over(run)
 
 
-class People:
-    """Those who sit down at terminals, with `mosaic` or with a shell."""
+class Terminals:
+    """Terminals with `mosaic` or with a shell."""
 
     def __init__(self, lab):
         self._env = {"MOSAIC_HOME": str(lab.root.path), "PS1": "$ "}
@@ -47,68 +47,68 @@ class People:
 
 
 @pytest.fixture
-def person(lab):
-    people = People(lab)
-    yield people
-    for somebody in people.all:
-        somebody.close()
+def open_terminal(lab):
+    terminals = Terminals(lab)
+    yield terminals
+    for terminal in terminals.all:
+        terminal.close()
 
 
-def test_a_run_is_found_opened_cancelled_and_seen_to_end(lab, live, person):
-    somebody = person("watch")
-    somebody.waits_for("? help")
-    somebody.types("/goes")
-    somebody.waits_for("/goes")
-    somebody.types("\r")
-    somebody.waits_for("filter: goes")
-    somebody.types("\r")
-    somebody.waits_for("EXECUTING: running")
-    somebody.waits_for("toy/loss")
-    somebody.waits_for("global_step=")
-    somebody.types("c")
-    somebody.waits_for(f"Cancel goes on ({live.run_id[:13]})? y/n")
-    somebody.types("n")
-    somebody.waits_for("esc back")
+def test_a_run_can_be_found_opened_and_cancelled(lab, live, open_terminal):
+    terminal = open_terminal("watch")
+    terminal.waits_for("? help")
+    terminal.types("/goes")
+    terminal.waits_for("/goes")
+    terminal.types("\r")
+    terminal.waits_for("filter: goes")
+    terminal.types("\r")
+    terminal.waits_for("EXECUTING: running")
+    terminal.waits_for("toy/loss")
+    terminal.waits_for("global_step=")
+    terminal.types("c")
+    terminal.waits_for(f"Cancel goes on ({live.run_id[:13]})? y/n")
+    terminal.types("n")
+    terminal.waits_for("esc back")
     assert lab.state(live) is RunState.EXECUTING
-    somebody.types("cy")
-    somebody.waits_for("CANCELLED: cancelled by request")
-    somebody.types("q")
+    terminal.types("cy")
+    terminal.waits_for("CANCELLED: cancelled by request")
+    terminal.types("q")
 
-    assert somebody.ends()[0] == 0
+    assert terminal.ends()[0] == 0
     assert lab.state(live) is RunState.CANCELLED
 
 
-def test_new_runs_and_deleted_ones_are_seen_without_a_key(lab, person):
-    somebody = person("watch", columns=140)
-    somebody.waits_for("? help")
+def test_new_and_deleted_runs_appear_without_a_key(lab, open_terminal):
+    terminal = open_terminal("watch", columns=140)
+    terminal.waits_for("? help")
     run = lab.submit("visitor", steps=5)
-    somebody.waits_for("visitor")
+    terminal.waits_for("visitor")
     lab.wait_until_over(run)
-    somebody.types("\r")
-    somebody.waits_for("TERMINATED: finished by itself")
+    terminal.types("\r")
+    terminal.waits_for("TERMINATED: finished with exit code 0")
     lab.client.delete_run(run.run_id)
-    somebody.waits_for(f"Run {run.run_id} was deleted.")
-    somebody.types("q")
+    terminal.waits_for(f"Run {run.run_id} was deleted.")
+    terminal.types("q")
 
-    assert somebody.ends()[0] == 0
+    assert terminal.ends()[0] == 0
 
 
 @pytest.mark.parametrize("way", [signal.SIGTERM, signal.SIGHUP, "\x03", "q"])
-def test_the_terminal_is_as_before_however_the_view_is_left(lab, person, way):
-    somebody = person("watch")
-    somebody.waits_for("? help")
+def test_the_terminal_is_restored_however_the_view_ends(lab, open_terminal, way):
+    terminal = open_terminal("watch")
+    terminal.waits_for("? help")
 
-    somebody.types(way) if isinstance(way, str) else somebody.process.send_signal(way)
-    code, said = somebody.ends()
+    terminal.types(way) if isinstance(way, str) else terminal.process.send_signal(way)
+    code, output = terminal.ends()
 
     assert code == {"q": 0, "\x03": 130, signal.SIGTERM: 143, signal.SIGHUP: 129}[way]
     for restored in ("\x1b[?1049l", "\x1b[?25h", "\x1b[?1000l"):
-        assert restored in said
-    assert "Traceback" not in said
+        assert restored in output
+    assert "Traceback" not in output
 
 
-def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(lab, person):
-    shell = person.shell()
+def test_ctrl_z_restores_the_terminal_and_fg_shows_the_view_again(lab, open_terminal):
+    shell = open_terminal.shell()
     shell.types(f"{MOSAIC} watch\r")
     shell.waits_for("? help")
     shell.types("\x1a")
@@ -125,48 +125,48 @@ def test_ctrl_z_gives_the_terminal_back_and_fg_takes_it_again(lab, person):
     assert shell.ends()[0] == 0
 
 
-def test_another_size_is_drawn_at_once(lab, person):
-    somebody = person("watch", columns=200)
-    somebody.waits_for("q leave")
+def test_a_resized_terminal_is_redrawn_immediately(lab, open_terminal):
+    terminal = open_terminal("watch", columns=200)
+    terminal.waits_for("q quit")
 
-    somebody.resize(40, 12)
-    somebody.process.send_signal(signal.SIGWINCH)
-    narrow = somebody.waits_for("? help · q leave")
-    somebody.types("q")
+    terminal.resize(40, 12)
+    terminal.process.send_signal(signal.SIGWINCH)
+    narrow = terminal.waits_for("? help · q quit")
+    terminal.types("q")
 
     assert narrow.count("\n") < 60
-    assert somebody.ends()[0] == 0
+    assert terminal.ends()[0] == 0
 
 
-def test_a_restart_of_the_daemon_is_said_and_survived(lab, person):
+def test_a_restart_of_the_daemon_is_reported_and_survived(lab, open_terminal):
     lab.wait_until_over(lab.submit("before", steps=3))
-    somebody = person("watch")
-    somebody.waits_for("before")
+    terminal = open_terminal("watch")
+    terminal.waits_for("before")
     lab.stop_daemon()
-    somebody.waits_for("No daemon answers; waiting for one")
+    terminal.waits_for("The daemon does not answer; waiting for it")
     lab.restart_daemon()
-    somebody.waits_for("? help")
+    terminal.waits_for("? help")
     lab.submit("after", steps=3)
-    somebody.waits_for("after")
-    somebody.types("q")
+    terminal.waits_for("after")
+    terminal.types("q")
 
-    assert somebody.ends()[0] == 0
+    assert terminal.ends()[0] == 0
 
 
-def test_a_dumb_terminal_gets_plain_lines_until_no_run_is_live(lab, live, person):
-    somebody = person("watch", TERM="dumb")
-    said = somebody.waits_for("EXECUTING: running")
+def test_a_dumb_terminal_gets_plain_lines_until_no_run_is_live(lab, live, open_terminal):
+    terminal = open_terminal("watch", TERM="dumb")
+    output = terminal.waits_for("EXECUTING: running")
     lab.client.cancel_run(live.run_id)
-    said += somebody.waits_for("CANCELLED: cancelled by request")
+    output += terminal.waits_for("CANCELLED: cancelled by request")
 
-    code, rest = somebody.ends()
+    code, rest = terminal.ends()
 
     assert code == 0
-    assert "\x1b" not in said + rest
-    assert [line for line in said.splitlines() if live.run_id in line]
+    assert "\x1b" not in output + rest
+    assert [line for line in output.splitlines() if live.run_id in line]
 
 
-def test_a_pipe_gets_one_line_per_run_and_an_end(lab):
+def test_in_a_pipe_watch_prints_one_line_per_run_and_exits(lab):
     runs = [lab.wait_until_over(lab.submit(f"piped {number}", steps=3)) for number in range(2)]
 
     env = {**os.environ, "MOSAIC_HOME": str(lab.root.path)}
@@ -177,11 +177,11 @@ def test_a_pipe_gets_one_line_per_run_and_an_end(lab):
 
     for run in runs:
         assert sum(run.run_id in line for line in listed.splitlines()) == 1
-    assert "TERMINATED: finished by itself, exit code 0" in one
+    assert "TERMINATED: finished with exit code 0" in one
     assert "3 env steps" in one
 
 
-def test_lines_of_a_worker_cannot_move_the_cursor(lab, person, tmp_path):
+def test_the_output_of_a_worker_cannot_move_the_cursor(lab, open_terminal, tmp_path):
     evil = tmp_path / "evil.py"
     evil.write_text(
         "import json, time\n"
@@ -190,11 +190,11 @@ def test_lines_of_a_worker_cannot_move_the_cursor(lab, person, tmp_path):
         "time.sleep(600)\n"
     )
     run = lab.submit_worker({"script": str(evil)}, name="evil")
-    somebody = person("watch", run.run_id)
-    said = somebody.waits_for("evil log") + somebody.waits_for("? help")
-    somebody.types("q")
-    said += somebody.ends()[1]
+    terminal = open_terminal("watch", run.run_id)
+    output = terminal.waits_for("evil log") + terminal.waits_for("? help")
+    terminal.types("q")
+    output += terminal.ends()[1]
     lab.client.cancel_run(run.run_id)
 
     for escape in ("\x1b[2J", "owned", "\x1b[5;5H"):
-        assert escape not in said
+        assert escape not in output

@@ -35,11 +35,11 @@ def test_a_value_that_cannot_be_had_is_told_at_install_and_refused_at_submit(mos
     refused = mosaic("run", "tiny", "algo=pqn", code=1)
     mistyped = mosaic("run", "tiny", "algo=pop", code=1)
 
-    assert "Not available: algo=pqn: release 2 has it, and 1 is installed.\n" in installed
-    assert "not available: algo=pqn: release 2 has it" in described
+    assert "Unavailable: algo=pqn: release 2 has it, and 1 is installed.\n" in installed
+    assert "unavailable: algo=pqn: release 2 has it" in described
     assert "mosaic: algo: pqn is unavailable here: release 2 has it, and 1 is installed." in refused
     assert 'algo: must be one of ppo, ppo_jax, not "pop".' in mistyped
-    with pytest.raises(BadConfig, match="pqn is not available here"):
+    with pytest.raises(BadConfig, match="pqn is unavailable here"):
         lab.submit_worker({"module": "tiny_worker.cli", "config": {"algo": "pqn"}})
     assert lab.client.list_runs().total == 0
 
@@ -86,7 +86,7 @@ def test_a_script_that_a_worker_ships_is_run_by_its_name_with_its_settings(mosai
     assert (told["x"], told["extras"]) == (1, {"lr": 0.5})
     assert "mosaic run --script NAME --env-of tiny" in shown
     assert "quick  1       500    a quick one" in shown
-    assert "There is no file quik, and tiny ships: quick." in mosaic(
+    assert "The file quik does not exist, and tiny ships: quick." in mosaic(
         "run", "--script", "quik", "--env-of", "tiny", code=1
     )
     assert "--set is for a --script" in mosaic("run", "toy", "--set", "a=1", code=2)

@@ -1,1 +1,1 @@
-"""The `mosaic` command, one file per group of verbs. Reaches the daemon only through `client`."""
+"""The `mosaic` command, one module per group of verbs. It reaches the daemon only through `mosaic.client`."""

@@ -1,4 +1,4 @@
-"""Amounts of CPUs and memory as options take them: 4, 0.5, 512M, 16G, auto."""
+"""Option values for CPUs and memory: 4, 0.5, 512M, 16G, auto."""
 
 import argparse
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def memory(text: str) -> int:
 
 
 def or_auto(check: Callable[[str], object]) -> Callable[[str], str]:
-    """The text itself, if it is `auto` or passes the check."""
+    """Accept `auto` and whatever passes the check; the value is the text itself."""
 
     def read(text: str) -> str:
         if text != "auto":

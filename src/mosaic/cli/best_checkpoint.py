@@ -1,4 +1,4 @@
-"""The best checkpoint of a run, as its worker wrote it down: checkpoints/best/best.json."""
+"""The best checkpoint of a run, from checkpoints/best/best.json, which its worker writes."""
 
 import json
 import os
@@ -11,30 +11,30 @@ MOST_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Best:
-    """A checkpoint and the score it had in the evaluation that chose it."""
+    """A checkpoint and its score in the evaluation that selected it."""
 
     score: float
     step: int
-    episodes: int  # 0: the worker does not say
+    episodes: int  # 0: the worker does not report it
 
 
 def read_best(run_dir: str) -> Best | None:
-    """None when there is none, or a file that cannot be one: a worker can put anything into its own folder."""
+    """None if there is none or the file is not valid: a worker can write anything into its own folder."""
     data = _read(Path(run_dir) / "checkpoints" / "best" / "best.json") if run_dir else b""
     try:
-        told = json.loads(data) if data else None
+        content = json.loads(data) if data else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(told, dict) or not _is_number(told.get("score")) or not _is_count(told.get("step")):
+    if not isinstance(content, dict) or not _is_number(content.get("score")) or not _is_count(content.get("step")):
         return None
-    episodes = told.get("episodes")
-    # A list names the return of each.
+    episodes = content.get("episodes")
+    # Some workers write a list with the return of each episode.
     many = len(episodes) if isinstance(episodes, list) else episodes
-    return Best(float(told["score"]), told["step"], many if isinstance(many, int) and _is_count(many) else 0)
+    return Best(float(content["score"]), content["step"], many if isinstance(many, int) and _is_count(many) else 0)
 
 
 def _read(path: Path) -> bytes:
-    """A small regular file of our own; empty for anything else. Neither a link nor a FIFO is waited for or followed."""
+    """The content of a small regular file of this user; empty for anything else, such as a symbolic link or a FIFO."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

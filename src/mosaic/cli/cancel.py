@@ -1,10 +1,11 @@
-"""`mosaic cancel`: end runs, one or many."""
+"""`mosaic cancel`: cancel one or many runs."""
 
 import argparse
 import time
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected
+from mosaic.cli.scores import count
 from mosaic.cli.selection import add_selection, confirm, is_answered, line_of, select
 from mosaic.cli.terminal_text import printable
 from mosaic.cli.verb import add_verb
@@ -19,16 +20,16 @@ EXAMPLES = """
 mosaic cancel last
 mosaic cancel 01JCQ cartpole-3 --wait
 mosaic cancel --worker cleanrl --tag sweep-4
-mosaic cancel --state INIT --dry-run                   which runs still wait
+mosaic cancel --state INIT --dry-run                   list the runs that have not started
 mosaic cancel --all --yes
 """
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "cancel", cancel_runs, "end runs", EXAMPLES)
-    parser.add_argument("--all", action="store_true", help="every run that is not over")
+    parser = add_verb(verbs, "cancel", cancel_runs, "cancel runs", EXAMPLES)
+    parser.add_argument("--all", action="store_true", help="all runs that are not over")
     add_selection(parser, "INIT or EXECUTING,READY")
-    parser.add_argument("--wait", action="store_true", help="return when they are over")
+    parser.add_argument("--wait", action="store_true", help="return when the runs are over")
 
 
 def cancel_runs(args: argparse.Namespace) -> int:
@@ -41,10 +42,10 @@ def cancel_runs(args: argparse.Namespace) -> int:
             print("No live run matches.")
         if not (args.runs or args.yes):
             _ask(runs)
-        # All are asked to end before the first is waited for: their grace periods pass at the same time.
-        asked = [client.cancel_run(run.run_id) for run in runs]
-        for run in asked:
-            print(_told(wait_until_over(client, run.run_id) if args.wait else run), flush=True)
+        # Cancel all before waiting for the first, so that their grace periods overlap.
+        cancelled = [client.cancel_run(run.run_id) for run in runs]
+        for run in cancelled:
+            print(_describe(wait_until_over(client, run.run_id) if args.wait else run), flush=True)
     return 0
 
 
@@ -52,11 +53,11 @@ def _print_plan(runs: "list[Run]") -> None:
     live = [run for run in runs if not run.state.is_over]
     for run in live:
         print(f"would cancel  {line_of(run)}")
-    print(f"{len(live)} run(s). Nothing was cancelled.")
+    print(f"{count(len(live), 'run')}. Nothing was cancelled.")
 
 
 def _ask(runs: "list[Run]") -> None:
-    """A script that says --all means it; a person at a terminal sees first what is about to end."""
+    """Ask a user at a terminal before several runs are cancelled; a script is not asked."""
     if len(runs) < 2 or not is_answered():
         return
     for run in runs:
@@ -65,8 +66,8 @@ def _ask(runs: "list[Run]") -> None:
         raise MosaicError("Nothing was cancelled.")
 
 
-def _told(run: "Run") -> str:
-    state = f"is {run.state}" if run.state.is_over else "is being ended"
+def _describe(run: "Run") -> str:
+    state = f"is {run.state}" if run.state.is_over else "is being cancelled"
     return f"Run {run.run_id} ({printable(run.name)}) {state}."
 
 

@@ -1,5 +1,7 @@
-"""What the words of a command line can be: runs, workers, settings, tags, states, curves. Asked of a daemon only if one
-answers at once; none is started, and nothing is asked of another machine."""
+"""Candidates for completion: runs, workers, settings, tags, states and metrics.
+
+A daemon is asked only if one is running on this machine; none is started.
+"""
 
 import signal
 import subprocess
@@ -24,7 +26,7 @@ MOST_RUNS = 200
 WORKER_ANSWERS_WITHIN_S = 1.5
 DAEMON_ANSWERS_WITHIN_S = 2.0
 
-Given = Mapping[str, list[str]]  # the words before, by what they mean
+Given = Mapping[str, list[str]]  # the words before the cursor, by the name of their argument
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Candidate:
 
 
 def run_candidates(given: Given, _: str) -> Iterator[Candidate]:
-    """`last`, names that one run has, and ids as short as listings show them."""
+    """`last`, names that are unique, and ids as short as in listings."""
     runs = _runs(given)
     names = Counter(run.name for run in runs)
     shorts = Counter(run.run_id[:SHORT_ID] for run in runs)
@@ -66,7 +68,7 @@ def curve_candidates(given: Given, _: str) -> Iterator[Candidate]:
 
 
 def state_candidates(_: Given, word: str) -> Iterator[Candidate]:
-    """FAULTED, FAULTED,CANCELLED and so on."""
+    """States, also as a list: FAULTED, FAULTED,CANCELLED and so on."""
     before = word[: word.rfind(",") + 1]
     return (Candidate(before + name) for name in (*(str(state) for state in RunState), "live", "over"))
 
@@ -80,11 +82,11 @@ def worker_candidates(_: Given, __: str) -> Iterator[Candidate]:
 def source_candidates(_: Given, __: str) -> Iterator[Candidate]:
     from mosaic.catalog.sources import names_brought_along
 
-    return (Candidate(name, "comes with MOSAIC") for name in names_brought_along())
+    return (Candidate(name, "included in MOSAIC") for name in names_brought_along())
 
 
 def setting_candidates(given: Given, word: str) -> Iterator[Candidate]:
-    """`algo=` and then its values, from the worker's schema."""
+    """Keys such as `algo=`, and after the = their values, from the worker's schema."""
     from mosaic.catalog.schema import kind_of
 
     key, sign, _ = word.partition("=")
@@ -108,33 +110,33 @@ def _choices(part: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     values = part.get("enum") or (["true", "false"] if part.get("type") == "boolean" else [])
     for value in values:
         if value is not None and str(value) not in refused:
-            yield str(value), "the default" if value == default else ""
+            yield str(value), "default" if value == default else ""
     if not values and isinstance(default, str | int | float) and default != "":
-        yield str(default), "the default"
+        yield str(default), "default"
 
 
 def _settings(worker: "Worker | None") -> dict[str, Mapping[str, Any]]:
-    """By their short names. A worker that has not been asked yet is asked, for the next time if it takes long."""
+    """The worker's settings by their short names. A slow worker's answer is only available at the next completion."""
     from mosaic.catalog.answers import Answers
     from mosaic.catalog.schema import parameters
 
     if worker is None:
         return {}
     answers = Answers(StateRoot.from_environment().answers)
-    told = answers.remembered(worker)
-    if told is None:
-        asking = [sys.executable, "-m", "mosaic.cli.main", "worker", "describe", worker.spelled, "--json"]
+    descriptor = answers.remembered(worker)
+    if descriptor is None:
+        command = [sys.executable, "-m", "mosaic.cli.main", "worker", "describe", worker.spelled, "--json"]
         quiet = subprocess.DEVNULL
-        child = subprocess.Popen(asking, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+        child = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
         with suppress(subprocess.TimeoutExpired):
             child.wait(WORKER_ANSWERS_WITHIN_S)
-        told = answers.remembered(worker)
-    known = {name: part for _, name, part in parameters(told.schema if told else {})}
+        descriptor = answers.remembered(worker)
+    known = {name: part for _, name, part in parameters(descriptor.schema if descriptor else {})}
     return {**({"env": known["env_id"]} if "env_id" in known else {}), **known}
 
 
 def _worker_named(given: Given) -> "Worker | None":
-    """The one that `run WORKER` names, or that a run was of."""
+    """The worker that `run WORKER` names, or that the named run used."""
     name = (given.get("worker") or given.get("env_of") or [""])[-1]
     if not name and given.get("run"):
         with _client(given) as client:
@@ -155,7 +157,7 @@ def _runs(given: Given) -> "tuple[Run, ...]":
 
 @contextmanager
 def _client(given: Given) -> "Iterator[TrainerClient | None]":
-    """The daemon of this machine, if one has told where it listens."""
+    """A client of this machine's daemon; None if none is running."""
     from mosaic.client import TrainerClient
     from mosaic.client.endpoint import find_endpoint
 
@@ -164,11 +166,11 @@ def _client(given: Given) -> "Iterator[TrainerClient | None]":
         yield None
         return
     with TrainerClient.at(endpoint) as client:
-        signal.setitimer(signal.ITIMER_REAL, DAEMON_ANSWERS_WITHIN_S)  # whose alarm ends the process: see complete.py
+        signal.setitimer(signal.ITIMER_REAL, DAEMON_ANSWERS_WITHIN_S)  # ends the process, see completion_query.py
         yield client
 
 
-CANDIDATES: Mapping[str, Callable[[Given, str], Iterator[Candidate]]] = {  # by what help calls the word
+CANDIDATES: Mapping[str, Callable[[Given, str], Iterator[Candidate]]] = {  # by the name of the argument in the help
     "RUN": run_candidates,
     "TAG": tag_candidates,
     "STATE": state_candidates,

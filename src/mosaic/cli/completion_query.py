@@ -1,7 +1,7 @@
-"""`mosaic __complete SHELL WORD…`: what the last word may become, one `value<TAB>description` per line.
+"""`mosaic __complete SHELL WORD…`: print completions of the last word, one `value<TAB>description` per line.
 
-1. It never writes to stderr and always exits with 0: a shell that completes shows neither.
-2. It starts no daemon, waits two seconds for one that hangs, and ends after LIMIT_S whatever else does.
+1. It never writes to stderr and always exits with 0, so that it cannot disturb the command line.
+2. It starts no daemon, waits at most two seconds for one, and exits after LIMIT_S in any case.
 """
 
 import argparse
@@ -16,26 +16,26 @@ from mosaic.cli.completion_candidates import CANDIDATES, Candidate
 
 LIMIT_S = 5.0
 FILES = ":files"
-# Where help wants the name of a file.
+# Arguments that are the name of a file, by their name in the help.
 FILE_NAMES = frozenset({"FILE", "FILE.png", "FILE.gif", "CONFIG.json", "PATH", "FOLDER", "NAME|PATH|REQUIREMENT"})
 
 
 def main(words: Sequence[str]) -> int:
-    """`words`: the shell, then the words of the line up to the cursor."""
+    """`words`: the name of the shell, then the words of the line up to the cursor."""
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
     try:
         shell, *line = words or [""]
         typed, cut = join_pieces(line) if shell == "bash" else (list(line), 0)
         for candidate in complete([_plain(word) for word in typed] or [""]):
-            print(_told(candidate, cut), flush=True)
-    except Exception:  # an edge: a traceback in the middle of a command line helps nobody
+            print(_format(candidate, cut), flush=True)
+    except Exception:  # the process's edge: a traceback would be printed into the user's command line
         return 0
     return 0
 
 
 def complete(words: Sequence[str]) -> Iterator[Candidate]:
-    """What may stand in place of the last of these words, which may be empty."""
+    """The completions of the last of these words, which may be empty."""
     from mosaic.cli.main import build_parser
 
     place = Place.after(build_parser(), words[:-1])
@@ -44,19 +44,19 @@ def complete(words: Sequence[str]) -> Iterator[Candidate]:
         if candidate.fits(words[-1]) and candidate.value not in seen:
             seen.add(candidate.value)
             yield candidate
-    if not seen and place.wants_file(words[-1]):
+    if not seen and place.expects_file(words[-1]):
         yield Candidate(FILES)
 
 
 @dataclass
 class Place:
-    """Where in the grammar a line has come to."""
+    """The position in the grammar that a line has reached."""
 
     parser: argparse.ArgumentParser
-    pending: argparse.Action | None = None  # an option that waits for its value
-    positionals: list[argparse.Action] = field(default_factory=list)  # those that can still be given
-    given: dict[str, list[str]] = field(default_factory=dict)  # words by the `dest` that took them
-    is_raw: bool = False  # behind --
+    pending: argparse.Action | None = None  # an option whose value comes next
+    positionals: list[argparse.Action] = field(default_factory=list)  # the ones that may still be given
+    given: dict[str, list[str]] = field(default_factory=dict)  # words by the `dest` of their argument
+    is_raw: bool = False  # after --
 
     @classmethod
     def after(cls, parser: argparse.ArgumentParser, words: Sequence[str]) -> "Place":
@@ -97,15 +97,15 @@ class Place:
     def candidates(self, word: str) -> Iterator[Candidate]:
         if word.startswith("-") and not self.pending and not self.is_raw:
             return self._options(word)
-        action = self._wanted()
+        action = self._expected()
         return self._values(action, word) if action else iter(())
 
-    def wants_file(self, word: str) -> bool:
-        """Whether the shell's own file names fit."""
-        action = self._wanted()
+    def expects_file(self, word: str) -> bool:
+        """Whether the shell should complete file names."""
+        action = self._expected()
         return not word.startswith("-") and action is not None and action.metavar in FILE_NAMES
 
-    def _wanted(self) -> argparse.Action | None:
+    def _expected(self) -> argparse.Action | None:
         return self.pending or next(iter(self.positionals), None)
 
     def _options(self, word: str) -> Iterator[Candidate]:
@@ -132,7 +132,8 @@ class Place:
 
 
 def join_pieces(words: Sequence[str]) -> tuple[list[str], int]:
-    """bash splits words at = and :. The words as they were typed, and how much of the last one bash leaves as it is."""
+    """Undo that bash splits words at = and :. Returns the words as typed, and how many characters of the last one bash
+    keeps."""
     joined: list[str] = []
     for index, word in enumerate(words):
         is_glued = bool(joined) and (word in ("=", ":") or (index > 0 and words[index - 1] in ("=", ":")))
@@ -146,7 +147,7 @@ def join_pieces(words: Sequence[str]) -> tuple[list[str], int]:
 
 
 def _plain(word: str) -> str:
-    """Without quotes and backslashes; the quote of the word that is being typed may be open."""
+    """The word without quotes and backslashes; the last quote may still be open."""
     for end in ("", "'", '"'):
         try:
             return " ".join(shlex.split(word + end))
@@ -155,7 +156,7 @@ def _plain(word: str) -> str:
     return word
 
 
-def _told(candidate: Candidate, cut: int) -> str:
+def _format(candidate: Candidate, cut: int) -> str:
     value = candidate.value if candidate.value == FILES else candidate.value[cut:]
     return f"{value}\t{candidate.note}" if candidate.note else value
 

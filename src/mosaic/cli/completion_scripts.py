@@ -1,11 +1,13 @@
-"""Completion scripts for bash, zsh and fish. Each hands the words to `mosaic __complete` and shows what it prints:
-`value<TAB>description` lines, or `:files` where a file name is wanted. Values that end with = get no space behind them.
+"""Completion scripts for bash, zsh and fish.
 
-The scripts are ours: argcomplete was tried, and completes neither settings behind an option nor values after `key=`
-with descriptions, for 15 ms more per Tab.
+Each passes the words to `mosaic __complete`, which prints lines of `value<TAB>description`, or `:files` where a file
+name is expected. No space is added after values that end with =.
+
+We do not use argcomplete: it completes neither settings after an option nor values after `key=` with descriptions, and
+it takes 15 ms more per completion.
 """
 
-BASH = r"""# bash completion for mosaic; made by: mosaic completion install --shell bash
+BASH = r"""# bash completion for mosaic, written by: mosaic completion install --shell bash
 _mosaic() {
     local value note word=${COMP_WORDS[COMP_CWORD]}
     COMPREPLY=()
@@ -23,7 +25,7 @@ complete -F _mosaic mosaic
 """
 
 ZSH = r"""#compdef mosaic
-# zsh completion for mosaic; made by: mosaic completion install --shell zsh
+# zsh completion for mosaic, written by: mosaic completion install --shell zsh
 _mosaic() {
     local value note
     local -a plain plain_shown open open_shown
@@ -49,7 +51,7 @@ else
 fi
 """
 
-FISH = r"""# fish completion for mosaic; made by: mosaic completion install --shell fish
+FISH = r"""# fish completion for mosaic, written by: mosaic completion install --shell fish
 function __mosaic_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct | string unescape 2>/dev/null)

@@ -1,4 +1,4 @@
-"""The client that a verb talks through."""
+"""The connection of a verb to the daemon, on this machine or on another one."""
 
 import argparse
 import re
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from mosaic.model.errors import MosaicError
 
-# Verbs in a piece of advice, and those of them that --host cannot reach.
+# A command in a message, and the verbs that do not accept --host.
 COMMAND = re.compile(r"\bmosaic (?!--host)([a-z]+(?: (?:start|stop|status))?)\b")
-OVER_THERE = frozenset({"du", "gc", "doctor", "worker", "daemon start"})
+LOCAL_ONLY = frozenset({"du", "gc", "doctor", "worker", "daemon start"})
 
 if TYPE_CHECKING:
     from mosaic.client import TrainerClient
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def connected(args: argparse.Namespace, start: bool = True) -> "Iterator[TrainerClient]":
-    """The daemon of this machine, started when needed, or the one that --host names."""
+    """A client of this machine's daemon, which is started if needed, or of the one that --host names."""
     from mosaic.client import TrainerClient
 
     if host := host_of(args):
@@ -44,23 +44,23 @@ def host_of(args: argparse.Namespace) -> str:
 
 
 def refuse_host(args: argparse.Namespace, verb: str) -> None:
-    """For verbs that look at files of this machine."""
+    """Refuse --host for a verb that works on files of this machine."""
     if host := host_of(args):
-        raise MosaicError(f"`mosaic {verb}` looks at this machine's files. Run it there: {_over_there(host)} {verb}")
+        raise MosaicError(f"`mosaic {verb}` does not accept --host. Run it there with: {_by_ssh(host)} {verb}")
 
 
 def seen_from_here(text: str, host: str) -> str:
-    """Advice that the daemon of `host` gave, or that is about its runs, as commands that work on this machine."""
+    """A message about runs of `host`, its commands rewritten so that they work on this machine."""
     if not host or f"ssh {host.partition(':')[0]}" in text:
-        return text  # it says already where its command is to be run
-    return COMMAND.sub(lambda match: f"{_way_to(match[1], host)} {match[1]}", text)
+        return text  # its commands name the other machine already
+    return COMMAND.sub(lambda match: f"{_command_for(match[1], host)} {match[1]}", text)
 
 
-def _way_to(verb: str, host: str) -> str:
-    return _over_there(host) if verb in OVER_THERE else f"mosaic --host {host}"
+def _command_for(verb: str, host: str) -> str:
+    return _by_ssh(host) if verb in LOCAL_ONLY else f"mosaic --host {host}"
 
 
-def _over_there(host: str) -> str:
-    """`user@box:/path` names a state folder, which ssh does not understand."""
+def _by_ssh(host: str) -> str:
+    """The state folder in `user@box:/path` is not an address that ssh understands, so it is passed as MOSAIC_HOME."""
     box, _, home = host.partition(":")
     return f"ssh {box} MOSAIC_HOME={shlex.quote(home)} mosaic" if home else f"ssh {box} mosaic"

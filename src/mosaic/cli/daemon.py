@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli.amounts import cpus, memory, or_auto
 from mosaic.cli.connection import connected, host_of, refuse_host
 from mosaic.cli.durations import format_duration
+from mosaic.cli.scores import count as count_of
 from mosaic.cli.verb import add_json, add_verb, count
 from mosaic.model import procfs
 from mosaic.model.errors import MosaicError, NoDaemon
@@ -19,28 +20,31 @@ if TYPE_CHECKING:
     from mosaic.wire import mosaic_pb2 as pb
 
 GONE_WITHIN_S = 30.0
+STORED = """The options are stored and apply to later starts, too.
+--cpus, --memory and --max-runs accept auto, the default: what this machine has."""
 
 
 def add_verbs(verbs: "Verbs") -> None:
     examples = "mosaic daemon status\nmosaic daemon start --tcp 127.0.0.1:50055\nmosaic daemon stop --kill-runs"
-    parser = add_verb(verbs, "daemon", status, "start, stop or look at the daemon", examples)
-    actions = parser.add_subparsers(metavar="start|stop|status", required=True)
+    parser = add_verb(verbs, "daemon", status, "start, stop or inspect the daemon", examples)
+    actions = parser.add_subparsers(metavar="ACTION", title="actions", required=True)
 
-    parser = add_verb(
-        actions, "start", start, "start the daemon; its settings are kept", "mosaic daemon start --cpus 8 --memory 16G"
+    parser = add_verb(actions, "start", start, "start the daemon", "mosaic daemon start --cpus 8 --memory 16G", STORED)
+    parser.add_argument("--tcp", metavar="ADDR", help="also listen on this loopback address, such as 127.0.0.1:50055")
+    parser.add_argument("--gpus", metavar="N", help="simulate N GPUs, for tests; auto: use the real GPUs")
+    parser.add_argument("--cpus", metavar="N", type=or_auto(cpus), help="CPUs that all runs together may request")
+    parser.add_argument(
+        "--memory", metavar="16G", type=or_auto(memory), help="memory that all runs together may request"
     )
-    parser.add_argument("--tcp", metavar="ADDR", help="also listen on this loopback address, e.g. 127.0.0.1:50055")
-    parser.add_argument("--gpus", metavar="N", help="pretend to have N GPUs (for tests); auto: the real ones")
-    parser.add_argument("--cpus", metavar="N", type=or_auto(cpus), help="CPUs that runs may request together")
-    parser.add_argument("--memory", metavar="16G", type=or_auto(memory), help="memory that runs may request together")
-    parser.add_argument("--max-runs", metavar="N", type=or_auto(count), help="how many runs may be live at once")
-    parser.epilog = f"{parser.epilog}\n\nThe last three take auto: what this machine can carry, which is the default."
+    parser.add_argument(
+        "--max-runs", metavar="N", type=or_auto(count), help="how many runs may be live at the same time"
+    )
 
-    parser = add_verb(actions, "stop", stop, "stop the daemon; runs go on without it", "mosaic daemon stop --kill-runs")
-    parser.add_argument("--kill-runs", action="store_true", help="end all runs first")
+    parser = add_verb(actions, "stop", stop, "stop the daemon; its runs continue", "mosaic daemon stop --kill-runs")
+    parser.add_argument("--kill-runs", action="store_true", help="cancel all runs first")
 
     parser = add_verb(
-        actions, "status", status, "tell whether the daemon runs, and how it is", "mosaic daemon status --json"
+        actions, "status", status, "show whether the daemon is running and what it does", "mosaic daemon status --json"
     )
     add_json(parser)
 
@@ -51,7 +55,7 @@ def start(args: argparse.Namespace) -> int:
     refuse_host(args, "daemon start")
     try:
         with TrainerClient.connect(start=False) as client:
-            print(f"The daemon (pid {client.health().pid}) already runs. To change its settings, stop it first.")
+            print(f"The daemon (pid {client.health().pid}) is already running. Stop it first to change its settings.")
             return 0
     except NoDaemon:
         pass
@@ -62,9 +66,9 @@ def start(args: argparse.Namespace) -> int:
 
 
 def start_options(args: argparse.Namespace) -> tuple[str, ...]:
-    wishes = {"--tcp": args.tcp, "--gpus": args.gpus, "--cpus": args.cpus, "--memory": args.memory}
-    wishes["--max-runs"] = args.max_runs
-    return tuple(word for option, value in wishes.items() if value is not None for word in (option, str(value)))
+    options = {"--tcp": args.tcp, "--gpus": args.gpus, "--cpus": args.cpus, "--memory": args.memory}
+    options["--max-runs"] = args.max_runs
+    return tuple(word for option, value in options.items() if value is not None for word in (option, str(value)))
 
 
 def stop(args: argparse.Namespace) -> int:
@@ -75,21 +79,27 @@ def stop(args: argparse.Namespace) -> int:
             left = client.shutdown(args.kill_runs)
     except NoDaemon:
         if pid:
-            raise  # it was there, and did not say that it stops
+            raise  # it was running, and did not confirm that it stops
         print("No daemon is running.")
         return 0
     if not host_of(args):
         _wait_until_gone(pid)
-    print(f"The daemon has stopped; {left} run(s) go on without it." if left else "The daemon has stopped.")
+    print(
+        f"The daemon has stopped. {count_of(left, 'run')} {'continues' if left == 1 else 'continue'} without it."
+        if left
+        else "The daemon has stopped."
+    )
     return 0
 
 
 def _wait_until_gone(pid: int) -> None:
-    """So that `mosaic daemon stop && mosaic daemon start` never meets the old one."""
+    """Wait for the process, so that `mosaic daemon stop && mosaic daemon start` does not find the old daemon."""
     deadline = time.monotonic() + GONE_WITHIN_S
     while procfs.is_alive(pid):
         if time.monotonic() > deadline:
-            raise MosaicError(f"The daemon (pid {pid}) is still stopping after {GONE_WITHIN_S:.0f} s.")
+            raise MosaicError(
+                f"The daemon (pid {pid}) has not stopped within {GONE_WITHIN_S:.0f} s. See: mosaic doctor"
+            )
         time.sleep(0.02)
 
 
@@ -134,10 +144,9 @@ def describe(health: "pb.Health", client: "TrainerClient") -> str:
         f"root       {health.root}",
         f"addresses  {', '.join(health.addresses) or client.target}",
         f"runs       {health.live_runs - health.waiting_runs} running, {health.waiting_runs} waiting; "
-        f"never more than {health.max_runs} at once",
-        f"CPUs       {health.cpus_requested:g} of {health.cpus:g} requested by runs",
-        f"memory     {format_memory(health.memory_mb_requested)} of {format_memory(health.memory_mb)} "
-        "requested by runs",
+        f"at most {health.max_runs} at the same time",
+        f"CPUs       {health.cpus_requested:g} of {health.cpus:g} requested",
+        f"memory     {format_memory(health.memory_mb_requested)} of {format_memory(health.memory_mb)} requested",
     ]
     for gpu in health.gpus:
         use = gpu.blocked or (f"run {gpu.owner}" if gpu.owner else "free")

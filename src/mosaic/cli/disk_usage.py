@@ -1,4 +1,4 @@
-"""`mosaic du`: what runs, environments and caches take on disk."""
+"""`mosaic du`: the disk usage of runs, environments and caches."""
 
 import argparse
 import json
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli.connection import connected, refuse_host
 from mosaic.cli.file_locks import is_locked
 from mosaic.cli.runs import short_id
+from mosaic.cli.scores import count
 from mosaic.cli.table import clip, render_table
 from mosaic.cli.terminal_text import size
 from mosaic.cli.verb import add_json, add_verb
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
     from mosaic.client import Run
 
-HALF_MADE = (".new-", ".old-")  # see catalog/place.py
+UNFINISHED = (".new-", ".old-")  # see catalog/place.py
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    summary = "show what runs, environments and caches take on disk, largest first"
+    summary = "show the disk usage of runs, environments and caches"
     add_json(add_verb(verbs, "du", show_usage, summary, "mosaic du\nmosaic du --json"))
 
 
@@ -37,12 +38,12 @@ def show_usage(args: argparse.Namespace) -> int:
     usage = sorted(((run, usage_of(Path(run.run_dir))) for run in runs), key=lambda pair: -sum(pair[1].values()))
     items = sorted(Census().items(root), key=lambda item: -item.bytes)
     if args.json:
-        told = [{"kind": "run", "run_id": r.run_id, "bytes": sum(parts.values()), **parts} for r, parts in usage]
-        print(json.dumps(told + [item.to_dict() for item in items], indent=1))
+        rows = [{"kind": "run", "run_id": r.run_id, "bytes": sum(parts.values()), **parts} for r, parts in usage]
+        print(json.dumps(rows + [item.to_dict() for item in items], indent=1))
         return 0
     _print_runs(usage)
-    rows = [(item.kind, item.name, size(item.bytes), item.note) for item in items]
-    print(render_table(("KIND", "NAME", "SIZE", "NOTE"), rows, right=frozenset({2})))
+    cells = [(item.kind, item.name, size(item.bytes), item.note) for item in items]
+    print(render_table(("KIND", "NAME", "SIZE", "NOTE"), cells, right=frozenset({2})))
     print(_sum(usage, items, root))
     return 0
 
@@ -64,11 +65,11 @@ def _sum(usage: "list[tuple[Run, dict[str, int]]]", items: "list[Item]", root: S
     kinds = {"environment": "environments", "cache": "caches"}
     others = [f"{plural} {size(sum(i.bytes for i in items if i.kind == kind))}" for kind, plural in kinds.items()]
     free = size(shutil.disk_usage(root.path).free)
-    return f"{len(usage)} runs take {runs}, {', '.join(others)}; {free} are free in {root.path}."
+    return f"{count(len(usage), 'run')} {runs}, {', '.join(others)}; {free} free in {root.path}."
 
 
 def usage_of(folder: Path) -> dict[str, int]:
-    """Bytes of a run on disk by kind; holes in a spool take none."""
+    """The bytes on disk that a run uses, by kind. Holes in a spool use none."""
     parts = {"telemetry": 0, "logs": 0, "checkpoints": 0, "other": 0}
     for path in files_below(folder):
         top = path.relative_to(folder).parts[0]
@@ -78,7 +79,7 @@ def usage_of(folder: Path) -> dict[str, int]:
 
 
 def usage_of_path(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder."""
+    """The bytes on disk that a file or all files in a folder use."""
     return sum(map(_blocks, files_below(path))) if path.is_dir() and not path.is_symlink() else _blocks(path)
 
 
@@ -86,7 +87,7 @@ def _blocks(path: Path) -> int:
     try:
         return path.lstat().st_blocks * 512
     except FileNotFoundError:
-        return 0  # a live run's file that is gone by now
+        return 0  # a live run has removed it meanwhile
 
 
 def files_below(folder: Path) -> Iterator[Path]:
@@ -100,9 +101,9 @@ def has_checkpoints(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class Item:
-    """Something beside the runs that takes room."""
+    """Something other than a run that uses disk space."""
 
-    kind: str  # environment, half-made environment, cache, or MOSAIC's own files
+    kind: str  # environment, unfinished environment, cache, or MOSAIC's own files
     name: str
     bytes: int
     note: str = ""
@@ -113,12 +114,12 @@ class Item:
 
 @dataclass
 class Census:
-    """Counts each file once: uv links the same file into its cache and into every environment that has the package."""
+    """Counts each file once: uv hard-links a package's files into its cache and into every environment."""
 
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
     def items(self, root: StateRoot) -> Iterator[Item]:
-        # Environments first: a file that the cache shares with them goes only when they go.
+        # Environments first: a file that they share with the cache is only freed when they are removed.
         yield from self._environments(root)
         yield self._item("own files", "registry and configs", [root.configs, *_files_in(root.trainer)])
         yield self._item("own files", "telemetry index and daemon logs", [root.telemetry, root.logs])
@@ -131,9 +132,13 @@ class Census:
     def _environments(self, root: StateRoot) -> Iterator[Item]:
         is_changing = is_locked(root.envs / ".lock")
         for folder in sorted(root.envs.iterdir()) if root.envs.is_dir() else []:
-            if folder.name.startswith(HALF_MADE):
-                note = "an install is at work" if is_changing else "left by a killed install: mosaic doctor --fix"
-                yield self._item("half-made", folder.name, [folder], note)
+            if folder.name.startswith(UNFINISHED):
+                note = (
+                    "an install is running"
+                    if is_changing
+                    else "left by a killed install; remove with: mosaic doctor --fix"
+                )
+                yield self._item("unfinished", folder.name, [folder], note)
             elif folder.is_dir() and not folder.name.startswith("."):
                 yield self._item("environment", folder.name, [folder])
 
@@ -146,7 +151,7 @@ class Census:
             try:
                 facts = path.lstat()
             except OSError:
-                continue  # gone meanwhile, or not ours to look at
+                continue  # removed meanwhile, or not readable for this user
             if (facts.st_dev, facts.st_ino) not in self._seen:
                 self._seen.add((facts.st_dev, facts.st_ino))
                 total += facts.st_blocks * 512
@@ -158,12 +163,12 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _caches(root: StateRoot) -> list[Path]:
-    """What workers and installers keep: in the root every folder that is no part of it, outside uv's and ours."""
+    """Folders that workers and installers use as caches: unknown folders of the root, uv's cache and ours."""
     own = {root.trainer, root.telemetry, root.logs, root.envs}
     inside = [path for path in _folders_in(root.path) if path not in own]
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     outside = [Path(os.environ.get("UV_CACHE_DIR") or base / "uv"), base / "mosaic"]
-    # A folder after the ones in it: what it adds is only what lies beside them.
+    # A folder comes after its subfolders, so only its remaining files are counted for it.
     nested = [place for folder in inside for place in (*_folders_in(folder), folder)]
     return [*nested, *(folder for folder in outside if folder.is_dir())]
 

@@ -1,4 +1,4 @@
-"""`mosaic doctor`: what is wrong with this machine's MOSAIC, why it matters, and what can be done."""
+"""`mosaic doctor`: find problems of this machine's installation, explain them, and fix those that are safe to fix."""
 
 import argparse
 import json
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def add_verbs(verbs: "Verbs") -> None:
     parser = add_verb(
-        verbs, "doctor", run_doctor, "find what is wrong and explain it", "mosaic doctor\nmosaic doctor --fix"
+        verbs, "doctor", run_doctor, "find problems and explain how to fix them", "mosaic doctor\nmosaic doctor --fix"
     )
-    parser.add_argument("--fix", action="store_true", help="apply_fix what can be fixed safely")
+    parser.add_argument("--fix", action="store_true", help="fix the problems that can be fixed safely")
     add_json(parser)
 
 
@@ -31,15 +31,15 @@ def run_doctor(args: argparse.Namespace) -> int:
     findings = list(run_checks(inspect(StateRoot.from_environment())))
     fixed = [apply_fix(finding) if args.fix else "" for finding in findings]
     if args.json:
-        told = [{**finding.to_dict(), "fixed": text == "done"} for finding, text in zip(findings, fixed, strict=True)]
-        print(json.dumps(told, indent=1))
+        rows = [{**finding.to_dict(), "fixed": text == "done"} for finding, text in zip(findings, fixed, strict=True)]
+        print(json.dumps(rows, indent=1))
     else:
         _print(findings, fixed)
     return 0 if all(text == "done" for text in fixed) else 1
 
 
 def apply_fix(finding: Finding) -> str:
-    """`done`, or why not; empty when there is nothing that could be done safely."""
+    """`done`, or why it failed; empty if the problem has no automatic fix."""
     if finding.fix is None:
         return ""
     try:
@@ -53,14 +53,14 @@ def _print(findings: list[Finding], fixed: list[str]) -> None:
     for finding, text in zip(findings, fixed, strict=True):
         print(f"{paint('✗', 'red')} {paint(finding.what, 'bold')}\n  {finding.why}")
         if finding.remedy:
-            automatic = f" ({text})" if text else " (mosaic doctor --fix does it)" if finding.fix else ""
+            automatic = f" ({text})" if text else " (fix it with: mosaic doctor --fix)" if finding.fix else ""
             print(f"  → {finding.remedy}{automatic}")
     if not findings:
-        print(f"{paint('✓', 'green')} All is well.")
+        print(f"{paint('✓', 'green')} No problems found.")
 
 
 def inspect(root: StateRoot) -> Installation:
-    """Ask the daemon, if one answers; none is started for it."""
+    """The installation, with the daemon's own report if one answers. No daemon is started."""
     from mosaic.client import TrainerClient
 
     try:

@@ -1,4 +1,4 @@
-"""What can be wrong with a state root and its machine. Each check looks and explains; only a fix changes anything."""
+"""The checks of `mosaic doctor`. A check only looks and explains; only a fix changes anything."""
 
 import ctypes
 import errno
@@ -28,14 +28,17 @@ SHM = Path("/dev/shm")
 ROOT_NEEDS_BYTES = 1 << 30
 SHM_NEEDS_BYTES = 64 << 20
 PYTHON_LIMIT_S = 20.0
+RESTART = "Restart it; runs continue meanwhile: mosaic daemon stop && mosaic daemon start"
 
 
 @dataclass(frozen=True)
 class Finding:
+    """A problem."""
+
     what: str
-    why: str  # it matters
-    remedy: str = ""  # what the fix does, or what a person should do
-    fix: Callable[[], None] | None = None  # only what is safe
+    why: str  # why it matters
+    remedy: str = ""  # what the fix does, or what the user should do
+    fix: Callable[[], None] | None = None  # only if it is safe
 
     def to_dict(self) -> dict[str, object]:
         return {"what": self.what, "why": self.why, "remedy": self.remedy, "fixable": self.fix is not None}
@@ -43,23 +46,23 @@ class Finding:
 
 @dataclass(frozen=True)
 class Installation:
-    """A state root, and what its daemon said, if one answered."""
+    """A state root, and what its daemon reports if one answers."""
 
     root: StateRoot
     health: "pb.Health | None" = None
     states: Mapping[str, RunState] = field(default_factory=dict)
-    refusal: str = ""  # what a daemon that answered had against us
+    refusal: str = ""  # why the daemon refused the request
     shm: Path = SHM
 
     def is_over(self, run_id: str) -> bool:
-        """Whether a run of this root is known to be over. Without a daemon its exit.json tells."""
+        """Whether a run of this root is known to be over; without a daemon, from its exit.json."""
         if run_id in self.states:
             return self.states[run_id].is_over
         folders = [self.root.run(area, run_id) for area in AREAS]
         return any(run.exit.exists() and not is_locked(run.owner_lock) for run in folders)
 
     def is_live(self, run_id: str) -> bool:
-        """Whether a run of this root may still be going."""
+        """Whether a run of this root may still be running."""
         if run_id in self.states:
             return not self.states[run_id].is_over
         return not self.is_over(run_id) and any(self.root.run(area, run_id).path.exists() for area in AREAS)
@@ -77,14 +80,16 @@ def check_root(installation: Installation) -> Iterator[Finding]:
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
         yield Finding(
-            f"{path} is open to others (mode {mode:o}).",
-            "Whoever reads the token in it can start processes as you.",
-            "Make it 0700.",
+            f"Other users can access {path} (mode {mode:o}).",
+            "A user who can read the token in it can start processes as you.",
+            "Set its mode to 0700.",
             partial(path.chmod, 0o700),
         )
     if not os.access(path, os.W_OK | os.X_OK):
         yield Finding(
-            f"You cannot write to {path}.", "No run can be stored.", "Make it yours, or set MOSAIC_HOME elsewhere."
+            f"You cannot write to {path}.",
+            "No run can be stored.",
+            "Change its owner, or set MOSAIC_HOME to another folder.",
         )
 
 
@@ -92,8 +97,8 @@ def check_token(installation: Installation) -> Iterator[Finding]:
     token = installation.root.token
     if token.exists() and stat.S_IMODE(token.stat().st_mode) & 0o077:
         yield Finding(
-            f"{token} can be read by others.",
-            "Somebody may have it already, and it opens everything.",
+            f"Other users can read {token}.",
+            "A user who has copied the token can start processes as you.",
             f"mosaic daemon stop && rm {token} && mosaic daemon start",
         )
 
@@ -101,20 +106,22 @@ def check_token(installation: Installation) -> Iterator[Finding]:
 def check_daemon(installation: Installation) -> Iterator[Finding]:
     root, health = installation.root, installation.health
     if installation.refusal:
-        yield Finding("The daemon refuses us.", installation.refusal, "Look at MOSAIC_ADDRESS and MOSAIC_TOKEN_FILE.")
+        yield Finding(
+            "The daemon refused the request.", installation.refusal, "Check MOSAIC_ADDRESS and MOSAIC_TOKEN_FILE."
+        )
     elif health is None:
         yield from _silent_daemon(root)
     elif not health.healthy:
         yield Finding(
             f"The daemon is not healthy: {health.problem}",
-            "Telemetry may not be stored; it waits in the runs' spools.",
-            "mosaic daemon stop && mosaic daemon start (runs go on meanwhile)",
+            "Telemetry may not be stored; until then it stays in the runs' spools.",
+            RESTART,
         )
     if health is not None and health.version != __version__:
         yield Finding(
             f"The daemon is version {health.version}, this command is {__version__}.",
-            "They may not understand each other.",
-            "mosaic daemon stop && mosaic daemon start (runs go on meanwhile)",
+            "Different versions may be incompatible.",
+            RESTART,
         )
 
 
@@ -123,23 +130,23 @@ def _silent_daemon(root: StateRoot) -> Iterator[Finding]:
     if is_locked(root.lock):
         yield Finding(
             f"A daemon{f' (pid {pid})' if pid else ''} holds {root.lock} but does not answer.",
-            "Nothing can be submitted or watched, and no other daemon can start.",
-            f"Look at {root.daemon_log}; end it with: kill {pid or 'PID'}",
+            "Runs can neither be submitted nor watched, and no other daemon can start.",
+            f"Find the reason in {root.daemon_log}; stop it with: kill {pid or 'PID'}",
         )
         return
     stale = [path for path in (root.pid, root.socket, root.address) if path.exists()]
     if stale:
         yield Finding(
-            f"The daemon{f' (pid {pid})' if pid else ''} died without a goodbye.",
-            "Its runs go on and keep their telemetry, but nobody stores it until a daemon runs again.",
-            f"Remove {', '.join(path.name for path in stale)}. Then: mosaic daemon start",
+            f"The daemon{f' (pid {pid})' if pid else ''} exited without cleaning up.",
+            "Its runs continue, but their telemetry is stored only when a daemon runs again.",
+            f"Remove the stale files {', '.join(path.name for path in stale)}, then run: mosaic daemon start",
             partial(_remove_stale, root, stale),
         )
 
 
 def _remove_stale(root: StateRoot, stale: list[Path]) -> None:
     if is_locked(root.lock):
-        return  # a daemon has started since; the files are its own
+        return  # a daemon has started since, and the files belong to it
     for path in stale:
         path.unlink(missing_ok=True)
 
@@ -154,8 +161,8 @@ def _pid_in(file: Path) -> int:
 def check_orphans(installation: Installation) -> Iterator[Finding]:
     for orphan in find_orphans(installation.root.trainer, installation.is_over):
         yield Finding(
-            f"Process {orphan.pid} ({orphan.command}) belongs to run {orphan.run_id}, which is over.",
-            "It holds memory and perhaps a GPU that another run was promised.",
+            f"Orphaned process {orphan.pid} ({orphan.command}) belongs to run {orphan.run_id}, which is over.",
+            "It uses memory, and perhaps a GPU that was granted to another run.",
             "Kill it.",
             partial(kill_orphan, orphan),
         )
@@ -164,8 +171,8 @@ def check_orphans(installation: Installation) -> Iterator[Finding]:
 def check_segments(installation: Installation) -> Iterator[Finding]:
     for left in find_left_frames(installation.is_live, installation.is_over):
         yield Finding(
-            f"Frames of run {left.run_id} ({size(left.bytes)}) are left in /dev/shm; their writer is dead.",
-            "Shared memory is memory: it is not free until the files are gone.",
+            f"Frames of run {left.run_id} ({size(left.bytes)}) remain in /dev/shm, but their writer has exited.",
+            "They use memory until they are removed.",
             "Remove them.",
             partial(remove_left_frames, left),
         )
@@ -179,9 +186,9 @@ def check_room(installation: Installation) -> Iterator[Finding]:
         free = shutil.disk_usage(place).free
         if free < needed:
             yield Finding(
-                f"Only {size(free)} are free in {place}.",
-                "Telemetry waits while its disk is full, and frames need shared memory.",
-                "See what takes room with: mosaic du, mosaic gc",
+                f"Only {size(free)} free in {place}.",
+                "Telemetry cannot be stored on a full disk, and frames need shared memory.",
+                "See what uses the space with: mosaic du, mosaic gc",
             )
 
 
@@ -191,14 +198,14 @@ def check_holes(installation: Installation) -> Iterator[Finding]:
     reason = try_hole(installation.root.path)
     if reason:
         yield Finding(
-            f"The filesystem of {installation.root.path} cannot punch holes ({reason}).",
-            "The log files of long runs keep their full size until the run is deleted.",
+            f"The filesystem of {installation.root.path} cannot free parts of a file ({reason}).",
+            "The spools of long runs keep their full size until the run is deleted.",
             "Set MOSAIC_HOME to a folder on ext4, xfs, btrfs or tmpfs.",
         )
 
 
 def try_hole(folder: Path) -> str:
-    """Why a hole cannot be punched into a file here; empty when it can."""
+    """Why the filesystem cannot punch a hole into a file; empty if it can."""
     punch_keeping_size = 0x02 | 0x01
     libc = ctypes.CDLL(None, use_errno=True)
     libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
@@ -213,7 +220,7 @@ def try_hole(folder: Path) -> str:
 
 
 def check_environments(installation: Installation) -> Iterator[Finding]:
-    from mosaic.catalog.advice import how_to_get_again  # the whole catalog, and every verb would wait for it
+    from mosaic.catalog.advice import how_to_get_again  # imports the whole catalog, which the other checks do not need
 
     envs = installation.root.envs
     folders = sorted(envs.iterdir()) if envs.is_dir() else []
@@ -222,13 +229,13 @@ def check_environments(installation: Installation) -> Iterator[Finding]:
         if reason:
             yield Finding(
                 f"The environment of worker '{folder.name}' is broken: {reason}.",
-                "Runs of this worker fail at once.",
+                "Runs of this worker fail immediately.",
                 how_to_get_again(folder.name, envs),
             )
 
 
-def check_half_made(installation: Installation) -> Iterator[Finding]:
-    """What a killed install left. While one is at work the folders are its own."""
+def check_unfinished(installation: Installation) -> Iterator[Finding]:
+    """Folders that a killed install left. A running install owns its folders, so they are no problem."""
     from mosaic.catalog.place import tidy_now
 
     envs = installation.root.envs
@@ -239,15 +246,15 @@ def check_half_made(installation: Installation) -> Iterator[Finding]:
         replaced = envs / folder.name.removeprefix(".old-")
         if folder.name.startswith(".old-") and not replaced.exists():
             yield Finding(
-                f"The environment of worker '{replaced.name}' is out of its place, since an install was killed.",
+                f"The environment of worker '{replaced.name}' is missing because an install was killed.",
                 "Runs of this worker are refused.",
                 f"Move {folder.name} back.",
                 partial(tidy_now, envs),
             )
         else:
             yield Finding(
-                f"{folder} ({size(usage_of_path(folder))}) is half an environment, left by an install that was killed.",
-                "It takes room, and nothing uses it.",
+                f"{folder} ({size(usage_of_path(folder))}) is an unfinished environment, left by a killed install.",
+                "It uses disk space for nothing.",
                 "Remove it.",
                 partial(tidy_now, envs),
             )
@@ -260,8 +267,8 @@ def why_broken(python: Path) -> str:
         gone = f" (it points to {os.readlink(python)})" if python.is_symlink() else ""
         return f"{python} is missing{gone}"
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"its python does not start ({error})"
-    return f"its python ends with exit code {done.returncode}" if done.returncode else ""
+        return f"its Python does not start ({error})"
+    return f"its Python exits with code {done.returncode}" if done.returncode else ""
 
 
 CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
@@ -273,5 +280,5 @@ CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
     check_room,
     check_holes,
     check_environments,
-    check_half_made,
+    check_unfinished,
 )

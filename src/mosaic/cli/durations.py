@@ -1,4 +1,4 @@
-"""Durations as people write and read them: 90, 45s, 2h, 1h30m, 30d."""
+"""Durations as users write and read them: 90, 45s, 2h, 1h30m, 30d."""
 
 import argparse
 import re
@@ -8,7 +8,7 @@ PART = re.compile(r"(\d+(?:\.\d+)?)\s*(min|[smhdw])")
 
 
 def parse_duration(text: str) -> float:
-    """Seconds; a bare number is seconds."""
+    """The number of seconds; a number without a unit is in seconds."""
     compact = text.strip().lower()
     if re.fullmatch(r"\d+(\.\d+)?", compact):
         return float(compact)
@@ -19,7 +19,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Two units at most: 7s, 3m20s, 2h05m, 4d11h."""
+    """In at most two units: 7s, 3m20s, 2h05m, 4d11h."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole}s"

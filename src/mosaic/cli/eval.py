@@ -1,4 +1,4 @@
-"""`mosaic eval`: what a run has learned, played on seeds that no training has seen."""
+"""`mosaic eval`: evaluate the policy of a run on seeds that were not used for training."""
 
 import argparse
 import json
@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mosaic.cli.follow import exit_code, follow, how_it_ended, last_words, turns
+from mosaic.cli.follow import exit_code, follow, how_it_ended, summary, updates
 from mosaic.cli.resume import add_derived_options, derived_config, submit_derived
 from mosaic.cli.scores import count as count_of
 from mosaic.cli.scores import margin
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
 mosaic eval last                              the newest checkpoint of the newest run
-mosaic eval 01JCQ --best --episodes 50        the one that did best while training (eval_every=…)
-mosaic eval crawler --video --seed 7          with videos, on the seeds 7, 8, 9 …
+mosaic eval 01JCQ --best --episodes 50        the checkpoint with the best evaluation (train with eval_every=…)
+mosaic eval crawler --video --seed 7          record videos; use the seeds 7, 8, 9 …
 """
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "eval", evaluate_run, "evaluate what a run has learned", EXAMPLES)
-    add_derived_options(parser, "settings of the evaluation")
-    parser.add_argument("--best", action="store_true", help="its best checkpoint instead of the newest")
-    parser.add_argument("--episodes", type=count, metavar="N", help="how many to play; the worker's default without it")
-    parser.add_argument("--seed", type=count, metavar="S", help="episode i is played with seed S + i (1000000 + i)")
+    parser = add_verb(verbs, "eval", evaluate_run, "evaluate the policy that a run has learned", EXAMPLES)
+    add_derived_options(parser, "settings for the evaluation")
+    parser.add_argument("--best", action="store_true", help="evaluate the best checkpoint instead of the newest")
+    parser.add_argument("--episodes", type=count, metavar="N", help="play N episodes (default: the worker's)")
+    parser.add_argument("--seed", type=count, metavar="S", help="play episode i with seed S + i (default 1000000)")
     parser.add_argument("--video", action="store_true", help="record videos")
 
 
@@ -41,7 +41,7 @@ def evaluate_run(args: argparse.Namespace) -> int:
 
 def evaluation_config(args: argparse.Namespace) -> dict[str, Any]:
     if args.best and args.checkpoint:
-        raise BadUsage("--best and --checkpoint name two checkpoints; keep one of them")
+        raise BadUsage("--best and --checkpoint exclude each other")
     if args.episodes == 0:
         raise BadUsage("--episodes must be at least 1")
     config = derived_config(args, "eval", "best" if args.best else args.checkpoint)
@@ -53,27 +53,27 @@ def evaluation_config(args: argparse.Namespace) -> dict[str, Any]:
 def _follow(client: "TrainerClient", run: "Run") -> int:
     def ending(run: "Run") -> str:
         result = Result.of(client, run)
-        return f"{how_it_ended(run)}\n{result.told()}" if result.returns else last_words(run)
+        return f"{how_it_ended(run)}\n{result.describe()}" if result.returns else summary(run)
 
     return follow(client, run, ending)
 
 
 def _wait(client: "TrainerClient", run: "Run") -> int:
-    for latest in turns(client, run.run_id):
+    for latest in updates(client, run.run_id):
         run = latest
-    run = client.get_run(run.run_id)  # what is watched comes without history and config
+    run = client.get_run(run.run_id)  # WatchRuns sends runs without their history and config
     print(json.dumps({**run.to_dict(), "evaluation": Result.of(client, run).to_dict()}, indent=1))
     return exit_code(run)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What an evaluation found, from its stored episodes."""
+    """The result of an evaluation, from its stored episodes."""
 
     folder: str
     returns: list[float]
-    seeds: list[int]  # empty when the worker does not tell them
-    summary: str  # eval_summary.json; empty when there is none on this machine
+    seeds: list[int]  # empty if the worker does not report them
+    summary: str  # path of eval_summary.json; empty if it is not on this machine
     videos: list[str]
 
     @classmethod
@@ -92,12 +92,11 @@ class Result:
             videos=_files_below(os.path.join(run.run_dir, "videos")),
         )
 
-    def told(self) -> str:
+    def describe(self) -> str:
         mean, half = mean_and_interval(self.returns)
         spread = f" ± {margin(half)} (95 %)" if half is not None else ""
-        score = (
-            f"mean return {number(mean)}{spread} over {count_of(len(self.returns), 'episode')}{_spelled(self.seeds)}"
-        )
+        episodes = f"{count_of(len(self.returns), 'episode')}{_describe_seeds(self.seeds)}"
+        score = f"mean return {number(mean)}{spread} over {episodes}"
         return "\n".join([score, self.summary or self.folder, *self.videos])
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,7 +112,7 @@ class Result:
         }
 
 
-def _spelled(seeds: list[int]) -> str:
+def _describe_seeds(seeds: list[int]) -> str:
     if not seeds:
         return ""
     first, last = min(seeds), max(seeds)

@@ -1,4 +1,4 @@
-"""`mosaic export` and `mosaic curve`: a run's measurements for other programs."""
+"""`mosaic export` and `mosaic curve`: a run's telemetry for other programs."""
 
 import argparse
 import csv
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TYPES = ("step", "episode", "metric", "lifecycle")
 
-# What CSV has of each type; every other field is JSON in the last column.
+# The CSV columns of each type; all other fields are JSON in the last column.
 COLUMNS = {
     "step": ("step_index", "reward", "env_index", "agent_id", "episode_index", "terminated", "truncated"),
     "episode": (
@@ -41,27 +41,30 @@ def add_verbs(verbs: "Verbs") -> None:
         verbs,
         "export",
         export_run,
-        "print a run's telemetry as JSON lines or CSV (NaN and Infinity as such)",
+        "print a run's telemetry as JSON lines or CSV",
         "mosaic export 01JCQ > run.jsonl\nmosaic export 01JCQ --type metric --format csv -o metrics.csv",
+        "NaN and infinite numbers are printed as NaN and Infinity,\nwhich strict JSON parsers do not accept.",
     )
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
-    parser.add_argument("--type", choices=TYPES, help="only this type")
-    parser.add_argument("--since", type=count, default=0, metavar="SEQ", help="only what came after this seq")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until the run is over")
-    parser.add_argument("-o", "--output", metavar="FILE", help="instead of stdout")
+    parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl", help="the format (default jsonl)")
+    parser.add_argument("--type", choices=TYPES, help="only events of this type")
+    parser.add_argument("--since", type=count, default=0, metavar="SEQ", help="only events after this sequence number")
+    parser.add_argument("-f", "--follow", action="store_true", help="continue until the run is over")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file instead of stdout")
 
     parser = add_verb(
         verbs,
         "curve",
         show_curve,
-        "print a metric over its steps, or the names there are",
+        "print the curve of a metric, or list the metrics of a run",
         "mosaic curve 01JCQ\nmosaic curve 01JCQ episode/return --points 50\nmosaic curve 01JCQ toy/loss --joined",
     )
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("name", metavar="NAME", nargs="?", default="", help="without it: which there are")
-    parser.add_argument("--points", type=count, default=20, metavar="N", help="at most N points (20)")
-    parser.add_argument("--joined", action="store_true", help="with the runs it was resumed from in front")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", default="", help="the metric; without it, the metrics are listed"
+    )
+    parser.add_argument("--points", type=count, default=20, metavar="N", help="print at most N points (default 20)")
+    parser.add_argument("--joined", action="store_true", help="include the runs that this run was resumed from")
     add_json(parser)
 
 
@@ -69,14 +72,14 @@ def export_run(args: argparse.Namespace) -> int:
     with connected(args) as client, _output(args.output) as file:
         write = write_csv if args.format == "csv" else write_jsonl
         if args.follow and isinstance(file, io.TextIOWrapper):
-            file.reconfigure(line_buffering=True)  # whoever follows wants each line when it comes
+            file.reconfigure(line_buffering=True)  # a reader that follows needs each line when it comes
         write(_events(client, args), file, args.type)
     return 0
 
 
 def _events(client: "TrainerClient", args: argparse.Namespace) -> "Iterator[Event]":
     run = client.get_run(args.run)
-    # A live run's export ends with what there is now; a stream without an end would wait for more.
+    # The export of a live run ends with what is stored now; without `until` the stream would wait for more.
     until = None if args.follow or run.state.is_over else run.summary.events
     streams = {"step": client.stream_steps, "episode": client.stream_episodes}
     stream = streams.get(args.type, client.stream_events)
@@ -94,7 +97,7 @@ def write_jsonl(events: "Iterable[Event]", file: TextIO, _: str | None = None) -
 
 
 def write_csv(events: "Iterable[Event]", file: TextIO, only: str | None = None) -> None:
-    """One row per event; a metric event with many values is a row per value."""
+    """One row per event, and one row per value of a metric event."""
     names = COLUMNS[only] if only else tuple(dict.fromkeys(name for type_ in TYPES for name in COLUMNS[type_]))
     writer = csv.DictWriter(file, ("seq", "ts_ns", "type", *names, "extra"), lineterminator="\n")
     writer.writeheader()
@@ -126,15 +129,15 @@ def _output(path: str | None) -> Iterator[TextIO]:
     try:
         file = open(path, "w", newline="")  # noqa: SIM115
     except OSError as error:
-        raise MosaicError(f"{path} cannot be written: {error.strerror}") from None
+        raise MosaicError(f"Cannot write {path}: {error.strerror}.") from None
     with file:
         yield file
 
 
 def no_such_curve(run_id: str, name: str, known: list[str]) -> MosaicError:
     hint = did_you_mean(name, known)
-    there_are = f"There are: {', '.join(known)}" if known else "It has measured nothing so far"
-    return MosaicError(f"Run {run_id} has no curve '{name}'. {hint + ' ' if hint else ''}{there_are}.")
+    available = f"Its metrics: {', '.join(known)}" if known else "It has no metrics yet"
+    return MosaicError(f"Run {run_id} has no metric '{name}'. {hint + ' ' if hint else ''}{available}.")
 
 
 def show_curve(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Who holds a lock, found out without taking it."""
+"""Finds which process holds a lock, without taking it."""
 
 import os
 from pathlib import Path
@@ -9,13 +9,13 @@ def is_locked(path: Path) -> bool:
 
 
 def lock_holder(path: Path) -> int:
-    """The pid that holds the lock; 0 when nobody does, or somebody outside our pid namespace."""
+    """The pid that holds the lock; 0 if it is free or held by a process outside our pid namespace."""
     line = _holder_line(path)
     return int(line.split()[4]) if line else 0
 
 
 def _holder_line(path: Path) -> str | None:
-    """Read from the kernel's list: trying the lock could make a daemon or holder that starts just now give up."""
+    """The kernel's entry for the lock. Trying the lock could make a daemon or holder that is just starting give up."""
     try:
         inode = os.stat(path).st_ino
         lines = Path("/proc/locks").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Following one run to its end: a small live picture on a terminal, plain lines elsewhere."""
+"""Following one run until it is over: a small live view on a terminal, plain lines elsewhere."""
 
 import json
 import select
@@ -27,37 +27,37 @@ if TYPE_CHECKING:
 Ending = Callable[["Run"], str]
 
 EVERY_MS = 200
-TICK_S = 1.0  # the time that has passed is part of the picture
+TICK_S = 1.0  # the view shows how long the run has taken
 LINE_EVERY_S = 5.0
 QUIET_LINE_EVERY_S = 30.0
-PATIENCE_S = 120.0  # a daemon's restart, or the tailer's 30 s before it starts one
+PATIENCE_S = 120.0  # enough for a restart of the daemon, and for the 30 s before a tailer starts one
 
 
 def follow(client: "TrainerClient", run: "Run", ending: "Ending | None" = None) -> int:
-    """Show the run until it is over, then how it ended; Ctrl-C asks whether to detach or cancel."""
+    """Show the run until it is over, then print its summary. Ctrl-C asks whether to detach or cancel."""
     try:
         run = _show(client, run)
-        print((ending or last_words)(run))
+        print((ending or summary)(run))
     except KeyboardInterrupt:
         return _interrupted(client, run)
-    _tell_next_steps(client, run)
+    _print_next_steps(client, run)
     return exit_code(run)
 
 
-def _tell_next_steps(client: "TrainerClient", run: "Run") -> None:
+def _print_next_steps(client: "TrainerClient", run: "Run") -> None:
     from mosaic.cli.resume import next_steps
 
-    # What is watched comes without its config, which tells what can be done with it.
+    # WatchRuns sends runs without their config, which the next steps depend on.
     steps = next_steps(client.get_run(run.run_id))
     if steps:
         print("Next: " + "\n      ".join(steps))
 
 
 def wait_quietly(client: "TrainerClient", run: "Run") -> int:
-    """Wait for the end and print the run as JSON."""
-    for latest in turns(client, run.run_id):
+    """Wait until the run is over and print it as JSON."""
+    for latest in updates(client, run.run_id):
         run = latest
-    # What is watched comes without history and config.
+    # WatchRuns sends runs without their history and config.
     print(json.dumps(client.get_run(run.run_id).to_dict(), indent=1))
     return exit_code(run)
 
@@ -66,9 +66,11 @@ def exit_code(run: "Run") -> int:
     return 0 if run.state is RunState.TERMINATED else 1
 
 
-def turns(client: "TrainerClient", run_id: str) -> "Iterator[Run]":
-    """The run at every change, at least once a second, and the last time when it is over. A restart of the daemon is
-    waited for, and said."""
+def updates(client: "TrainerClient", run_id: str) -> "Iterator[Run]":
+    """Yield the run at every change and at least once a second; the last one is over.
+
+    While the daemon restarts, `life` says so.
+    """
     with Inbox(client) as inbox:
         runs = LiveRuns(inbox, [run_id], EVERY_MS).follow()
         while True:
@@ -84,12 +86,12 @@ def _latest(runs: LiveRuns, run_id: str) -> "Run | None":
     if runs.error:
         raise runs.error
     if runs.silent_s > PATIENCE_S:
-        raise NoDaemon(runs.problem or "The daemon does not answer. Look at it with: mosaic doctor")
+        raise NoDaemon(runs.problem or "The daemon does not answer. Find the reason with: mosaic doctor")
     run = runs.by_id.get(run_id)
     if run is None and runs.is_known:
         raise MosaicError(f"Run {run_id} was deleted.")
     if run is not None and runs.silent_s:
-        return replace(run, life="no daemon answers; waiting for one")
+        return replace(run, life="waiting for the daemon, which does not answer")
     return run
 
 
@@ -104,17 +106,17 @@ def _show_live(client: "TrainerClient", run: "Run") -> "Run":
     from rich.live import Live
 
     console = Console(highlight=False)
-    view = Live(picture(run, console.width), console=console, auto_refresh=False, transient=True)
+    view = Live(live_view(run, console.width), console=console, auto_refresh=False, transient=True)
     with opened(view) as live:
-        for latest in turns(client, run.run_id):
+        for latest in updates(client, run.run_id):
             run = latest
-            live.update(picture(run, console.width), refresh=True)
+            live.update(live_view(run, console.width), refresh=True)
     return run
 
 
 @contextmanager
 def opened(live: "Live") -> "Iterator[Live]":
-    """rich's own `with` leaves the terminal as it is when Ctrl-C comes while the view is being set up."""
+    """Like rich's own context manager, but restores the terminal even if Ctrl-C comes while the view is set up."""
     try:
         live.start()
         yield live
@@ -123,39 +125,39 @@ def opened(live: "Live") -> "Iterator[Live]":
 
 
 def show_lines(client: "TrainerClient", run: "Run") -> "Run":
-    """A line per change, until the run is over."""
+    """Print a line per change, until the run is over."""
     print(f"Run {run.run_id} ({printable(run.name)})", flush=True)
     pace = Pace()
-    for latest in turns(client, run.run_id):
+    for latest in updates(client, run.run_id):
         run = latest
-        # Its end is told by the last words.
-        if not run.state.is_over and (words := pace.words(run)):
-            print(words, flush=True)
+        # The summary reports the end.
+        if not run.state.is_over and (text := pace.line(run)):
+            print(text, flush=True)
     return run
 
 
 class Pace:
-    """When a run is worth a line: its state changed, something new is wrong with it, or some seconds have passed."""
+    """Decides when a run gets a line: at a change of state, at a new problem, and every few seconds."""
 
     def __init__(self) -> None:
-        self._said: tuple[str, ...] = ()
+        self._printed: tuple[str, ...] = ()
         self._at = 0.0
 
-    def words(self, run: "Run") -> str:
-        """The line, or nothing. A new state is explained, an old one only named."""
-        # The numbers in "quiet 6 min" and "draining 3 MB" change all the time.
-        now = (str(run.state), run.reason, run.waiting_for, *(word.split(" ")[0] for word in (run.life, run.telemetry)))
-        # A run that waits or starts has nothing new to say for a while.
+    def line(self, run: "Run") -> str:
+        """The line, or an empty text. A new state is explained; later lines only name it."""
+        # Compare only the first words of "quiet 6 min" and "draining 3 MB": the numbers change all the time.
+        now = (str(run.state), run.reason, run.waiting_for, *(text.split(" ")[0] for text in (run.life, run.telemetry)))
+        # A run that waits or starts changes less often than one that trains.
         every_s = LINE_EVERY_S if run.state is RunState.EXECUTING or run.life else QUIET_LINE_EVERY_S
-        is_new, is_due = now != self._said, time.monotonic() - self._at > every_s and not run.state.is_over
+        is_new, is_due = now != self._printed, time.monotonic() - self._at > every_s and not run.state.is_over
         if not (is_new or is_due):
             return ""
-        self._said, self._at = now, time.monotonic()
-        return line(run, explain(run) if is_new else str(run.state))
+        self._printed, self._at = now, time.monotonic()
+        return progress_line(run, explain(run) if is_new else str(run.state))
 
 
-def line(run: "Run", state: str) -> str:
-    """One line of a log: state, progress, rate, return."""
+def progress_line(run: "Run", state: str) -> str:
+    """One line with state, progress, rate and return."""
     parts = [format_duration(run.duration_s), state]
     if run.progress is not None:
         parts.append(f"{run.progress:.0%}")
@@ -168,8 +170,8 @@ def line(run: "Run", state: str) -> str:
     return "  ".join([*parts, *filter(None, [score_words(run)])])
 
 
-def picture(run: "Run", width: int = 80) -> "Text":
-    """Four lines for a terminal: who, its state explained, how far, how well."""
+def live_view(run: "Run", width: int = 80) -> "Text":
+    """Four lines for a terminal: name, explained state, progress, score."""
     from rich.text import Text
 
     style = STATE_STYLE[run.state]
@@ -177,47 +179,46 @@ def picture(run: "Run", width: int = 80) -> "Text":
     text.append(printable(run.name or run.worker_name), "bold").append(f"  {run.run_id}\n", "dim")
     text.append(explain(run), "yellow" if run.life or run.waiting_for or run.telemetry else style)
     text.append(f"\n{progress_words(run, 30 if width >= 80 else 10)}\n")
-    if words := score_words(run):
-        text.append(trace(run, 30), "green").append(f"  {words}, {count(run.summary.episodes, 'episode')} in all")
+    if score := score_words(run):
+        text.append(trace(run, 30), "green").append(f"  {score}, {count(run.summary.episodes, 'episode')} in total")
     else:
-        text.append("no episode yet", "dim")
+        text.append("no episode has ended yet", "dim")
     return text
 
 
 def progress_words(run: "Run", bar_width: int = 30) -> str:
     rate = [f"{number(run.summary.steps_per_s)} steps/s"] if is_rate_known(run) else []
-    words = [*rate, format_duration(run.duration_s)]
+    parts = [*rate, format_duration(run.duration_s)]
     if run.progress is None:
-        return "  ".join([count(env_steps(run), "env step"), *words])
+        return "  ".join([count(env_steps(run), "env step"), *parts])
     if run.eta_s is not None:
-        words.append(f"{format_duration(run.eta_s)} left")
+        parts.append(f"{format_duration(run.eta_s)} left")
     done = f"{env_steps(run):,}/{run.total_steps:,}"
-    return "  ".join([bar(run.progress, bar_width), f"{run.progress:>4.0%}", done, *words])
+    return "  ".join([bar(run.progress, bar_width), f"{run.progress:>4.0%}", done, *parts])
 
 
-def last_words(run: "Run") -> str:
-    """How it ended, what there is, how well it did, where to look."""
-    return "\n".join(filter(None, [how_it_ended(run), score_words(run), run.run_dir, _where_to_look(run)]))
+def summary(run: "Run") -> str:
+    """What is printed when a run is over: state, what was stored, score, folder and log."""
+    return "\n".join(filter(None, [how_it_ended(run), score_words(run), run.run_dir, _log_command(run)]))
 
 
 def how_it_ended(run: "Run") -> str:
     state = paint(str(run.state), STATE_STYLE[run.state])
     why = run.reason.strip() if run.state is not RunState.TERMINATED else MEANING[run.state]
     reason = f": {chr(10).join(map(printable, why.splitlines()))}" if why else ""
-    return f"{state}{reason}\n{_measured(run)}"
+    return f"{state}{reason}\n{_what_was_done(run)}"
 
 
-def _where_to_look(run: "Run") -> str:
-    if run.state is RunState.FAULTED:
-        return f"Its log: mosaic logs {run.run_id}"
-    return "" if run.summary.events else f"Its output: mosaic logs {run.run_id}"
+def _log_command(run: "Run") -> str:
+    is_useful = run.state is RunState.FAULTED or not run.summary.events
+    return f"See its output with: mosaic logs {run.run_id}" if is_useful else ""
 
 
-def _measured(run: "Run") -> str:
-    """What the env did and what was stored are two things: a worker may tell every tenth step, or none."""
+def _what_was_done(run: "Run") -> str:
+    """Env steps and stored rows differ: a worker may report every tenth step, or none."""
     took = format_duration(run.duration_s)
     if env_steps(run):
-        # A resumed run counts on from its checkpoint.
+        # A resumed run continues to count from its checkpoint.
         steps = f"{count(env_steps(run), 'env step')} in {took}"
         steps = f"reached env step {env_steps(run):,} in {took}" if run.relation == "resume" else steps
     else:
@@ -231,24 +232,24 @@ def _measured(run: "Run") -> str:
 
 
 def _interrupted(client: "TrainerClient", run: "Run") -> int:
-    if _wants_cancel():
+    if _shall_cancel():
         client.cancel_run(run.run_id)
         try:
-            print(last_words(_show(client, run)))
+            print(summary(_show(client, run)))
         except KeyboardInterrupt:
-            print(f"\nRun {run.run_id} is being ended.", file=sys.stderr)
+            print(f"\nRun {run.run_id} is being cancelled.", file=sys.stderr)
         return 130
-    print(f"Detached: the run goes on. Watch it with: mosaic watch {run.run_id}", file=sys.stderr)
+    print(f"Detached. The run continues. Watch it with: mosaic watch {run.run_id}", file=sys.stderr)
     return 130
 
 
-def _wants_cancel() -> bool:
+def _shall_cancel() -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     try:
-        # The question inside as well: who knows it answers it with Ctrl-C before it is all printed.
-        print("\nDetach (the run goes on) or cancel it? [d/c] ", end="", flush=True)
-        # input() can sleep through a Ctrl-C that comes just before it reads.
+        # Inside the try block, because experienced users press Ctrl-C again before the question is printed.
+        print("\nDetach (the run continues) or cancel it? [d/c] ", end="", flush=True)
+        # input() can miss a Ctrl-C that comes just before it starts to read.
         while not select.select([sys.stdin], [], [], 0.1)[0]:
             pass
         return sys.stdin.readline().strip().lower().startswith("c")

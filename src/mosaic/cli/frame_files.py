@@ -1,4 +1,4 @@
-"""Files that frames are saved to: a PNG of one, a GIF of many."""
+"""Saves frames to files: one as PNG, many as GIF."""
 
 import os
 import time
@@ -19,16 +19,16 @@ LEAST_CS = 2
 
 
 def check_target(name: str, extension: str, force: bool) -> Path:
-    """The file to write, known to be writable before anybody waits for a frame."""
+    """The path of the file to write. Checks that it can be written before the user waits for a frame."""
     path = Path(name)
     if path.suffix.lower() != extension:
-        raise BadUsage(f"'{name}' does not end with {extension}, and that is what would be written.")
+        raise BadUsage(f"'{name}' does not end with {extension}; no other format can be written")
     if not path.parent.is_dir():
-        raise BadUsage(f"There is no folder {path.parent}. Make it first: mkdir -p {path.parent}")
+        raise BadUsage(f"The folder {path.parent} does not exist. Create it with: mkdir -p {path.parent}")
     if path.is_dir():
         raise BadUsage(f"{path} is a folder. Name a file.")
     if path.exists() and not force:
-        raise MosaicError(f"{path} exists. Choose another name, or overwrite it with --force.")
+        raise MosaicError(f"{path} already exists. Choose another name, or overwrite it with --force.")
     if not os.access(path.parent, os.W_OK):
         raise MosaicError(f"You cannot write to {path.parent}. Choose another folder.")
     return path
@@ -42,7 +42,7 @@ def save_png(path: Path, pixels: Any) -> None:
 
 
 class Clip:
-    """Frames on their way to a GIF that lasts as long as was filmed; each is made small as it comes."""
+    """Collects frames for a GIF that lasts as long as the recording. Each frame is reduced to 256 colours at once."""
 
     def __init__(self, seconds: float, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._asked_cs = round(seconds * 100)  # GIFs count in hundredths of a second
@@ -57,12 +57,12 @@ class Clip:
 
     @property
     def filmed_s(self) -> float:
-        """From the first frame until now."""
+        """The time from the first frame until now."""
         return min(self._asked_cs, self._since_start_cs(self._clock())) / 100 if self._images else 0.0
 
     @property
     def seconds(self) -> float:
-        """How long the file lasts."""
+        """The duration of the GIF."""
         return sum(self._durations_ms()) / 1000
 
     def add(self, frame: "Frame") -> None:
@@ -71,14 +71,14 @@ class Clip:
         if start_cs >= self._asked_cs:
             return
         if self._images and start_cs < self._starts_cs[-1] + LEAST_CS:
-            # Viewers show none for less: the newer one takes the older one's place.
+            # Viewers cannot show a frame for a shorter time, so the newer frame replaces the older one.
             start_cs = self._starts_cs.pop()
             self._images.pop()
-        self._images.append(self._small(frame))
+        self._images.append(self._reduced(frame))
         self._starts_cs.append(start_cs)
 
     def end(self) -> None:
-        """Nothing more comes: the last frame lasts until now."""
+        """End the recording: the last frame lasts until now."""
         self._length_cs = min(self._asked_cs, self._since_start_cs(self._clock()))
 
     def save(self, path: Path) -> None:
@@ -89,7 +89,7 @@ class Clip:
     def _since_start_cs(self, when_ns: int) -> int:
         return max(0, (when_ns - self._began_ns) // 10_000_000)
 
-    def _small(self, frame: "Frame") -> "Image":
+    def _reduced(self, frame: "Frame") -> "Image":
         from PIL import Image
 
         pixels = frame.pixels[:, :, 0] if frame.pixels.shape[2] == 1 else frame.pixels[:, :, :3]
@@ -99,15 +99,15 @@ class Clip:
         return image.quantize(256, dither=Image.Dither.NONE)
 
     def _durations_ms(self) -> list[int]:
-        """As long as each was the newest. From start to start, so that rounding cannot add up."""
+        """How long each frame was the newest. Computed from start to start, so that rounding errors do not add up."""
         ends = [*self._starts_cs[1:], max(self._length_cs, self._starts_cs[-1] + LEAST_CS)]
         return [10 * (end - start) for start, end in zip(self._starts_cs, ends, strict=True)]
 
 
 def _write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write the whole file under its name, or nothing."""
+    """Write the whole file or nothing."""
     try:
         with durable.Replacement(path, mode=0o666) as file:
             write(file)
     except OSError as error:
-        raise MosaicError(f"{path} cannot be written: {error.strerror}.") from None
+        raise MosaicError(f"Cannot write {path}: {error.strerror}.") from None

@@ -1,4 +1,4 @@
-"""A run's frames for somebody who looks: they come until the run is over, the time is up, or q is pressed."""
+"""The frames of a run for a user who may press q: they come until the run is over, the time is up, or q is pressed."""
 
 import math
 import select
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def open_viewer(
     client: "TrainerClient", source: "Source", resume: Callable[[], None] | None = None
 ) -> "Iterator[FrameViewer]":
-    """The frames of one run, and with `resume` the keyboard of whoever looks; called when Ctrl-Z is over."""
+    """A viewer of one run. With `resume` it reads the keyboard; `resume` is called when Ctrl-Z was undone with fg."""
     with Inbox(client) as inbox, _keyboard(resume) as keyboard:
         yield FrameViewer(inbox, source, keyboard)
 
@@ -37,7 +37,7 @@ def _keyboard(resume: Callable[[], None] | None) -> "AbstractContextManager[Keyb
 
 
 class FrameViewer:
-    """Frames until the run is over, the time is up, or somebody presses q."""
+    """Receives frames until the run is over, the time is up, or the user presses q."""
 
     def __init__(self, inbox: Inbox, source: "Source", keyboard: "Keyboard | None") -> None:
         self.is_left = self.is_over = False
@@ -47,16 +47,16 @@ class FrameViewer:
         self._error: MosaicError | None = None
         inbox.subscribe(lambda inner: _with_end(source(inner)), self._receive)
 
-    def _receive(self, told: "Frame | MosaicError | None") -> None:
-        if told is None:
+    def _receive(self, item: "Frame | MosaicError | None") -> None:
+        if item is None:
             self.is_over = True
-        elif isinstance(told, MosaicError):
-            self._error = told
+        elif isinstance(item, MosaicError):
+            self._error = item
         else:
-            self._arrived.append(told)
+            self._arrived.append(item)
 
     def frames(self, seconds: float | None = None, newest: bool = False) -> "Iterator[Frame]":
-        """Those of so many seconds from the first one on, on time also when no more come; or only the `newest`."""
+        """Yield frames for `seconds` after the first one, or until the end. `newest`: skip frames that are outdated."""
         deadline = math.inf
         while not self.is_left:
             self._wait(min(1.0, max(0.0, deadline - time.monotonic())))
@@ -80,7 +80,7 @@ class FrameViewer:
 
 
 async def _with_end(frames: "AsyncIterator[Frame]") -> "AsyncIterator[Frame | None]":
-    """The frames, then None: a stream that is over says nothing by itself."""
+    """The frames, then None: the inbox does not report the end of a stream."""
     async with aclosing(frames):  # type: ignore[type-var]
         async for frame in frames:
             yield frame

@@ -1,4 +1,4 @@
-"""`mosaic frames`: what a run shows, live, and as a picture or a clip."""
+"""`mosaic frames`: watch the environment of a run live, or save a picture or a clip."""
 
 import argparse
 import json
@@ -17,34 +17,45 @@ if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
     from mosaic.client import Frame
 
-LIVE_HZ = 15.0  # in a terminal more is not seen
+LIVE_HZ = 15.0  # a terminal cannot usefully show more
 CLIP_HZ = 15.0
 CLIP_S = 5.0
-LOOK_S = 2.0  # how long it is looked at when there is nobody to look
+LOOK_S = 2.0  # how long to watch when stdout is not a terminal
 LONGEST_CLIP_S = 120.0
 CLIP_MAX_DIM = 640
-RATE_S = 2.0  # over how long fps are counted
+RATE_S = 2.0  # the fps are an average over this time
 EXAMPLES = """
-mosaic frames 01JCQ                           watch it in the terminal; q leaves
-mosaic frames 01JCQ --save now.png            the newest frame
+mosaic frames 01JCQ                           watch in the terminal; press q to quit
+mosaic frames 01JCQ --save now.png            save the newest frame
 mosaic frames 01JCQ --clip run.gif --seconds 8
-mosaic frames 01JCQ --json                    size, fps, metrics and what watching costs
-mosaic --host me@box frames 01JCQ             of a run on another machine
+mosaic frames 01JCQ --json                    size, fps, metrics and the cost of watching
+mosaic --host me@box frames 01JCQ             watch a run on another machine
 """
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "frames", show_frames, "watch what a run's env shows, or save it", EXAMPLES)
+    parser = add_verb(verbs, "frames", show_frames, "watch a run's environment live, or save pictures of it", EXAMPLES)
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     files = parser.add_mutually_exclusive_group()
-    files.add_argument("--save", metavar="FILE.png", help="write the newest frame and leave")
-    files.add_argument("--clip", metavar="FILE.gif", help=f"write a clip of --seconds ({CLIP_S:g})")
-    parser.add_argument("--seconds", type=_seconds, metavar="S", help="leave after so long")
-    parser.add_argument("--hz", type=_hz, default=None, help=f"frames per second ({LIVE_HZ:g})")
-    parser.add_argument("--max-dim", type=count, metavar="N", help=f"no side longer than N; clips: {CLIP_MAX_DIM}")
-    parser.add_argument("--wait", type=_seconds, default=10.0, metavar="S", help="for the first frame (10)")
-    parser.add_argument("--line", action="store_true", help="only the line of numbers, no picture")
-    parser.add_argument("--force", action="store_true", help="overwrite the file")
+    files.add_argument("--save", metavar="FILE.png", help="save the newest frame and exit")
+    files.add_argument("--clip", metavar="FILE.gif", help=f"save a clip of --seconds (default {CLIP_S:g}) and exit")
+    parser.add_argument("--seconds", type=_seconds, metavar="S", help="exit after S seconds")
+    parser.add_argument("--hz", type=_hz, default=None, help=f"frames per second (default {LIVE_HZ:g})")
+    parser.add_argument(
+        "--max-dim",
+        type=count,
+        metavar="N",
+        help=f"scale frames down so that no side is longer than N pixels (default for clips: {CLIP_MAX_DIM})",
+    )
+    parser.add_argument(
+        "--wait",
+        type=_seconds,
+        default=10.0,
+        metavar="S",
+        help="give up if no frame comes within S seconds (default 10)",
+    )
+    parser.add_argument("--line", action="store_true", help="show only the line of numbers, no picture")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
     add_json(parser)
 
 
@@ -86,7 +97,7 @@ def _save(args: argparse.Namespace) -> int:
     with connected(args) as client, open_viewer(client, _source(args, LIVE_HZ)) as show:
         frame = next(show.frames())
     save_png(path, frame.pixels)
-    _tell(args, {"file": str(path), **_facts(frame)}, f"Saved {_size(frame)} to {path}.")
+    _print_result(args, {"file": str(path), **_facts(frame)}, f"Saved {_size(frame)} to {path}.")
     return 0
 
 
@@ -95,7 +106,7 @@ def _clip(args: argparse.Namespace) -> int:
 
     seconds = args.seconds or CLIP_S
     if seconds > LONGEST_CLIP_S:
-        raise BadUsage(f"A clip of {seconds:g} s would not fit into memory. At most {LONGEST_CLIP_S:g} s.")
+        raise BadUsage(f"a clip of {seconds:g} s would not fit into memory; the longest is {LONGEST_CLIP_S:g} s")
     path = check_target(args.clip, ".gif", args.force)
     clip = Clip(seconds)
     with connected(args) as client, open_viewer(client, _source(args, CLIP_HZ, CLIP_MAX_DIM)) as show:
@@ -106,8 +117,8 @@ def _clip(args: argparse.Namespace) -> int:
     clip.end()
     clip.save(path)
     facts = {"file": str(path), "frames": len(clip), "seconds": clip.seconds, **_facts(frame)}
-    short = "" if show.is_left or clip.seconds >= seconds else f" (the run ended; {seconds:g} s were asked for)"
-    _tell(args, facts, f"Saved {len(clip)} frames of {_size(frame)}, {clip.seconds:.1f} s{short}, to {path}.")
+    short = "" if show.is_left or clip.seconds >= seconds else f" (the run ended before {seconds:g} s)"
+    _print_result(args, facts, f"Saved {len(clip)} frames of {_size(frame)}, {clip.seconds:.1f} s{short}, to {path}.")
     return 0
 
 
@@ -120,13 +131,13 @@ def _watch(args: argparse.Namespace) -> int:
         open_viewer(client, _source(args, LIVE_HZ), screen.clear if is_live else None) as show,
     ):
         if is_live:
-            screen.say("Waiting for the first frame; q leaves.")
+            screen.print_line("Waiting for the first frame. Press q to quit.")
         for frame in show.frames(seconds, newest=True):
             rate.count(frame)
             if is_live:
                 screen.show(frame, rate)
     if is_live:
-        print("\nNo more frames." if show.is_over else "")
+        print("\nThe run is over." if show.is_over else "")
     elif args.json:
         print(json.dumps({**_facts(frame), "fps": rate.fps, "core_share": rate.core_share(frame)}))
     else:
@@ -135,14 +146,14 @@ def _watch(args: argparse.Namespace) -> int:
 
 
 class Rate:
-    """How many frames the run makes per second: those that were seen, and those between them."""
+    """How many frames per second the run produces, including those that were not shown."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, int]] = deque()  # number, when_ns
 
     def count(self, frame: "Frame") -> None:
         if self._seen and frame.number < self._seen[-1][0]:
-            self._seen.clear()  # another size, or another env: its numbers begin anew
+            self._seen.clear()  # frames of another size or env are numbered from the start again
         self._seen.append((frame.number, frame.when_ns))
         while frame.when_ns - self._seen[0][1] > RATE_S * 1e9:
             self._seen.popleft()
@@ -153,17 +164,17 @@ class Rate:
         return (last - first) * 1e9 / (until_ns - since_ns) if until_ns > since_ns else 0.0
 
     def core_share(self, frame: "Frame") -> float | None:
-        """How much of one core the frames take from the run; None when nobody measured it."""
+        """The share of one core that the frames take from the run; None if the worker does not measure it."""
         return frame.cost_ns * self.fps / 1e9 if frame.cost_ns else None
 
 
 def describe(frame: "Frame", rate: Rate, width: int = 1 << 30) -> str:
     """`600×400  29.9 fps  reward 1  return 21.4  5.1k steps/s  watching costs 2.9 ms per frame, 8.7 % of a core`
 
-    On a narrow terminal whole parts are left out from the end: half a number is a wrong one.
+    On a narrow terminal the last parts are left out, so that no number is cut in two.
     """
     share = rate.core_share(frame)
-    cost = "what watching costs is not known"
+    cost = "cost of watching unknown"
     if share is not None:
         cost = f"watching costs {frame.cost_ns / 1e6:.2g} ms per frame, {share:.1%} of a core"
     parts = [_size(frame), f"{rate.fps:.1f} fps", f"reward {number(frame.last_reward)}"]
@@ -174,16 +185,16 @@ def describe(frame: "Frame", rate: Rate, width: int = 1 << 30) -> str:
 
 
 class Screen:
-    """The picture with its line below, drawn over the one before."""
+    """A picture with a line of numbers below it, drawn over the previous one."""
 
     def __init__(self, is_plain: bool) -> None:
         self._is_plain = is_plain
         self._height = 0
         self._size: tuple[int, int] | None = None
 
-    def say(self, words: str) -> None:
-        """A line that the first picture is drawn over."""
-        sys.stdout.write(words[: shutil.get_terminal_size().columns - 1] + "\r")
+    def print_line(self, text: str) -> None:
+        """Print a line that the first picture will replace."""
+        sys.stdout.write(text[: shutil.get_terminal_size().columns - 1] + "\r")
         sys.stdout.flush()
 
     def show(self, frame: "Frame", rate: Rate) -> None:
@@ -191,7 +202,7 @@ class Screen:
 
         columns, rows = size = shutil.get_terminal_size()
         if self._size not in (None, size):
-            self.clear()  # the terminal has broken the old lines anew: nobody knows where they are now
+            self.clear()  # the terminal has rewrapped the old lines, so their position is unknown
         picture = [] if self._is_plain or rows < 3 else draw(frame.pixels, columns, rows - 2)
         lines = [*picture, describe(frame, rate, columns - 1)]
         back = f"\x1b[{self._height}A" if self._height else ""
@@ -224,7 +235,7 @@ def _size(frame: "Frame") -> str:
     return f"{width}×{height}"
 
 
-def _tell(args: argparse.Namespace, facts: dict[str, Any], sentence: str) -> None:
+def _print_result(args: argparse.Namespace, facts: dict[str, Any], sentence: str) -> None:
     print(json.dumps(facts) if args.json else sentence)
 
 

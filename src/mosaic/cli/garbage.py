@@ -1,4 +1,4 @@
-"""`mosaic gc`: files that no run owns, old runs, and - only when asked for - old checkpoints."""
+"""`mosaic gc`: list or delete unused files, old runs and, with --old-checkpoints, old checkpoints."""
 
 import argparse
 import os
@@ -15,6 +15,7 @@ from mosaic.cli.durations import format_duration, parse_duration
 from mosaic.cli.file_locks import is_locked
 from mosaic.cli.old_checkpoints import find_old_checkpoints
 from mosaic.cli.runs import parse_states
+from mosaic.cli.scores import count
 from mosaic.cli.terminal_text import size
 from mosaic.cli.verb import add_verb
 from mosaic.model.rundir import AREAS, RunDir, StateRoot
@@ -25,32 +26,34 @@ if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
     from mosaic.client import Run, TrainerClient
 
-# A submit writes its files before its row: what is younger than this may belong to one that is under way.
+# A submit writes files before it registers the run, so younger files may belong to a submit in progress.
 YOUNG_S = 3600.0
 EXAMPLES = """
 mosaic gc
 mosaic gc --older-than 30d --state FAULTED,CANCELLED
 mosaic gc --older-than 90d --yes
-mosaic gc --old-checkpoints --older-than 7d            all but the best and the last of each run
+mosaic gc --old-checkpoints --older-than 7d            all checkpoints but the best and the last of each run
 """
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    summary = "list files that nothing uses any more (--yes deletes them; checkpoints only with --old-checkpoints)"
-    parser = add_verb(verbs, "gc", collect, summary, EXAMPLES)
-    parser.add_argument("--older-than", type=parse_duration, metavar="30d", help="also runs that ended so long ago")
+    details = "Nothing is deleted without --yes.\nCheckpoints are listed and deleted only with --old-checkpoints."
+    parser = add_verb(verbs, "gc", collect, "list unused files and old runs", EXAMPLES, details)
+    parser.add_argument(
+        "--older-than", type=parse_duration, metavar="30d", help="also list runs that ended at least this long ago"
+    )
     parser.add_argument("--state", type=parse_states, default=parse_states("over"), help="only runs in these states")
     parser.add_argument(
         "--old-checkpoints",
         action="store_true",
-        help="instead: checkpoints of runs that are over, except the best and the last of each",
+        help="list checkpoints of runs that are over instead, except the best and the last of each run",
     )
-    parser.add_argument("--yes", action="store_true", help="delete; without it nothing is touched")
+    parser.add_argument("--yes", action="store_true", help="delete what is listed")
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """Something gc may delete: a run that is over, files that no run in the registry owns, old checkpoints."""
+    """Something that gc may delete: a run that is over, files that belong to no run, or old checkpoints."""
 
     what: str
     bytes: int
@@ -77,13 +80,13 @@ def collect(args: argparse.Namespace) -> int:
 def _leftovers(root: StateRoot, runs: "tuple[Run, ...]", args: argparse.Namespace) -> tuple[list[Leftover], list[str]]:
     found, kept = find_leftovers(root, {run.run_id for run in runs}, time.time())
     old, kept_runs = find_old_runs(runs, args, time.time())
-    return found + old, [f"for its checkpoints  {what}" for what in kept + kept_runs]
+    return found + old, [f"has checkpoints  {what}" for what in kept + kept_runs]
 
 
 def _old_checkpoints(
     client: "TrainerClient", runs: "tuple[Run, ...]", args: argparse.Namespace
 ) -> tuple[list[Leftover], list[str]]:
-    """Of every run that is over, or of those that --state and --older-than leave."""
+    """The old checkpoints of all runs that are over, or of those that match --state and --older-than."""
     now, least_s = time.time(), args.older_than or 0.0
     live = [client.get_run(run.run_id) for run in runs if not run.state.is_over]
     chosen = [run for run in runs if run.state in args.state and now - run.updated_at >= least_s]
@@ -100,15 +103,15 @@ def _named(old: "OldCheckpoints") -> str:
 def _sum_up(leftovers: list[Leftover], deleted: bool) -> None:
     total = size(sum(leftover.bytes for leftover in leftovers))
     if not leftovers:
-        print("Nothing to collect.")
+        print("Nothing to delete.")
     elif deleted:
         print(f"Freed {total}.")
     else:
-        print(f"{total} in {len(leftovers)} item(s). Nothing was deleted; do it with --yes.")
+        print(f"{total} in {count(len(leftovers), 'item')}. Nothing was deleted; add --yes to delete.")
 
 
 def find_old_runs(runs: "tuple[Run, ...]", args: argparse.Namespace, now: float) -> tuple[list[Leftover], list[str]]:
-    """Runs that ended long ago; those with checkpoints are only named."""
+    """Runs that ended long ago; those with checkpoints are kept."""
     if args.older_than is None:
         return [], []
     old, kept = [], []
@@ -124,7 +127,7 @@ def find_old_runs(runs: "tuple[Run, ...]", args: argparse.Namespace, now: float)
 
 
 def find_leftovers(root: StateRoot, known: set[str], now: float) -> tuple[list[Leftover], list[str]]:
-    """Folders and config files of runs that the registry does not know; folders with checkpoints are only named."""
+    """Folders and config files of runs that the registry does not know; folders with checkpoints are kept."""
     found, kept = [], []
     for folder in _stray_folders(root, known):
         if now - folder.stat().st_mtime < YOUNG_S or is_locked(RunDir(folder).owner_lock):
@@ -132,11 +135,15 @@ def find_leftovers(root: StateRoot, known: set[str], now: float) -> tuple[list[L
         if has_checkpoints(folder):
             kept.append(f"folder {folder}")
         else:
-            found.append(Leftover(f"folder of no run: {folder}", sum(usage_of(folder).values()), paths=(folder,)))
+            found.append(Leftover(f"folder without a run: {folder}", sum(usage_of(folder).values()), paths=(folder,)))
     files = [file for file in _stray_configs(root, known) if now - file.stat().st_mtime >= YOUNG_S]
     if files:
         found.append(
-            Leftover(f"{len(files)} config file(s) of no run", sum(f.stat().st_size for f in files), paths=tuple(files))
+            Leftover(
+                f"{count(len(files), 'config file')} without a run",
+                sum(f.stat().st_size for f in files),
+                paths=tuple(files),
+            )
         )
     return found, kept
 

@@ -1,4 +1,4 @@
-"""A picture in a terminal: two pixels per character, one above the other, in 24-bit colours."""
+"""Pictures in a terminal: half-block characters that show two pixels each, one above the other, in 24-bit colour."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ RESET = "\x1b[0m"
 
 
 def draw(pixels: Any, columns: int, rows: int) -> list[str]:
-    """Lines of text, at most `columns` × `rows`, that show a uint8 array of height × width × channels."""
+    """At most `rows` lines of at most `columns` characters that show a uint8 array of height × width × channels."""
     small = fit(_rgb(pixels), columns, 2 * rows)
     return [_line(small[top], small[top + 1]) for top in range(0, len(small) - 1, 2)]
 
 
 def fit(pixels: Any, width: int, height: int) -> Any:
-    """The picture made smaller until it fits, its shape kept; never larger."""
+    """The picture, scaled down until it fits, with its aspect ratio; never enlarged."""
     from mosaic_sdk.fastlane.scale import shrink
 
     high, wide = pixels.shape[:2]
@@ -28,7 +28,7 @@ def _rgb(pixels: Any) -> Any:
 def _line(upper: Any, lower: Any) -> str:
     text, before = [], None
     for above, below in zip(upper.tolist(), lower.tolist(), strict=True):
-        # Colours hold until they change: flat pictures become short.
+        # A colour stays in effect until it changes, so pictures with large areas of one colour take few bytes.
         if (above, below) != before:
             text.append("\x1b[38;2;{};{};{};48;2;{};{};{}m".format(*above, *below))
             before = (above, below)

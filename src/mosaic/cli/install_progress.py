@@ -1,6 +1,6 @@
-"""What people see of an install: one live line on a terminal, a line per phase elsewhere.
+"""The progress of an install: one live line on a terminal, one line per phase elsewhere.
 
-On stderr: stdout is the answer's.
+It is printed on stderr because stdout is for the result.
 """
 
 import sys
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LineProgress(Progress):
-    """For logs and pipes."""
+    """For log files and pipes."""
 
     def __enter__(self) -> "LineProgress":
         return self
@@ -35,7 +35,7 @@ class LineProgress(Progress):
 
 
 class LiveProgress(LineProgress):
-    """For a terminal: what goes on and for how long, in one line; a phase that took a while leaves a line behind."""
+    """For a terminal: the current phase and its time in one live line. A long phase leaves a line when it ends."""
 
     LONG_S = 1.0
 
@@ -81,5 +81,5 @@ class LiveProgress(LineProgress):
 
 
 def progress() -> LineProgress:
-    """The one that suits where stderr goes."""
+    """The kind of progress that suits stderr."""
     return LiveProgress() if sys.stderr.isatty() else LineProgress()

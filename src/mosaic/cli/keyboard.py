@@ -1,4 +1,4 @@
-"""Single keys from a terminal, without waiting for Enter, and the mouse wheel."""
+"""Reads single keys and the mouse from a terminal, without waiting for Enter."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
-# One key: a mouse report, an escape sequence, a character of UTF-8.
+# One key: a mouse report, an escape sequence or a UTF-8 character.
 KEY = re.compile(
     rb"\x1b\[<(?P<button>\d+);\d+;(?P<row>\d+)(?P<press>[Mm])"
     rb"|\x1b[\[O][0-9;]*[A-Za-z~]"
@@ -19,9 +19,9 @@ KEY = re.compile(
     rb"|[\xc0-\xff][\x80-\xbf]+"
     rb"|[\x80-\xff]"
 )
-# The beginning of one, at the end of what was read: the rest comes with the next read.
+# An incomplete key at the end of what was read: the rest comes with the next read.
 BEGINNING = re.compile(rb"(?:\x1b(?:[\[O][<0-9;]*)?|[\xc0-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf7][\x80-\xbf]{0,2})\Z")
-REST_WITHIN_S = 0.05  # a terminal sends a sequence at once; only a slow line cuts it in two
+REST_WITHIN_S = 0.05  # a terminal sends a sequence in one piece; only a slow connection splits it
 
 NAMES = {
     **{b"\x1b[A": "up", b"\x1b[B": "down", b"\x1b[H": "home", b"\x1b[F": "end"},
@@ -33,8 +33,11 @@ MOUSE_ON, MOUSE_OFF = "\x1b[?1000h\x1b[?1006h", "\x1b[?1006l\x1b[?1000l"
 
 
 class Keyboard:
-    """The terminal gives each key at once while this is open, and is as before afterwards, also after a SIGTERM and
-    while Ctrl-Z keeps the view stopped. `leave` and `enter` are called around such a pause."""
+    """Makes the terminal deliver each key immediately, and restores it afterwards.
+
+    The terminal is also restored after SIGTERM or SIGHUP, and while the view is stopped by Ctrl-Z; `leave` and `enter`
+    are called before and after such a stop.
+    """
 
     def __init__(
         self, mouse: bool = False, leave: Callable[[], None] = lambda: None, enter: Callable[[], None] = lambda: None
@@ -46,12 +49,12 @@ class Keyboard:
     def __enter__(self) -> "Keyboard":
         self._fd = sys.stdin.fileno()
         self._before = termios.tcgetattr(self._fd)
-        ways = {signal.SIGTERM: _end, signal.SIGHUP: _end, signal.SIGTSTP: self._pause}
-        self._handlers = {number: signal.signal(number, way) for number, way in ways.items()}
+        handlers = {signal.SIGTERM: _end, signal.SIGHUP: _end, signal.SIGTSTP: self._pause}
+        self._handlers = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             self._take()
         except BaseException:
-            self.__exit__(None, None, None)  # a Ctrl-C that comes just now must not leave a silent terminal
+            self.__exit__(None, None, None)  # Ctrl-C at this moment must not leave the terminal without echo
             raise
         return self
 
@@ -64,22 +67,22 @@ class Keyboard:
 
     def _take(self) -> None:
         tty.setcbreak(self._fd)
-        self._say(MOUSE_ON)
+        self._send(MOUSE_ON)
 
     def _give_back(self) -> None:
         try:
-            self._say(MOUSE_OFF)
+            self._send(MOUSE_OFF)
         except OSError:
-            pass  # nobody reads any more: there is no terminal to mend
+            pass  # the terminal is gone
         finally:
             termios.tcsetattr(self._fd, termios.TCSADRAIN, self._before)
 
     def _pause(self, number: int, _: FrameType | None) -> None:
-        """Ctrl-Z: the shell gets a terminal as it knows it, and we get ours back when it lets us go on."""
+        """Restore the terminal for the shell at Ctrl-Z, and take it again when the shell continues this process."""
         self._leave()
         self._give_back()
         handler = signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)  # we stop here
+        os.kill(os.getpid(), number)  # this process stops here
         signal.signal(number, handler)
         self._take()
         self._enter()
@@ -88,7 +91,7 @@ class Keyboard:
         return self._fd
 
     def keys(self, timeout_s: float) -> list[str]:
-        """Names or letters of the keys typed since the last call; none when none came in time."""
+        """The names or characters of the keys pressed since the last call; empty after the timeout."""
         if not self._is_ready(timeout_s):
             return []
         if not self._read():
@@ -109,7 +112,7 @@ class Keyboard:
         self._typed += read
         return bool(read)
 
-    def _say(self, codes: str) -> None:
+    def _send(self, codes: str) -> None:
         if self._mouse:
             sys.stdout.write(codes)
             sys.stdout.flush()
@@ -128,12 +131,12 @@ def _name(found: "re.Match[bytes]") -> str:
     if key in NAMES:
         return NAMES[key]
     if key.startswith(b"\x1b"):
-        # Application mode says O for [, and Shift or Ctrl add "1;5" before the last letter.
+        # Application mode sends O instead of [, and Shift or Ctrl add "1;5" before the last character.
         plain = re.sub(rb"^\x1b[\[O](?:1;\d+)?", b"\x1b[", re.sub(rb";\d+~$", b"~", key))
         return NAMES.get(plain, "")
     return key.decode(errors="ignore")
 
 
 def _end(number: int, _: FrameType | None) -> Any:
-    """As an exception, so that the terminal is restored on the way out."""
+    """Exit with an exception, so that the terminal is restored on the way out."""
     raise SystemExit(128 + number)

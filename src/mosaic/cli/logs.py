@@ -1,4 +1,4 @@
-"""`mosaic logs`."""
+"""`mosaic logs`: print the output of a run's worker."""
 
 import argparse
 import sys
@@ -22,24 +22,25 @@ def add_verbs(verbs: "Verbs") -> None:
         verbs,
         "logs",
         show_logs,
-        "print what a run's worker printed, telemetry lines aside",
+        "print the output of a run's worker",
         "mosaic logs 01JCQ --tail 20\nmosaic logs 01JCQ -f\nmosaic logs 01JCQ --rejects",
+        "Telemetry lines are left out.",
     )
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until the run is over")
-    parser.add_argument("--tail", type=count, metavar="N", help="begin with the last N lines of each stream")
+    parser.add_argument("-f", "--follow", action="store_true", help="continue until the run is over")
+    parser.add_argument("--tail", type=count, metavar="N", help="start with the last N lines of each stream")
     streams = parser.add_mutually_exclusive_group()
     streams.add_argument("--stdout", dest="stream", action="store_const", const="stdout", help="only stdout")
     streams.add_argument("--stderr", dest="stream", action="store_const", const="stderr", help="only stderr")
-    parser.add_argument("--rejects", action="store_true", help="only lines that were rejected or lost, with the reason")
+    parser.add_argument("--rejects", action="store_true", help="only lines that were rejected or lost, and why")
 
 
 def show_logs(args: argparse.Namespace) -> int:
     if args.rejects and args.tail is not None:
-        raise BadUsage("--tail counts lines of the log; leave it out with --rejects")
+        raise BadUsage("--tail and --rejects exclude each other")
     with connected(args) as client:
         since = {"stdout": 0, "stderr": 0}
-        run_id = client.get_run(args.run).run_id  # asked once: `last` must not become another run halfway
+        run_id = client.get_run(args.run).run_id  # resolved once, so that `last` cannot become another run meanwhile
         if args.tail is not None:
             tail = tail_pieces(client, run_id, args.tail)
             for stream in since:
@@ -53,13 +54,13 @@ def show_logs(args: argparse.Namespace) -> int:
 
 
 def tail_pieces(client: "TrainerClient", run_id: str, lines: int) -> "list[LogPiece]":
-    """Pieces that hold the last `lines` lines of each stream, and perhaps some more."""
+    """Pieces that contain at least the last `lines` lines of each stream, if there are that many."""
     tail_bytes, before = FIRST_TAIL_BYTES, None
     while True:
         pieces = list(client.stream_logs(run_id, tail_bytes=tail_bytes))
         by_stream = [[p for p in pieces if p.stream == stream] for stream in ("stdout", "stderr")]
-        # Telemetry lines lie between log lines, so a tail in bytes may hold few of them: look further back, until that
-        # shows nothing earlier. (How many there are says nothing: a live run prints meanwhile.)
+        # Telemetry lines are mixed with log lines, so a tail in bytes may contain few log lines. Look further back
+        # until that finds nothing earlier. (The number of pieces does not tell: a live run keeps printing.)
         first = [own[0].offset if own else None for own in by_stream]
         if min(map(count_lines, by_stream)) >= lines or (first == before and tail_bytes > 64 * FIRST_TAIL_BYTES):
             return pieces
@@ -71,7 +72,7 @@ def count_lines(pieces: "Iterable[LogPiece]") -> int:
 
 
 def last_lines(pieces: "list[LogPiece]", lines: int) -> "list[LogPiece]":
-    """The newest pieces, the first of them cut, so that `lines` lines are left."""
+    """The last `lines` lines; the first piece is cut if needed."""
     kept: list[LogPiece] = []
     for piece in reversed(pieces):
         if lines <= 0:

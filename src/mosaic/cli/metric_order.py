@@ -1,9 +1,9 @@
-"""The order in which a run's metrics are shown: how well it does, then its losses, then the rest."""
+"""The order in which a run's metrics are shown: scores, then losses, then the rest."""
 
 import re
 from collections.abc import Iterable
 
-# The first that matches counts; a name that matches none comes last.
+# The rank of a name is that of the first pattern that matches; names without a match come last.
 RANKS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -23,6 +23,6 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def _rank(name: str) -> tuple[int, int, str]:
-    """The shorter its path, the nearer to what one asks first: episode/score before actor/rpc/replay/sent_rate."""
+    """Within a rank, short paths come first: episode/score before actor/rpc/replay/sent_rate."""
     rank = next((rank for rank, pattern in enumerate(RANKS) if pattern.search(name)), len(RANKS))
     return rank, name.count("/"), name

@@ -1,7 +1,7 @@
-"""Old checkpoints: those of a run that is over which are neither its best nor its last.
+"""Finds old checkpoints: those of a run that is over, except its best and its last.
 
-Only series that are numbered by time, at the top of checkpoints/, are looked at: checkpoint-000000050000.pt,
-epoch-00000007/, model_5000_steps.zip. Everything else there stays: settings, replay blocks, rank0.pt beside rank1.pt.
+Only numbered series of checkpoints at the top of checkpoints/ count: checkpoint-000000050000.pt, epoch-00000007/,
+model_5000_steps.zip. Everything else is kept: settings, replay blocks, rank0.pt beside rank1.pt.
 """
 
 import json
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 TIME = r"(?:checkpoint|ckpt|epoch|step|iteration|iter|update)s?"
 NUMBERED = re.compile(rf"((?:.*[^a-z])?{TIME}[-_.=]?)(\d+)(\D*)|(.*?\D)(\d+)([-_.]?{TIME}(?:\W.*)?)", re.I)
-COMMIT = "commit.json"  # a folder's last file, where a worker writes one: without it the checkpoint is not whole
+COMMIT = "commit.json"  # some workers write it last: a folder without it is an incomplete checkpoint
 
 
 @dataclass(frozen=True)
 class OldCheckpoints:
-    """What of one run can go."""
+    """The old checkpoints of one run."""
 
     run: "Run"
     paths: tuple[Path, ...]
@@ -35,7 +35,7 @@ class OldCheckpoints:
 
 
 def find_old_checkpoints(runs: "Iterable[Run]", live: "Iterable[Run]") -> tuple[list[OldCheckpoints], list[str]]:
-    """What can go, run by run, and the runs left alone with the reason. `live`: with their configs."""
+    """The old checkpoints, run by run, and the runs that are skipped, with the reason. `live`: with their configs."""
     needed = [f"{run.parent_run_id} {json.dumps(run.config)}" for run in live]
     found, kept = [], []
     for run in (run for run in runs if run.state.is_over):
@@ -53,25 +53,25 @@ def _why_kept(run: "Run", rundir: RunDir, needed: list[str]) -> str:
     if any(run.run_id in text for text in needed):
         return "a live run was started from it"
     if is_locked(rundir.owner_lock):
-        return "its processes have not ended"
+        return "its processes are still running"
     if best_of(rundir) is None:
-        return "which checkpoint is the best cannot be read"
+        return "best.json, which names its best checkpoint, cannot be read"
     return ""
 
 
 def old_in(rundir: RunDir) -> Iterator[Path]:
-    """All members of each numbered series but the last whole one, what best.json names, and what a link points to."""
+    """All members of each numbered series, except the last complete one, the best, and targets of symbolic links."""
     keep = {path.resolve() for path in (best_of(rundir) or [])}
     entries = sorted(rundir.checkpoints.iterdir()) if rundir.checkpoints.is_dir() else []
     keep |= {entry.resolve() for entry in entries if entry.is_symlink()}
     for series in _series(entry for entry in entries if not entry.is_symlink()):
-        whole = [entry for entry in series if _is_whole(entry, series)]
-        last = whole[-1] if whole else series[-1]
+        complete = [entry for entry in series if _is_complete(entry, series)]
+        last = complete[-1] if complete else series[-1]
         yield from (entry for entry in series if entry != last and not _holds(entry.resolve(), keep))
 
 
 def _series(entries: Iterable[Path]) -> list[list[Path]]:
-    """Entries whose names differ in their last number only, each series in the order of that number."""
+    """Groups of entries whose names differ only in their last number, sorted by that number."""
     groups: dict[tuple[str, str, bool], list[tuple[int, Path]]] = {}
     for entry in entries:
         match = NUMBERED.fullmatch(entry.name)
@@ -81,14 +81,14 @@ def _series(entries: Iterable[Path]) -> list[list[Path]]:
     return [[entry for _, entry in sorted(group)] for group in groups.values()]
 
 
-def _is_whole(entry: Path, series: list[Path]) -> bool:
+def _is_complete(entry: Path, series: list[Path]) -> bool:
     if not entry.is_dir():
         return entry.stat().st_size > 0
     return (entry / COMMIT).exists() or not any((other / COMMIT).exists() for other in series)
 
 
 def best_of(rundir: RunDir) -> list[Path] | None:
-    """What best.json names, inside its folder or the run's; empty without one, None when it cannot be read."""
+    """The paths that best.json may mean, relative to its folder or the run's; empty without it, None if unreadable."""
     folder = rundir.checkpoints / "best"
     if not os.path.lexists(folder / "best.json"):
         return []

@@ -1,4 +1,4 @@
-"""Processes and shared memory that outlived their run."""
+"""Orphaned processes and shared memory of runs that are over."""
 
 import errno
 import os
@@ -13,20 +13,20 @@ from mosaic_sdk.fastlane import control
 from mosaic.cli.file_locks import is_locked
 from mosaic.model import procfs
 
-YOUNG_S = 86_400.0  # of a run that this root does not know: another root may still come back for it
-IsOver = Callable[[str], bool]  # of a run id: known here, and over (or live)
+YOUNG_S = 86_400.0  # frames of an unknown run may belong to another state root; only older ones are removed
+IsOver = Callable[[str], bool]  # of a run id: whether the run is known here and over (or live)
 
 
 @dataclass(frozen=True)
 class Orphan:
     pid: int
-    start_ticks: int | None  # a pid alone may be somebody else by now
+    start_ticks: int | None  # identifies the process, because a pid can be reused
     run_id: str
     command: str
 
 
 def find_orphans(trainer: Path, is_over: IsOver) -> Iterator[Orphan]:
-    """Processes of runs below `trainer` that are over, resource trackers among them."""
+    """Processes of runs below `trainer` that are over, including resource trackers."""
     for pid in procfs.pids():
         orphan = _look_at(pid, trainer, is_over) if pid != os.getpid() else None
         if orphan:
@@ -38,20 +38,20 @@ def _look_at(pid: int, trainer: Path, is_over: IsOver) -> Orphan | None:
     if run_dir is None or not is_over(run_dir.name):
         return None
     command = _command(pid)
-    # The tailer may still be reading what the run left; it ends by itself.
+    # The tailer may still be reading the rest of the spool; it exits on its own.
     if "mosaic.tail" in command:
         return None
     return Orphan(pid, procfs.start_ticks(pid), run_dir.name, command[:80])
 
 
 def _run_dir(pid: int, trainer: Path) -> Path | None:
-    """The run folder a process was started for, if it lies below `trainer`."""
+    """The run folder that a process was started for, if it is below `trainer`."""
     environment = procfs.environment(pid)
-    told = next((entry.partition(b"=")[2] for entry in environment if entry.startswith(b"MOSAIC_RUN_DIR=")), b"")
-    if told:
-        run_dir = Path(os.fsdecode(told))
+    named = next((entry.partition(b"=")[2] for entry in environment if entry.startswith(b"MOSAIC_RUN_DIR=")), b"")
+    if named:
+        run_dir = Path(os.fsdecode(named))
         return run_dir if run_dir.parent.parent == trainer else None
-    # A tracker outlives a worker that cleared its environment; where it works still tells whose it was.
+    # A resource tracker can outlive a worker that cleared its environment. Its working folder still names the run.
     if "resource_tracker" in _command(pid):
         place = Path(procfs.working_folder(pid))
         return next((folder for folder in (place, *place.parents) if folder.parent.parent == trainer), None)
@@ -63,7 +63,7 @@ def _command(pid: int) -> str:
 
 
 def kill_orphan(orphan: Orphan) -> None:
-    """SIGKILL, through a pidfd that was checked to be the process we saw."""
+    """Send SIGKILL through a pidfd, after checking that the pid was not reused."""
     try:
         handle = os.pidfd_open(orphan.pid)
     except ProcessLookupError:
@@ -79,22 +79,22 @@ def kill_orphan(orphan: Orphan) -> None:
 
 @dataclass(frozen=True)
 class LeftFrames:
-    """What a run has in shared memory although nobody writes it."""
+    """Frames of a run that remain in shared memory without a writer."""
 
     run_id: str
     bytes: int
 
 
 def find_left_frames(is_live: IsOver, is_over: IsOver) -> Iterator[LeftFrames]:
-    """FastLane segments whose writer is gone. Those of runs that nobody here knows must have lain for a while."""
+    """FastLane segments whose writer has exited. Those of unknown runs must also be old."""
     for run_id in sorted({control.run_of(lane) for lane in control.lanes()}):
         pages = [Path(control.path_of(lane)) for lane in control.lanes(run_id)]
-        # Asked of the kernel's list: to try the lock could refuse a writer that starts just now.
+        # Read the kernel's list of locks: trying the lock could make a writer fail that is just starting.
         if is_live(run_id) or any(map(is_locked, pages)):
             continue
         facts = [fact for page in pages for file in page.parent.glob(f"{page.name}*") if (fact := _facts_of(file))]
         if not facts:
-            continue  # removed since they were listed
+            continue  # removed meanwhile
         is_ours = all(os.geteuid() in (0, fact.st_uid) for fact in facts)
         if is_ours and (is_over(run_id) or all(time.time() - fact.st_mtime > YOUNG_S for fact in facts)):
             yield LeftFrames(run_id, sum({fact.st_ino: fact.st_blocks * 512 for fact in facts}.values()))
@@ -108,7 +108,7 @@ def _facts_of(file: Path) -> "os.stat_result | None":
 
 
 def remove_left_frames(left: LeftFrames) -> None:
-    """Only with the lock that a living writer holds."""
+    """Remove frames under the lock that a live writer would hold."""
     control.remove_dead(left.run_id)
     if control.lanes(left.run_id):
-        raise BlockingIOError(errno.EAGAIN, "its writer lives")
+        raise BlockingIOError(errno.EAGAIN, "the writer is running")

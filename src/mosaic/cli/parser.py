@@ -1,6 +1,6 @@
-"""The command's parser: argparse, with one sentence and a suggestion in place of its usage dump.
+"""The argument parser: argparse, with one sentence and a suggestion instead of a usage dump.
 
-Options are not abbreviated: `--env CartPole-v1` must not be taken for --env-of, nor `--a` for --all.
+Options cannot be abbreviated: `--env CartPole-v1` must not be taken for --env-of, nor `--a` for --all.
 """
 
 import argparse
@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from mosaic.model.nearest import did_you_mean, nearest
 
-# What other tools call it.
+# Names that other tools use for our verbs.
 SYNONYMS = {
     **dict.fromkeys(("ls", "ps", "list", "jobs"), "runs"),
     **dict.fromkeys(("kill", "stop", "abort", "end"), "cancel"),
@@ -30,7 +30,7 @@ SYNONYMS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """Exit code 2 and one sentence for words that mean nothing."""
+    """A parser that rejects invalid arguments with one sentence and exit code 2."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **options})
@@ -39,33 +39,33 @@ class Parser(argparse.ArgumentParser):
         end = "" if message.endswith(("?", ".")) else "."
         self.exit(2, f"{self.prog}: {message}{end} See: {self.prog} --help\n")
 
-    def parse(self, words: Sequence[str] | None) -> argparse.Namespace:
-        """Words behind an option still belong to the list they continue: `run toy steps=5 --detach rate=2`."""
-        found, extra = self.parse_known_args(words)
+    def parse(self, arguments: Sequence[str] | None) -> argparse.Namespace:
+        """Like parse_args, but positional arguments may follow options: `run toy steps=5 --detach rate=2`."""
+        found, extra = self.parse_known_args(arguments)
         parser: Parser = getattr(found, "parser", self)
-        if extra and not any(word.startswith("-") for word in extra):
-            extra = parser.take_words(found, extra)
+        if extra and not any(argument.startswith("-") for argument in extra):
+            extra = parser.take_positionals(found, extra)
         if extra:
             from mosaic.cli.unknown_arguments import explain
 
             parser.error(explain(parser, found, extra))
         return found
 
-    def take_words(self, found: argparse.Namespace, words: list[str]) -> list[str]:
-        """Put them into the verb's list of words, or where one may stand and none does; what is left is given back."""
+    def take_positionals(self, found: argparse.Namespace, arguments: list[str]) -> list[str]:
+        """Add arguments to the verb's list of positionals, or fill optional ones that are missing. Returns the rest."""
         positionals = self._get_positional_actions()
         lists = [action for action in positionals if action.nargs in ("*", "+")]
         if lists:
-            getattr(found, lists[-1].dest).extend(words)
+            getattr(found, lists[-1].dest).extend(arguments)
             return []
         for action in positionals:
-            if words and action.nargs == "?" and getattr(found, action.dest) == action.default:
-                setattr(found, action.dest, words[0])
-                words = words[1:]
-        return words
+            if arguments and action.nargs == "?" and getattr(found, action.dest) == action.default:
+                setattr(found, action.dest, arguments[0])
+                arguments = arguments[1:]
+        return arguments
 
     def options(self) -> list[str]:
-        """Every option's long name."""
+        """The long names of all options."""
         return [name for action in self._actions for name in action.option_strings if name.startswith("--")]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -74,15 +74,15 @@ class Parser(argparse.ArgumentParser):
         known = [str(choice) for choice in action.choices]
         if not isinstance(action, argparse._SubParsersAction):
             hint = did_you_mean(str(value), known, 1)
-            raise argparse.ArgumentError(action, f"'{value}' is none of {', '.join(known)}. {hint}".rstrip())
-        raise argparse.ArgumentError(None, f"there is no {_noun(self.prog)} '{value}'. {_meant(self, value, known)}")
+            raise argparse.ArgumentError(action, f"'{value}' is not one of {', '.join(known)}. {hint}".rstrip())
+        raise argparse.ArgumentError(None, f"unknown {_noun(self.prog)} '{value}'. {_meant(self, value, known)}")
 
 
 def _noun(prog: str) -> str:
-    return "action" if " " in prog else "verb"
+    return "action" if " " in prog else "command"
 
 
 def _meant(parser: argparse.ArgumentParser, value: str, known: list[str]) -> str:
     near = [SYNONYMS[value]] if " " not in parser.prog and value in SYNONYMS else nearest(value, known)
     quoted = [f"`{parser.prog} {name}`" for name in near]
-    return f"Did you mean {' or '.join(quoted)}?" if near else f"There are: {', '.join(known)}."
+    return f"Did you mean {' or '.join(quoted)}?" if near else f"Choose from: {', '.join(known)}."

@@ -1,4 +1,4 @@
-"""`mosaic rm`: delete runs that are over, with all their files."""
+"""`mosaic rm`: delete runs that are over, and all their files."""
 
 import argparse
 import sys
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected, host_of
 from mosaic.cli.disk_usage import has_checkpoints, usage_of
+from mosaic.cli.scores import count
 from mosaic.cli.selection import add_age, add_selection, confirm, is_answered, line_of, select
 from mosaic.cli.terminal_text import printable, size
 from mosaic.cli.verb import add_verb
@@ -27,7 +28,7 @@ OVER = tuple(state for state in RunState if state.is_over)
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "rm", remove_runs, "delete runs that are over, with all their files", EXAMPLES)
+    parser = add_verb(verbs, "rm", remove_runs, "delete runs that are over, and all their files", EXAMPLES)
     add_selection(parser, "FAULTED,CANCELLED or over")
     add_age(parser)
 
@@ -50,32 +51,32 @@ def remove_runs(args: argparse.Namespace) -> int:
 
 
 def refuse_live(runs: "list[Run]") -> None:
-    """Before the first one is deleted, not in the middle."""
+    """Refuse live runs before the first run is deleted."""
     for run in runs:
         if not run.state.is_over:
             raise RunIsLive(run.run_id, str(run.state))
 
 
 def _print_plan(runs: "list[Run]", is_here: bool) -> None:
-    """What would go, and how much room that makes; of another machine's files nobody here knows the size."""
+    """Print which runs would be deleted and their sizes, which are unknown for runs on another machine."""
     total = 0
     for run in runs:
-        taken = sum(usage_of(Path(run.run_dir)).values()) if is_here else 0
-        precious = ", with checkpoints" if is_here and has_checkpoints(Path(run.run_dir)) else ""
-        total += taken
-        print(line_of(run, f"{size(taken)}{precious}" if is_here else ""))
-    print(f"{len(runs)} run(s){f', {size(total)}' if is_here else ''}.")
+        used = sum(usage_of(Path(run.run_dir)).values()) if is_here else 0
+        checkpoints = ", with checkpoints" if is_here and has_checkpoints(Path(run.run_dir)) else ""
+        total += used
+        print(line_of(run, f"{size(used)}{checkpoints}" if is_here else ""))
+    print(f"{count(len(runs), 'run')}{f', {size(total)}' if is_here else ''}.")
 
 
 def _ask(runs: "list[Run]") -> None:
     if not is_answered():
-        raise MosaicError("Deleting asks first, and nobody can answer here. Say --yes to delete without a question.")
-    if not confirm(f"Delete {len(runs)} run(s) with telemetry, logs and checkpoints?"):
+        raise MosaicError("Cannot ask for confirmation without a terminal. Add --yes to delete the runs.")
+    if not confirm(f"Delete {count(len(runs), 'run')} with telemetry, logs and checkpoints?"):
         raise MosaicError("Nothing was deleted.")
 
 
 def _delete(client: "TrainerClient", runs: "list[Run]") -> int:
-    """One that cannot be deleted does not keep the others."""
+    """Delete the runs. If one cannot be deleted, the others still are."""
     total, failed = 0, 0
     for run in runs:
         try:
@@ -89,5 +90,5 @@ def _delete(client: "TrainerClient", runs: "list[Run]") -> int:
         total += freed
         print(f"Deleted {run.run_id} ({printable(run.name)}): {size(freed)}.", flush=True)
     if len(runs) > 1:
-        print(f"Freed {size(total)} in {len(runs) - failed} runs.")
+        print(f"Deleted {count(len(runs) - failed, 'run')}: {size(total)}.")
     return 1 if failed else 0

@@ -1,4 +1,4 @@
-"""`mosaic resume`, and what all verbs that make a run from another one share."""
+"""`mosaic resume`, and what it shares with `mosaic eval`: both start a run from another one."""
 
 import argparse
 import os
@@ -20,24 +20,29 @@ if TYPE_CHECKING:
     Watcher = Callable[[TrainerClient, Run], int]
 
 EXAMPLES = """
-mosaic resume last                                    one that was killed, cancelled or failed
-mosaic resume 01JCQ total_timesteps=200000            one that is finished: give it more steps
-mosaic resume crawler learning_rate=1e-4 --detach     with other settings
+mosaic resume last                                    a run that was killed, cancelled or failed
+mosaic resume 01JCQ total_timesteps=200000            a run that has finished: train it for more steps
+mosaic resume crawler learning_rate=1e-4 --detach     change a setting
 """
 TOTALS = ("total_timesteps", "total_steps", "steps")
 
 
 def add_verbs(verbs: "Verbs") -> None:
     parser = add_verb(
-        verbs, "resume", resume_run, "continue a run that is over from its newest checkpoint, as a new run", EXAMPLES
+        verbs,
+        "resume",
+        resume_run,
+        "continue a run from its newest checkpoint",
+        EXAMPLES,
+        "The continued run is a new run with the settings of the old one.\nThe old run must be over.",
     )
-    add_derived_options(parser, "settings to change; all others are the run's own")
+    add_derived_options(parser, "settings to change; all others are taken from the run")
 
 
 def add_derived_options(parser: argparse.ArgumentParser, settings_help: str) -> None:
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("settings", metavar="key=value", nargs="*", help=settings_help)
-    parser.add_argument("--checkpoint", default="", metavar="PATH", help="this checkpoint instead of the newest")
+    parser.add_argument("--checkpoint", default="", metavar="PATH", help="use this checkpoint instead of the newest")
     add_run_options(parser)
 
 
@@ -46,7 +51,7 @@ def resume_run(args: argparse.Namespace) -> int:
 
 
 def submit_derived(args: argparse.Namespace, config: dict[str, Any], wait: "Watcher", show: "Watcher") -> int:
-    """Submit, say what the run is made from, and do as `mosaic run` does: return, wait for the JSON, or show it."""
+    """Submit the run and print its checkpoint. Then return, wait or follow it, like `mosaic run`."""
     with connected(args) as client:
         run = client.submit_run(config, args.idempotency_key)
         if not args.json:
@@ -58,24 +63,26 @@ def submit_derived(args: argparse.Namespace, config: dict[str, Any], wait: "Watc
 
 
 def derived_config(args: argparse.Namespace, relation: str, checkpoint: str = "") -> dict[str, Any]:
-    """A config with nothing but what differs from the run it is made from: the daemon fills in the rest."""
+    """A config with only what differs from the parent run; the daemon completes it."""
     config = build_config(args, {"config": parse_settings(args.settings)})
     config["metadata"] |= {"parent_run_id": args.run, "relation": relation}
     if checkpoint:
-        is_word = checkpoint == "best" or host_of(args)  # another machine's paths are not ours to complete
-        config["metadata"]["checkpoint"] = checkpoint if is_word else os.path.abspath(os.path.expanduser(checkpoint))
+        is_complete = checkpoint == "best" or host_of(args)  # paths of another machine cannot be completed here
+        config["metadata"]["checkpoint"] = (
+            checkpoint if is_complete else os.path.abspath(os.path.expanduser(checkpoint))
+        )
     return config
 
 
 def print_origin(client: "TrainerClient", run: "Run") -> None:
-    """From which checkpoint the run starts, and which ones were passed over."""
+    """Print which checkpoint the run starts from, and which damaged ones were skipped."""
     history = client.get_run(run.run_id).history
     for sentence in history[0].reason.split("; ") if history and history[0].reason else ():
         print(printable(sentence[:1].upper() + sentence[1:]), file=sys.stderr)
 
 
 def next_steps(run: "Run") -> list[str]:
-    """What can be done with a training that is over and has checkpoints: the commands, ready to be typed."""
+    """Commands that make sense after a training that has checkpoints: evaluate and resume."""
     if not run.state.is_over or run.area != "runs" or not _has_checkpoints(run):
         return []
     schema = _schema_of(run)
@@ -86,7 +93,7 @@ def next_steps(run: "Run") -> list[str]:
 
 
 def _has_checkpoints(run: "Run") -> bool:
-    """Of a run on this machine; files elsewhere cannot be seen from here."""
+    """Whether the run has checkpoints on this machine."""
     try:
         return any(os.scandir(os.path.join(run.run_dir, "checkpoints")))
     except OSError:
@@ -94,7 +101,7 @@ def _has_checkpoints(run: "Run") -> bool:
 
 
 def _schema_of(run: "Run") -> dict[str, Any]:
-    """What its worker has told before; nothing when that is not known here."""
+    """The schema of the run's worker; empty if it is not known on this machine."""
     from mosaic.catalog.answers import Answers
     from mosaic.catalog.workers import Catalog
     from mosaic.model.errors import MosaicError
@@ -106,12 +113,12 @@ def _schema_of(run: "Run") -> dict[str, Any]:
         found = Catalog(root).find(run.worker_name, str(worker.get("variant") or ""))
     except MosaicError:
         return {}
-    told = Answers(root.answers).remembered(found)
-    return told.schema if told else {}
+    descriptor = Answers(root.answers).remembered(found)
+    return descriptor.schema if descriptor else {}
 
 
 def _more_steps(run: "Run") -> str:
-    """A finished training has no steps left: the next one needs a larger total."""
+    """A training that has finished needs a larger total to continue."""
     settings = (((run.config or {}).get("metadata") or {}).get("worker") or {}).get("config") or {}
     if str(run.state) != "TERMINATED" or not run.total_steps:
         return ""

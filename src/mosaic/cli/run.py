@@ -25,56 +25,70 @@ RUN_EXAMPLES = """
 mosaic run toy steps=500 rate=50
 mosaic run cleanrl algo=ppo env=CartPole-v1 seed=1 total_timesteps=1e5 learning_rate=3e-4
 mosaic run cleanrl@jax algo=dqn_jax env=CartPole-v1 --gpus 1 --gpus-mandatory --time-limit 12h --detach
-mosaic run toy --help                                  the worker's own settings
-mosaic run --script train.py --env-of cleanrl -- --seed 1      somebody's script, in that worker's environment
-mosaic run --script babyai_quick_test --env-of cleanrl --set total_timesteps=20000       one that comes with a worker
+mosaic run toy --help                                  the settings of this worker
+mosaic run --script train.py --env-of cleanrl -- --seed 1      your own script, in the environment of a worker
+mosaic run --script babyai_quick_test --env-of cleanrl --set total_timesteps=20000       a script that a worker ships
 """
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "run", run_worker, "start a worker and follow it", RUN_EXAMPLES, has_help=False)
-    parser.add_argument("-h", "--help", action=WorkerHelp, help="show this; after WORKER also its settings")
-    parser.add_argument("worker", metavar="WORKER[@VARIANT]", nargs="?", help="a name that `mosaic worker list` shows")
-    parser.add_argument("settings", metavar="key=value", nargs="*", help="the worker's settings; dots nest")
+    parser = add_verb(verbs, "run", run_worker, "start a run and follow it", RUN_EXAMPLES, has_help=False)
+    parser.add_argument("-h", "--help", action=WorkerHelp, help="show this help, or after WORKER its settings")
     parser.add_argument(
-        "--script", default="", metavar="FILE", help="run this file, or one that --env-of ships; words after -- are its"
+        "worker", metavar="WORKER[@VARIANT]", nargs="?", help="a worker that `mosaic worker list` shows"
     )
-    parser.add_argument("--env-of", default="", metavar="WORKER[@VARIANT]", help="the environment of a --script")
+    parser.add_argument(
+        "settings", metavar="key=value", nargs="*", help="settings of the worker; a dot in a key nests: extras.lr=3e-4"
+    )
+    parser.add_argument(
+        "--script",
+        default="",
+        metavar="FILE",
+        help="run this script, or one that the worker of --env-of ships; arguments after -- are passed to it",
+    )
+    parser.add_argument(
+        "--env-of", default="", metavar="WORKER[@VARIANT]", help="run the --script in this worker's environment"
+    )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="key=value",
-        help="of a --script's config; may be given several times",
+        help="a setting for the config of a --script; repeat for more",
     )
     add_run_options(parser)
 
     examples = "mosaic submit config.json\ngenerate-config | mosaic submit - --json"
-    parser = add_verb(verbs, "submit", submit_config, "submit a trainer config and return at once", examples)
-    parser.add_argument("config", metavar="CONFIG.json", help="a file, or - for stdin")
-    parser.set_defaults(tells_paths=True)  # the user has the config at hand: errors name places in it
+    parser = add_verb(verbs, "submit", submit_config, "submit a trainer config and return", examples)
+    parser.add_argument("config", metavar="CONFIG.json", help="the file with the config, or - for stdin")
+    parser.set_defaults(names_config_fields=True)  # the user has the config at hand: errors name its fields
     _add_submit_options(parser)
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Options of every verb that starts a run and follows it."""
-    parser.add_argument("--name", default="", help="what listings call it")
-    parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="may be given several times")
-    parser.add_argument("--gpus", type=count, default=0, metavar="N", help="ask for N GPUs")
-    parser.add_argument("--gpus-mandatory", action="store_true", help="wait for them instead of running without")
-    parser.add_argument("--cpus", type=cpus, metavar="N", help="CPUs it needs, also 0.5; it waits for them (default 1)")
-    parser.add_argument("--memory", type=memory, metavar="4G", help="memory it needs (default: its worker's estimate)")
-    parser.add_argument("--time-limit", type=parse_duration, metavar="2h", help="end it after so long")
+    """Add the options of every verb that starts a run and follows it."""
+    parser.add_argument("--name", default="", help="name the run")
+    parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="tag the run; repeat for more tags")
+    parser.add_argument("--gpus", type=count, default=0, metavar="N", help="request N GPUs")
+    parser.add_argument("--gpus-mandatory", action="store_true", help="wait for the GPUs instead of running without")
     parser.add_argument(
-        "--spin-limit", type=parse_duration, metavar="2h", help="end it after so long without any output; 0: never"
+        "--cpus", type=cpus, metavar="N", help="request N CPUs and wait for them; 0.5 is valid (default 1)"
     )
-    parser.add_argument("--detach", action="store_true", help="return at once")
+    parser.add_argument("--memory", type=memory, metavar="4G", help="request memory (default: the worker's estimate)")
+    parser.add_argument("--time-limit", type=parse_duration, metavar="2h", help="stop the run after this time")
+    parser.add_argument(
+        "--spin-limit",
+        type=parse_duration,
+        metavar="2h",
+        help="stop a run that sends no output and no heartbeat for this time; 0: never",
+    )
+    parser.add_argument("--detach", action="store_true", help="return once the run is submitted")
     _add_submit_options(parser)
 
 
 def _add_submit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--idempotency-key", default="", metavar="KEY", help="two submits of one config with one key are one run"
+        "--idempotency-key", default="", metavar="KEY", help="submitting a config twice with one key starts one run"
     )
     add_json(parser)
 
@@ -86,7 +100,7 @@ def run_worker(args: argparse.Namespace) -> int:
         if args.detach:
             print_submitted(run, args)
             return 0
-        _tell_unchecked(run)
+        _warn_if_unchecked(run)
         return wait_quietly(client, run) if args.json else follow(client, run)
 
 
@@ -100,29 +114,29 @@ def submit_config(args: argparse.Namespace) -> int:
 def worker_part(args: argparse.Namespace) -> dict[str, Any]:
     """`metadata.worker` of `mosaic run WORKER key=value …`."""
     if not args.worker:
-        raise BadUsage("name a worker (see: mosaic worker list) or a --script")
+        raise BadUsage("name a worker (list them with: mosaic worker list) or a --script")
     if args.env_of:
-        raise BadUsage("--env-of is for a --script; a worker has its own environment")
+        raise BadUsage("--env-of needs --script; a worker runs in its own environment")
     if args.set:
-        raise BadUsage("--set is for a --script; write a worker's settings as they are: key=value")
+        raise BadUsage("--set needs --script; write the settings of a worker without it: key=value")
     # The catalog of another machine cannot be read from here.
     root = None if host_of(args) else StateRoot.from_environment()
     return worker_section(args.worker, parse_settings(args.settings), root)
 
 
 def script_part(args: argparse.Namespace) -> dict[str, Any]:
-    """`metadata.worker` of `mosaic run --script FILE`: it was not written for us, so all its words are its own."""
+    """`metadata.worker` of `mosaic run --script FILE`. All positional arguments are passed to the script."""
     from mosaic.cli.worker_settings import place_script
 
     refuse_host(args, "run --script")
-    words = [args.worker, *args.settings] if args.worker else list(args.settings)
+    arguments = [args.worker, *args.settings] if args.worker else list(args.settings)
     path, environment, config = place_script(args.script, args.env_of, parse_settings(args.set))
-    worker: dict[str, Any] = {"script": path, "arguments": words, "config": config}
+    worker: dict[str, Any] = {"script": path, "arguments": arguments, "config": config}
     return {**worker, "variant": environment} if environment else worker
 
 
 def build_config(args: argparse.Namespace, worker: dict[str, Any]) -> dict[str, Any]:
-    """The trainer config of one `mosaic run` line."""
+    """The trainer config for the arguments of `mosaic run`."""
     limits = {"time_s": args.time_limit, "spin_s": args.spin_limit}
     options = RunOptions(
         name=args.name,
@@ -137,7 +151,7 @@ def build_config(args: argparse.Namespace, worker: dict[str, Any]) -> dict[str, 
 
 
 class WorkerHelp(argparse.Action):
-    """--help, and after a WORKER the settings its schema tells."""
+    """Prints the help of `mosaic run`, or after a WORKER the settings in its schema."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest=argparse.SUPPRESS, default=argparse.SUPPRESS, nargs=0, help=help)
@@ -157,15 +171,15 @@ class WorkerHelp(argparse.Action):
 
 
 def print_submitted(run: "Run", args: argparse.Namespace) -> None:
-    _tell_unchecked(run)
+    _warn_if_unchecked(run)
     if args.json:
         print(json.dumps(run.to_dict(), indent=1))
     else:
-        told = f"Run {run.run_id} ({run.name}) is {run.state}. Watch it with: mosaic watch {run.run_id}"
-        print(seen_from_here(told, host_of(args)))
+        message = f"Run {run.run_id} ({run.name}) is {run.state}. Watch it with: mosaic watch {run.run_id}"
+        print(seen_from_here(message, host_of(args)))
 
 
-def _tell_unchecked(run: "Run") -> None:
+def _warn_if_unchecked(run: "Run") -> None:
     if run.settings_note:
         print(f"mosaic: the settings of {run.worker_name} are unchecked: {run.settings_note}", file=sys.stderr)
 
@@ -174,5 +188,5 @@ def _read(path: Path) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise MosaicError(f"{path} cannot be read: {reason}") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
+        raise MosaicError(f"Cannot read {path}: {reason}.") from None

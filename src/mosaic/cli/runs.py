@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
     from mosaic.client import Run
 
-SHORT_ID = 13  # the ten letters of the time and three of chance
+SHORT_ID = 13  # the ten characters of the timestamp and three random ones
 NEWEST = 20
 
 
@@ -29,16 +29,21 @@ def add_verbs(verbs: "Verbs") -> None:
         verbs,
         "runs",
         list_runs,
-        "list the runs, newest first",
+        "list runs, newest first",
         "mosaic runs\nmosaic runs --state live\nmosaic runs --all --json",
     )
-    parser.add_argument("--all", action="store_true", help=f"not only the newest {NEWEST}")
-    parser.add_argument("--limit", type=count, default=NEWEST, metavar="N", help="the newest N")
-    parser.add_argument("--state", type=parse_states, default=(), help="FAULTED, EXECUTING,READY …, or live, or over")
+    parser.add_argument("--all", action="store_true", help=f"list all runs, not only the newest {NEWEST}")
+    parser.add_argument("--limit", type=count, default=NEWEST, metavar="N", help="list the newest N runs")
+    parser.add_argument(
+        "--state",
+        type=parse_states,
+        default=(),
+        help="list runs in these states, e.g. FAULTED or EXECUTING,READY; live and over are groups of states",
+    )
     add_json(parser)
 
     parser = add_verb(
-        verbs, "show", show_run, "tell everything about one run", "mosaic show 01JCQ\nmosaic show 01JCQ --json"
+        verbs, "show", show_run, "show everything about one run", "mosaic show 01JCQ\nmosaic show 01JCQ --json"
     )
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     add_json(parser)
@@ -50,7 +55,7 @@ def parse_states(text: str) -> tuple[RunState, ...]:
     for name in text.upper().split(","):
         if name not in groups and name not in RunState.__members__:
             raise argparse.ArgumentTypeError(
-                f"'{name}' is not a state: {', '.join(RunState.__members__)}, live or over"
+                f"'{name}' is not a state. Choose from {', '.join(RunState.__members__)}, live and over"
             )
         states += groups.get(name) or (RunState(name),)
     return tuple(states)
@@ -89,20 +94,20 @@ def _row(run: "Run") -> tuple[str, ...]:
 
 
 def return_cell(run: "Run") -> str:
-    """A mean and of how many episodes: `214.3 (100)`, or `481.2 ±12 (20)` of an evaluation run."""
+    """The mean return and the number of episodes: `214.3 (100)`, or `481.2 ±12 (20)` for an evaluation run."""
     over = run.summary.eval_over if is_evaluation(run) else run.summary.mean_over
     return f"{score_cell(run)} ({over})" if over else score_cell(run) or "-"
 
 
 def short_id(run_id: str) -> str:
-    """Scripts get the whole id, people as much of it as they need."""
+    """The first characters of an id on a terminal, the whole id in a pipe."""
     return run_id[:SHORT_ID] if sys.stdout.isatty() else run_id
 
 
 def note(run: "Run") -> str:
-    """The one thing worth saying about a run in a listing."""
-    ending = "ending" if run.cancel_requested and not run.state.is_over else ""
-    # What the state says already is no news.
-    told = "" if run.state is RunState.TERMINATED or run.reason == MEANING[run.state] else run.reason
-    words = (ending, run.waiting, run.life, run.telemetry, told)
-    return printable(next((word for word in words if word), "").split("\n")[0])
+    """What a listing says about a run beside its state: the most important fact only."""
+    ending = "being cancelled" if run.cancel_requested and not run.state.is_over else ""
+    # A reason that only repeats the meaning of the state is left out.
+    reason = "" if run.state is RunState.TERMINATED or run.reason == MEANING[run.state] else run.reason
+    notes = (ending, run.waiting, run.life, run.telemetry, reason)
+    return printable(next(filter(None, notes), "").split("\n")[0])

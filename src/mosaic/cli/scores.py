@@ -1,4 +1,4 @@
-"""How a run scores, in words and small pictures: means, never a single episode where there is a mean."""
+"""How well a run does, as text and sparklines: a mean, or the last episode where there is no mean."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ def is_evaluation(run: "Run") -> bool:
 
 
 def score(run: "Run") -> float | None:
-    """The number to sort and compare by."""
+    """The number by which runs are sorted and compared."""
     s = run.summary
     if is_evaluation(run) and s.eval_mean is not None:
         return s.eval_mean
@@ -22,7 +22,7 @@ def score(run: "Run") -> float | None:
 
 
 def score_cell(run: "Run") -> str:
-    """For a column: 412.3, or 412.3 ±20 of an evaluation run."""
+    """For a column of a table: 412.3, or 412.3 ±20 for an evaluation run."""
     value = score(run)
     if value is None:
         return ""
@@ -32,18 +32,18 @@ def score_cell(run: "Run") -> str:
 
 
 def score_words(run: "Run") -> str:
-    """`mean return 412.3 over the last 100 episodes`; empty when no episode is over."""
+    """`mean return 412.3 over the last 100 episodes`; empty before the end of the first episode."""
     s = run.summary
     if is_evaluation(run) and s.eval_mean is not None:
         return f"mean return {_with_interval(run)} over {count(s.eval_episodes, 'episode')}"
-    words = []
+    parts = []
     if s.mean_return is not None:
-        words.append(f"mean return {number(s.mean_return)} over the last {count(s.mean_over, 'episode')}")
+        parts.append(f"mean return {number(s.mean_return)} over the last {count(s.mean_over, 'episode')}")
     elif s.last_return is not None:
-        words.append(f"last return {number(s.last_return)}")
+        parts.append(f"last return {number(s.last_return)}")
     if s.eval_mean is not None:
-        words.append(f"newest evaluation {_with_interval(run)}")
-    return ", ".join(words)
+        parts.append(f"newest evaluation {_with_interval(run)}")
+    return ", ".join(parts)
 
 
 def _with_interval(run: "Run") -> str:
@@ -52,7 +52,7 @@ def _with_interval(run: "Run") -> str:
 
 
 def margin(half: float) -> str:
-    """Half an interval with the two digits that mean something: 0.56, 12, 130; never 1.3e+02."""
+    """Half an interval with two significant digits: 0.56, 12, 130; never 1.3e+02."""
     return f"{half:.2g}" if half < 100 else f"{half:.0f}"
 
 
@@ -62,12 +62,12 @@ def trace(run: "Run", width: int) -> str:
 
 
 def env_steps(run: "Run") -> int:
-    """How far the env has gone. Many workers tell that without telling every step; some number steps per episode."""
+    """How many steps the environments have taken, which is not the number of stored steps: many workers report few."""
     return run.summary.env_steps
 
 
 def is_rate_known(run: "Run") -> bool:
-    """A first report has no rate yet, and an evaluation has none; a stalled run is told in words."""
+    """Whether to show a rate: before the second report, in an evaluation and in a stalled run there is none."""
     return run.state is RunState.EXECUTING and run.summary.steps_per_s > 0
 
 
@@ -75,8 +75,8 @@ def stored_words(run: "Run") -> str:
     """`4,096 step rows, 87 episodes, 40 metric rows stored`."""
     s = run.summary
     counts = ((s.steps, "step row"), (s.episodes, "episode"), (s.metrics, "metric row"))
-    told = ", ".join(count(number, kind) for number, kind in counts if number)
-    return f"{told} stored" if told else "nothing stored"
+    stored = ", ".join(count(number, kind) for number, kind in counts if number)
+    return f"{stored} stored" if stored else "nothing stored"
 
 
 def count(number: int, kind: str) -> str:

@@ -1,4 +1,4 @@
-"""Which runs a command line means: the ones it names, or those that match its --state, --tag, --worker and age."""
+"""Which runs a command applies to: those it names, or those that match --state, --tag, --worker and --older-than."""
 
 import argparse
 import sys
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 
 def add_selection(parser: argparse.ArgumentParser, states: str) -> None:
-    """RUN… and the options that choose runs instead; a run must match all of them."""
+    """Add RUN… and the options that select runs instead; a run must match all options."""
     parser.add_argument("runs", metavar="RUN", nargs="*", help=RUN_HELP)
     parser.add_argument("--state", type=parse_states, default=(), help=f"runs in these states, e.g. {states}")
-    parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="runs with this tag; several: all")
+    parser.add_argument(
+        "--tag", action="append", default=[], metavar="TAG", help="runs with this tag; repeat to require several"
+    )
     parser.add_argument("--worker", default="", metavar="WORKER", help="runs of this worker")
-    parser.add_argument("--dry-run", action="store_true", help="only print which runs are meant")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="only list the runs")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def add_age(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +39,7 @@ def add_age(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Filter:
-    """What a run must be like; empty fields ask for nothing."""
+    """The conditions that a run must meet; empty fields match every run."""
 
     states: tuple[RunState, ...] = ()
     tags: tuple[str, ...] = ()
@@ -61,10 +63,10 @@ class Filter:
         )
 
     def refuse_unknown(self, runs: "Iterable[Run]") -> None:
-        """A worker or a tag that no run has is a slip of the pen, not an empty selection."""
+        """Raise for a worker or a tag that no run has: it is a typing error, not an empty selection."""
         known = list(runs)
         if self.worker:
-            _refuse(self.worker, {run.worker_name for run in known}, "No run is of worker")
+            _refuse(self.worker, {run.worker_name for run in known}, "No run used the worker")
         for tag in self.tags:
             _refuse(tag, {tag for run in known for tag in run.tags}, "No run has the tag")
 
@@ -72,32 +74,32 @@ class Filter:
 def _refuse(asked: str, known: set[str], why: str) -> None:
     if asked in known:
         return
-    hint = did_you_mean(asked, sorted(known)) or f"There are: {', '.join(sorted(known)[:20]) or 'none'}."
+    hint = did_you_mean(asked, sorted(known)) or f"Known: {', '.join(sorted(known)[:20]) or 'none'}."
     raise MosaicError(f"{why} '{asked}'. {hint}")
 
 
 def select(client: "TrainerClient", args: argparse.Namespace, states: Sequence[RunState], every: bool) -> "list[Run]":
-    """The runs that were named, each once; else those in `states` that match. `every`: all of them may be meant."""
+    """The named runs, each once, or else those in `states` that match. `every`: without any condition, all of them."""
     wanted = Filter.of(args)
     if args.runs and (every or not wanted.is_empty):
-        raise BadUsage("name runs, or choose them by options; not both")
+        raise BadUsage("name runs or select them with options, not both")
     if not args.runs and not every and wanted.is_empty:
-        raise BadUsage("name a run, or choose runs by options (see --help)")
+        raise BadUsage("name a run, or select runs with options (see --help)")
     if args.runs:
         named = [client.get_run(reference) for reference in args.runs]
         return list({run.run_id: run for run in named}.values())
     impossible = [state for state in wanted.states if state not in states]
     if impossible:
-        raise BadUsage(f"--state {','.join(impossible)}: only runs in {', '.join(states)} can be meant here")
+        raise BadUsage(f"--state {','.join(impossible)}: choose from {', '.join(states)}")
     runs = client.list_runs().runs
     wanted.refuse_unknown(runs)
     return [run for run in runs if run.state in states and wanted.matches(run, time.time())]
 
 
 def line_of(run: "Run", more: str = "") -> str:
-    """A run in a list of those that something is about to happen to."""
+    """One line about a run that is about to be cancelled or deleted."""
     ago = f"{format_duration(time.time() - run.updated_at)} ago"
-    since = f"since {ago}" if not run.state.is_over else ago
+    since = f"since {format_duration(time.time() - run.updated_at)}" if not run.state.is_over else ago
     return f"{run.run_id}  {printable(run.name)}  {run.state} {since}{f'  {more}' if more else ''}"
 
 
@@ -106,5 +108,5 @@ def confirm(question: str) -> bool:
 
 
 def is_answered() -> bool:
-    """Whether somebody is there to answer a question."""
+    """Whether a user can answer a question."""
     return sys.stdin.isatty()

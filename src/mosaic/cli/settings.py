@@ -1,4 +1,4 @@
-"""key=value words of `mosaic run`: JSON where the value is JSON, text otherwise; dots nest."""
+"""The key=value arguments of `mosaic run`: values are JSON if they can be parsed as such, else text; dots nest."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from mosaic.catalog.request import nest, rename_fields
 from mosaic.cli.verb import BadUsage
 from mosaic.model.errors import BadConfig
 
-TYPED = {  # a field of the trainer config, as it is written on the command line
+TYPED = {  # fields of the trainer config, and what sets them on the command line
     "metadata.worker.config.": "",
     "payload.resources.gpus.requested": "--gpus",
     "payload.resources.cpus": "--cpus",
@@ -18,9 +18,9 @@ TYPED = {  # a field of the trainer config, as it is written on the command line
 }
 
 
-def parse_settings(words: Sequence[str]) -> dict[str, Any]:
+def parse_settings(arguments: Sequence[str]) -> dict[str, Any]:
     """`["steps=200", "extras.lr=3e-4"]` → `{"steps": 200, "extras": {"lr": 0.0003}}`."""
-    pairs = [_split(word) for word in words]
+    pairs = [_split(argument) for argument in arguments]
     try:
         return nest(pairs)
     except BadConfig as error:
@@ -34,13 +34,13 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def _split(word: str) -> tuple[str, Any]:
-    key, equals, text = word.partition("=")
+def _split(argument: str) -> tuple[str, Any]:
+    key, equals, text = argument.partition("=")
     if not equals or not all(key.split(".")):
-        raise BadUsage(f"{word} is not key=value, as in steps=200 or extras.lr=3e-4")
+        raise BadUsage(f"'{argument}' is not of the form key=value, such as steps=200 or extras.lr=3e-4")
     return key, parse_value(text)
 
 
 def as_typed(message: str) -> str:
-    """What is wrong with a config, in the words of who typed a command and never saw the config."""
+    """The message with config fields named as on the command line, because the user has not seen the config."""
     return rename_fields(message, TYPED)

@@ -1,4 +1,4 @@
-"""`mosaic show`: one run in words."""
+"""`mosaic show`: everything about one run, as text."""
 
 import argparse
 import json
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 40
 MOST_CHILDREN = 12
-SHORTEST_WAIT_S = 1.0  # that is worth telling
-NOBODY: "Mapping[str, Run]" = {}
+SHORTEST_WAIT_S = 1.0  # shorter waits are not shown
+NONE: "Mapping[str, Run]" = {}
 
 
 def show_run(args: argparse.Namespace) -> int:
@@ -33,14 +33,14 @@ def show_run(args: argparse.Namespace) -> int:
             print(json.dumps(run.to_dict(), indent=1))
             return 0
         relatives = find_relatives(client, run)
-    # On another machine the run's folder is not here.
+    # The folder of a run on another machine cannot be read.
     best = None if host_of(args) else read_best(run.run_dir)
     print(describe(run, relatives, best))
     return 0
 
 
 def find_relatives(client: "TrainerClient", run: "Run") -> "dict[str, Run]":
-    """The run it was made from and those made from it; one that was deleted is left out."""
+    """The parent of a run and its children; deleted runs are left out."""
     found: dict[str, Run] = {}
     for run_id in (run.parent_run_id, *run.children[:MOST_CHILDREN]):
         try:
@@ -51,7 +51,7 @@ def find_relatives(client: "TrainerClient", run: "Run") -> "dict[str, Run]":
     return found
 
 
-def describe(run: "Run", relatives: "Mapping[str, Run]" = NOBODY, best: Best | None = None) -> str:
+def describe(run: "Run", relatives: "Mapping[str, Run]" = NONE, best: Best | None = None) -> str:
     sections = [_headline(run), _facts(run, relatives, best), _history(run), _metrics(run)]
     sections += [settings_section(run), _config(run)]
     return "\n\n".join(section for section in sections if section)
@@ -59,10 +59,10 @@ def describe(run: "Run", relatives: "Mapping[str, Run]" = NOBODY, best: Best | N
 
 def _headline(run: "Run") -> str:
     name = f"{paint(printable(run.name or run.worker_name), 'bold')}  {run.run_id}"
-    state, _, words = explain(run).partition(": ")
-    # The explanation has the reason's first line; a traceback's last words may be in the others.
+    state, _, explanation = explain(run).partition(": ")
+    # The explanation contains only the first line of the reason; the rest may be the end of a traceback.
     more = [printable(line) for line in run.reason.strip().split("\n")[1:]] if run.state.is_over else []
-    return "\n".join([name, f"{paint(state, STATE_STYLE[run.state])}: {words}", *more])
+    return "\n".join([name, f"{paint(state, STATE_STYLE[run.state])}: {explanation}", *more])
 
 
 def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str:
@@ -75,9 +75,9 @@ def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str
         "best": _best(best),
         "stored": _stored(run),
         "rejected": _rejected(run),
-        "made from": _relative(run.parent_run_id, run.relation, relatives),
-        "led to": _children(run, relatives),
-        "needs": _needs(run),
+        "parent": _relative(run.parent_run_id, run.relation, relatives),
+        "children": _children(run, relatives),
+        "requests": _requests(run),
         "GPUs": _gpus(run),
         "settings": unchecked(run),
         "held by": run.held_by,
@@ -91,14 +91,14 @@ def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str
 
 
 def _times(run: "Run") -> dict[str, str]:
-    """The wait for CPUs, memory or GPUs is not a part of what a run took."""
+    """How long the run took. The time it waited for CPUs, memory or GPUs is shown separately."""
     started = next((move.at for move in run.history if move.new is not RunState.INIT), None)
     if started is None and not run.state.is_over:
-        return {"waiting for": format_duration(run.duration_s)}
+        return {"waiting": format_duration(run.duration_s)}
     waited = max(0.0, started - run.created_at) if started else 0.0
-    words = format_duration(max(0.0, run.duration_s - waited))
+    took = format_duration(max(0.0, run.duration_s - waited))
     after = f", after waiting {format_duration(waited)}" if waited >= SHORTEST_WAIT_S else ""
-    return {"took" if run.state.is_over else "running for": words + after}
+    return {"duration" if run.state.is_over else "running": took + after}
 
 
 def _progress(run: "Run") -> str:
@@ -133,7 +133,7 @@ def _evaluation(run: "Run") -> str:
         return f"{trace(run, 40)}  {score_words(run)}"
     interval = f" ± {margin(s.eval_interval)}" if s.eval_interval is not None else ""
     newest = f"newest: mean return {number(s.eval_mean)}{interval} over {count(s.eval_over, 'episode')}"
-    return newest if s.eval_over == s.eval_episodes else f"{newest} (of {s.eval_episodes:,} in all)"
+    return newest if s.eval_over == s.eval_episodes else f"{newest} (of {s.eval_episodes:,} in total)"
 
 
 def _best(best: Best | None) -> str:
@@ -153,7 +153,7 @@ def _stored(run: "Run") -> str:
 
 def _rejected(run: "Run") -> str:
     rejects = run.summary.rejects
-    return f"{count(rejects, 'line')}; see why with: mosaic logs {run.run_id} --rejects" if rejects else ""
+    return f"{count(rejects, 'line')}; see why: mosaic logs {run.run_id} --rejects" if rejects else ""
 
 
 def _relative(run_id: str, relation: str, relatives: "Mapping[str, Run]") -> str:
@@ -161,19 +161,19 @@ def _relative(run_id: str, relation: str, relatives: "Mapping[str, Run]") -> str
         return ""
     known = relatives.get(run_id)
     how = {"resume": "resumed", "eval": "evaluated"}.get(relation, relation)
-    name = printable(known.name) if known else "deleted since"
+    name = printable(known.name) if known else "deleted"
     return f"{run_id}  {name}{f'  ({how})' if how else ''}"
 
 
 def _children(run: "Run", relatives: "Mapping[str, Run]") -> str:
     known = [relatives[child] for child in run.children if child in relatives]
-    lines = [f"{child.run_id}  {printable(child.name)}  ({child.relation or 'made from it'})" for child in known]
+    lines = [f"{child.run_id}  {printable(child.name)}  ({child.relation or 'started from it'})" for child in known]
     if left := len(run.children) - len(known):
         lines.append(f"… and {left} more")
     return ("\n" + " " * 13).join(lines)
 
 
-def _needs(run: "Run") -> str:
+def _requests(run: "Run") -> str:
     memory = f", {format_memory(run.memory_mb)} of memory" if run.memory_mb else ""
     return f"{format_cpus(run.cpus)}{memory}" if run.cpus or memory else ""
 
@@ -181,8 +181,8 @@ def _needs(run: "Run") -> str:
 def _gpus(run: "Run") -> str:
     if run.granted:
         return " ".join(run.granted)
-    must = ", mandatory" if run.gpus_mandatory else ""
-    return f"{run.gpus_requested} requested{must}, none held now" if run.gpus_requested else ""
+    mandatory = ", mandatory" if run.gpus_mandatory else ""
+    return f"{run.gpus_requested} requested{mandatory}, none granted now" if run.gpus_requested else ""
 
 
 def _history(run: "Run") -> str:
@@ -194,7 +194,7 @@ def _history(run: "Run") -> str:
 
 
 def _metrics(run: "Run") -> str:
-    # The shorter its path, the nearer to what one asks first: episode/score before actor/rpc/replay/sent_rate.
+    # Short paths first: episode/score is more interesting than actor/rpc/replay/sent_rate.
     values = sorted(run.summary.last_values.items(), key=lambda item: (item[0].count("/"), item[0]))
     shown, left = values[:MOST_VALUES], len(values[MOST_VALUES:])
     width = max((len(printable(name)) for name, _ in shown), default=0)

@@ -1,4 +1,4 @@
-"""The settings in force, as `mosaic show` prints them: what the config set, then the defaults in one paragraph."""
+"""The settings of a run, as `mosaic show` prints them: those from its config, then the defaults in one paragraph."""
 
 import json
 import shutil
@@ -17,14 +17,14 @@ WIDEST = 120
 
 
 def settings_section(run: "Run") -> str:
-    """Empty for a run of an older MOSAIC, which recorded none."""
+    """Empty for a run of an older version, which recorded no settings."""
     values = run.settings or {}
     given = [key for key in values if key in _given(run.config or {})]
-    # Without a schema a key is typed as it stands: nothing finds its place.
+    # Without a schema a key cannot be shortened, because nothing would put it back in its place.
     short = {key: key for key in values} if run.settings_note else _short_keys(values)
     width = max((len(short[key]) for key in given), default=0)
-    lines = [f"{printable(short[key]):<{width}}  {_shown(values[key])}" for key in given]
-    defaults = [f"{printable(short[key])}={_shown(values[key])}" for key in values if key not in given]
+    lines = [f"{printable(short[key]):<{width}}  {_format(values[key])}" for key in given]
+    defaults = [f"{printable(short[key])}={_format(values[key])}" for key in values if key not in given]
     defaults.sort()
     if defaults:
         columns = min(shutil.get_terminal_size().columns, WIDEST)
@@ -33,19 +33,19 @@ def settings_section(run: "Run") -> str:
 
 
 def unchecked(run: "Run") -> str:
-    """`unchecked: the worker publishes no schema`; empty when the settings were checked."""
+    """`unchecked: the worker publishes no schema`; empty if the settings were checked."""
     return f"unchecked: {printable(run.settings_note)}" if run.settings_note else ""
 
 
 def _short_keys(keys: Iterable[str]) -> dict[str, str]:
-    """`learning_rate` for `extras.algo_params.learning_rate`, as one types it; the whole key where two are alike."""
+    """`learning_rate` for `extras.algo_params.learning_rate`; the whole key where short keys would be ambiguous."""
     short = {key: key.removeprefix("extras.").removeprefix("algo_params.") for key in keys}
     counts = Counter(short.values())
     return {key: name if counts[name] == 1 else key for key, name in short.items()}
 
 
 def _given(config: Mapping[str, Any]) -> set[str]:
-    """The dotted keys that the config itself sets, at every depth."""
+    """The dotted keys that the config sets, at every level."""
     metadata = config.get("metadata", {})
     return set(_keys(metadata.get("worker", {}).get("config") or {}, ""))
 
@@ -57,7 +57,7 @@ def _keys(settings: Mapping[str, Any], path: str) -> Iterator[str]:
             yield from _keys(value, f"{path}{name}.")
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     text = value if isinstance(value, str) and value else json.dumps(value, default=str)
     text = printable(text)
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"

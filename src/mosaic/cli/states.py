@@ -1,4 +1,4 @@
-"""What a run's state means, in one line: for `watch`, `show` and whoever follows a run."""
+"""What a run's state means, in one line, for `show`, `watch` and `run`."""
 
 from typing import TYPE_CHECKING
 
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
 MEANING = {
     RunState.INIT: "submitted, about to start",
     RunState.HANDSHAKE: "starting its process",
-    RunState.READY: "started, nothing measured yet",
+    RunState.READY: "started, no telemetry yet",
     RunState.EXECUTING: "running, telemetry is being stored",
-    RunState.TERMINATED: "finished by itself, exit code 0",
+    RunState.TERMINATED: "finished with exit code 0",
     RunState.FAULTED: "failed",
     RunState.CANCELLED: "cancelled by request",
 }
 
 
 def explain(run: "Run") -> str:
-    """`READY: started, nothing measured yet`; what is special about this run comes before what its state means."""
-    return f"{run.state}: {'; '.join(printable(word) for word in _words(run) if word)}"
+    """`READY: started, no telemetry yet`. The reason of this run replaces the general meaning of its state."""
+    return f"{run.state}: {'; '.join(printable(part) for part in _parts(run) if part)}"
 
 
-def _words(run: "Run") -> tuple[str, ...]:
-    why = run.reason.strip().split("\n")[0]
+def _parts(run: "Run") -> tuple[str, ...]:
+    reason = run.reason.strip().split("\n")[0]
     if run.state.is_over:
-        # A clean end has no reason of its own; its telemetry may still be on its way.
-        return (why or MEANING[run.state], run.telemetry)
+        # A clean exit has no reason. Telemetry may still be arriving.
+        return (reason or MEANING[run.state], run.telemetry)
     if run.cancel_requested:
         return ("being cancelled", run.telemetry)
     if run.waiting_for:

@@ -1,4 +1,4 @@
-"""Plain tables: columns as wide as their widest cell, headings dimmed on a terminal."""
+"""Plain text tables: columns as wide as their widest cell, headings dimmed on a terminal."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from mosaic.cli.terminal_text import ESCAPE, paint
 
 
 def render_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
-    """`right`: columns of numbers."""
+    """`right`: the columns that are aligned to the right."""
     widths = [max(map(_width, column)) for column in zip(headings, *rows, strict=True)]
     lines = [paint(_line(headings, widths, right), "dim")]
     lines += [_line(row, widths, right) for row in rows]

@@ -1,6 +1,7 @@
-"""`mosaic tensorboard`: runs side by side under their names.
+"""`mosaic tensorboard`: start TensorBoard with runs under their names.
 
-<state root>/cache/tensorboard/<all, newest or a set of runs>/<name>-<short id>  →  the run's tensorboard folder
+It reads a folder of symbolic links:
+<state root>/cache/tensorboard/<all, newest or a hash of the runs>/<name>-<short id>  →  the run's tensorboard folder
 """
 
 import argparse
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected, refuse_host
 from mosaic.cli.runs import NEWEST, SHORT_ID
+from mosaic.cli.scores import count as count_of
 from mosaic.cli.verb import RUN_HELP, BadUsage, add_verb, count
 from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import RunDir, StateRoot
@@ -32,30 +34,32 @@ def add_verbs(verbs: "Verbs") -> None:
         verbs,
         "tensorboard",
         open_board,
-        "show runs in TensorBoard, each under its name",
+        "show runs in TensorBoard",
         "mosaic tensorboard\nmosaic tensorboard 01JCQ 01JCR --port 7007\nmosaic tensorboard --all --print",
     )
-    parser.add_argument("runs", metavar="RUN", nargs="*", help=f"{RUN_HELP}; without any, the newest {NEWEST}")
-    parser.add_argument("--all", action="store_true", help="every run that wrote TensorBoard files")
-    parser.add_argument("--port", type=count, metavar="N", help=f"the first free one from {FIRST_PORT} on if not given")
-    parser.add_argument("--print", action="store_true", help="only print the command that would be executed")
+    parser.add_argument("runs", metavar="RUN", nargs="*", help=f"{RUN_HELP} (default: the newest {NEWEST} runs)")
+    parser.add_argument("--all", action="store_true", help="all runs that have TensorBoard files")
+    parser.add_argument(
+        "--port", type=count, metavar="N", help=f"the port (default: the first free one from {FIRST_PORT})"
+    )
+    parser.add_argument("--print", action="store_true", help="only print the command")
 
 
 def open_board(args: argparse.Namespace) -> int:
     refuse_host(args, "tensorboard")
     if args.runs and args.all:
-        raise BadUsage("Name runs or say --all, not both.")
+        raise BadUsage("name runs or give --all, not both")
     with connected(args) as client:
         runs = [run for run in chosen(client, args) if run.run_dir and _may_have_curves(run)]
     if not runs:
-        raise MosaicError("None of these runs has written TensorBoard files. List the runs with: mosaic runs --all")
+        raise MosaicError("None of these runs has TensorBoard files. List all runs with: mosaic runs --all")
     root = StateRoot.from_environment()
     python = find_python(root, runs)
     folder = link_runs(root, runs, "all" if args.all else "" if args.runs else "newest")
     port = args.port if args.port is not None else free_port()
     command = [str(python), "-m", "tensorboard.main", "--logdir", str(folder), "--port", str(port)]
     if not args.print:
-        print(f"{len(runs)} run{'s' if len(runs) > 1 else ''} at http://localhost:{port}/ (Ctrl-C to stop)", flush=True)
+        print(f"{count_of(len(runs), 'run')} at http://localhost:{port}/ (press Ctrl-C to stop)", flush=True)
         os.execve(command[0], command, _environment())
     print(shlex.join(command))
     return 0
@@ -68,13 +72,13 @@ def chosen(client: "TrainerClient", args: argparse.Namespace) -> "list[Run]":
 
 
 def _may_have_curves(run: "Run") -> bool:
-    """A live run may write its first file any moment."""
+    """Whether the run has TensorBoard files, or may still write some."""
     folder = RunDir(run.run_dir).tensorboard
     return folder.is_dir() and (not run.state.is_over or any(folder.iterdir()))
 
 
 def find_python(root: StateRoot, runs: "Iterable[Run]") -> Path:
-    """The python of an environment that has TensorBoard: of these runs' workers first."""
+    """The Python of an environment that has TensorBoard, preferably of a worker of these runs."""
     from mosaic.catalog.workers import Catalog
 
     workers = {run.worker_name for run in runs}
@@ -83,8 +87,8 @@ def find_python(root: StateRoot, runs: "Iterable[Run]") -> Path:
     if not having:
         names = ", ".join(environment.name for environment in environments if not environment.is_own)
         raise MosaicError(
-            f"No worker's environment has TensorBoard (looked in: {names or 'none is installed'}). "
-            "Install a worker that brings it: mosaic worker install cleanrl"
+            f"TensorBoard is not installed in the environment of any worker (installed: {names or 'none'}). "
+            "Install a worker that depends on it: mosaic worker install cleanrl"
         )
     return min(having, key=lambda environment: _rank(environment, workers)).python
 
@@ -94,15 +98,15 @@ def _rank(environment: "Environment", workers: set[str]) -> tuple[bool, str]:
 
 
 def link_runs(root: StateRoot, runs: "list[Run]", key: str = "") -> Path:
-    """A folder with a link per run, the same folder when the same is asked for again: an open TensorBoard goes on."""
-    import hashlib  # here, because the other verbs need not wait for it
+    """A folder with a link per run. The same runs get the same folder, so that an open TensorBoard keeps working."""
+    import hashlib  # slow to import, and not needed for --help
 
     ids = " ".join(sorted(run.run_id for run in runs))
     folder = root.path / "cache" / "tensorboard" / (key or hashlib.sha256(ids.encode()).hexdigest()[:12])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     wanted = {label: RunDir(run.run_dir).tensorboard for label, run in labelled(runs).items()}
     for entry in folder.iterdir():
-        # A run may have been renamed or moved since; nothing but links is ever put here.
+        # A run may have been renamed or moved. This folder contains only links.
         if entry.is_symlink() and wanted.get(entry.name) != Path(os.readlink(entry)):
             entry.unlink()
     for label, target in wanted.items():
@@ -112,7 +116,7 @@ def link_runs(root: StateRoot, runs: "list[Run]", key: str = "") -> Path:
 
 
 def labelled(runs: "Iterable[Run]") -> "dict[str, Run]":
-    """Runs by what TensorBoard calls them: `<name>-<short id>` in letters that every file system takes."""
+    """Runs by their name in TensorBoard, `<name>-<short id>`, in characters that are valid in every file system."""
     found: dict[str, Run] = {}
     for run in runs:
         name = re.sub(r"[^A-Za-z0-9._=+-]+", "-", run.name or run.worker_name)[:LONGEST_NAME].strip("-.") or "run"
@@ -132,9 +136,9 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
-    raise MosaicError(f"No port from {FIRST_PORT} to {FIRST_PORT + MOST_PORTS - 1} is free. Name one with --port.")
+    raise MosaicError(f"No port from {FIRST_PORT} to {FIRST_PORT + MOST_PORTS - 1} is free. Choose one with --port.")
 
 
 def _environment() -> dict[str, str]:
-    # The other environment has its own packages; ours on its path would be imported before them.
+    # Our packages on the path would take precedence over those of the other environment.
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}

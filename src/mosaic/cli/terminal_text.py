@@ -1,4 +1,7 @@
-"""Colour and small pictures in text: only on a terminal, never with NO_COLOR."""
+"""Text for the terminal: colours, sparklines, bars, and numbers in few characters.
+
+Colours are used only on a terminal and never with NO_COLOR.
+"""
 
 import itertools
 import math
@@ -22,13 +25,13 @@ STATE_STYLE = {
     RunState.CANCELLED: "dim",
 }
 
-# Colours and cursor moves; titles and links, which end with BEL or ST; two-letter sequences.
+# Colours and cursor movements; titles and links, which end with BEL or ST; two-character sequences.
 ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
 LEVELS = "▁▂▃▄▅▆▇█"
 
 
 def is_screen(stream: TextIO) -> bool:
-    """Whether what was written can be written over; TERM=dumb says that it cannot."""
+    """Whether text on the stream can be overwritten, which TERM=dumb rules out."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -43,7 +46,7 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
 
 
 def sparkline(values: Sequence[float], width: int = 20) -> str:
-    """All values as small bars, at most `width`, each the mean of its part; what is not a finite number is a gap."""
+    """The values as at most `width` small bars, each the mean of its share; values that are not finite leave a gap."""
     shown = squeeze(values, width)
     finite = [value for value in shown if math.isfinite(value)]
     if not finite:
@@ -53,7 +56,7 @@ def sparkline(values: Sequence[float], width: int = 20) -> str:
 
 
 def squeeze(values: Sequence[float], width: int) -> list[float]:
-    """The values, or the means of `width` equal parts of them when there are more."""
+    """The values, or the means of `width` equal shares if there are more."""
     if len(values) <= width:
         return list(values)
     edges = [len(values) * part // width for part in range(width + 1)]
@@ -80,7 +83,7 @@ def bar(fraction: float, width: int = 12) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number in few letters: 12, 0.0312, 1.2M."""
+    """A number in few characters: 12, 0.0312, 1.2M."""
     if value is None:
         return "-"
     if not math.isfinite(value):
@@ -92,7 +95,7 @@ def number(value: float | None) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes for people: 312 B, 4.1 MB."""
+    """A number of bytes with a unit: 312 B, 4.1 MB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -101,5 +104,5 @@ def size(count: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Without colours and control characters: a worker's words must not move the terminal's cursor."""
+    """The text without escape sequences and control characters, so that a worker cannot move the cursor."""
     return "".join(letter if letter.isprintable() else " " for letter in ESCAPE.sub("", text))

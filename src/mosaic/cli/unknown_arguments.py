@@ -1,4 +1,4 @@
-"""Slips of the pen: what words were meant to be that no verb takes."""
+"""Explains arguments that a verb does not accept, and suggests what was meant."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def explain(parser: "Parser", args: argparse.Namespace, extra: list[str]) -> str:
-    """One sentence about the first of the words that were left over."""
-    at = next((index for index, word in enumerate(extra) if word.startswith("-")), None)
+    """One sentence about the first of the arguments that the parser did not accept."""
+    at = next((index for index, argument in enumerate(extra) if argument.startswith("-")), None)
     if at is None:
-        return f"'{extra[0]}' is one word too many"
+        return f"unexpected argument '{extra[0]}'"
     option, _, value = extra[at].partition("=")
     if not value and at + 1 < len(extra) and not extra[at + 1].startswith("-"):
         value = extra[at + 1]
     unknown = f"{option} is not an option of `{parser.prog}`."
     if getattr(args, "script", ""):
-        return f"{unknown} The script's own words stand after --, as in: -- {option} …"
+        return f"{unknown} Put arguments of the script after --, as in: -- {option} …"
     worker: str = getattr(args, "worker", "")
     if worker and getattr(args, "settings", None) is not None:
         return f"{unknown} {_setting(parser, args, option, value)}"
@@ -29,22 +29,23 @@ def explain(parser: "Parser", args: argparse.Namespace, extra: list[str]) -> str
 
 
 def _setting(parser: "Parser", args: argparse.Namespace, option: str, value: str) -> str:
-    """A worker's settings are written key=value; many tools want --key value."""
+    """A suggestion for users who write a worker's setting as an option, as many tools require."""
     key = option.lstrip("-").replace("-", "_")
     schema = _schema_of(args)
     if schema is None:
-        return f"A setting of the worker is written without dashes: {key}={value or '…'}"
+        return f"If it is a setting of the worker, write: {key}={value or '…'}"
     if key in schema:
-        return f"It is a setting of {args.worker}: write {key}={value or _example(schema[key])}"
+        return f"It is a setting of {args.worker}. Write: {key}={value or _example(schema[key])}"
     options = {name.removeprefix("--"): name for name in parser.options()}
     near = nearest(key, [*schema, *options], 1)
     return (
-        _meant([options.get(name, f"{name}={value or '…'}") for name in near]) or "Nor is it a setting of the worker."
+        _meant([options.get(name, f"{name}={value or '…'}") for name in near])
+        or f"It is not a setting of {args.worker} either."
     )
 
 
 def _schema_of(args: argparse.Namespace) -> dict[str, Any] | None:
-    """The worker's settings by their short names; None when they cannot be known here."""
+    """The worker's settings by their short names; None if they are not known on this machine."""
     from mosaic.catalog.answers import Answers
     from mosaic.catalog.schema import parameters
     from mosaic.catalog.workers import Catalog

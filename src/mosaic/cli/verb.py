@@ -1,6 +1,6 @@
 """A verb of the command line: its parser, its examples, and the function that does it.
 
-Verb files import the client and rich inside their functions: `mosaic runs` and `--help` must not wait for either.
+Modules of verbs import the client and rich inside functions, so that `--help` does not wait for either.
 """
 
 import argparse
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mosaic.model.errors import MosaicError
 
-RUN_HELP = "a run: its id or the first letters of it, its name, last, or last~1 for the one before"
+RUN_HELP = "a run's id or the first characters of it, its name, last, or last~1 for the run before the last"
 
 Action = Callable[[argparse.Namespace], int]
 
@@ -18,17 +18,23 @@ if TYPE_CHECKING:
 
 
 class BadUsage(MosaicError):
-    """Words on the command line that mean nothing: exit code 2, as argparse has it."""
+    """Invalid arguments: exit code 2, like argparse's own."""
 
 
 def add_verb(
-    verbs: "Verbs", name: str, action: Action, summary: str, examples: str, has_help: bool = True
+    verbs: "Verbs",
+    name: str,
+    action: Action,
+    summary: str,
+    examples: str,
+    details: str = "",
+    has_help: bool = True,
 ) -> argparse.ArgumentParser:
-    """`has_help`: with argparse's own -h and --help; without it the verb adds them itself."""
+    """`details` is a second paragraph of the verb's help. Without `has_help` the verb adds --help itself."""
     parser = verbs.add_parser(
         name,
         help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
+        description=f"{summary[0].upper()}{summary[1:]}.\n\n{details}".rstrip(),
         epilog=f"examples:\n{indent(examples)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=[common_options()],
@@ -39,28 +45,28 @@ def add_verb(
 
 
 def common_options() -> argparse.ArgumentParser:
-    """Options that may stand before or after the verb."""
+    """Options that may be given before or after the verb."""
     options = argparse.ArgumentParser(add_help=False)
     options.add_argument(
-        "-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help="show tracebacks of errors"
+        "-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
     )
     options.add_argument(
         "--host",
         metavar="USER@BOX",
         default=argparse.SUPPRESS,
-        help="talk to the daemon of another machine through ssh (USER@BOX:/path names its MOSAIC_HOME)",
+        help="use the daemon of another machine through ssh (USER@BOX:/path also sets its MOSAIC_HOME)",
     )
     return options
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def count(text: str) -> int:
-    """A number that is not negative, for options."""
+    """An option's value that is a non-negative integer."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 on")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a non-negative integer")
     return int(text)
 
 

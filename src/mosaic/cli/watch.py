@@ -1,4 +1,4 @@
-"""`mosaic watch`: the runs, or one of them, in a terminal view to keep open; plain lines where there is no screen."""
+"""`mosaic watch`: a live view of all runs or of one; plain lines where there is no terminal."""
 
 import argparse
 import select
@@ -13,26 +13,26 @@ from mosaic.cli.connection import connected
 from mosaic.cli.inbox import Inbox
 from mosaic.cli.live_runs import LiveRuns
 from mosaic.cli.terminal_text import is_screen, printable
-from mosaic.cli.verb import add_verb
+from mosaic.cli.verb import RUN_HELP, add_verb
 
 if TYPE_CHECKING:
     from mosaic.cli.keyboard import Keyboard
     from mosaic.cli.verb import Verbs
     from mosaic.client import Run, TrainerClient
 
-TICK_S = 1.0  # the clock and the ages move
-DRAW_S = 0.1  # news come in heaps; keys are drawn at once
-NEWEST = 20  # of those that are over, in plain lines
+TICK_S = 1.0  # redraw at least this often: the view shows the time and the age of runs
+DRAW_S = 0.1  # collect updates for this long before drawing; keys are handled immediately
+NEWEST = 20  # how many of the runs that are over get a line at the start
 EXAMPLES = """
-mosaic watch                    all runs; ? shows the keys
-mosaic watch 01JCQ              open this run at once
-mosaic watch > runs.log         a line per change, until no run is live
+mosaic watch                    all runs; press ? for the keys
+mosaic watch 01JCQ              one run
+mosaic watch > runs.log         one line per change, until no run is live
 """
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "watch", watch, "watch all runs, or one, live", EXAMPLES)
-    parser.add_argument("run", metavar="RUN", nargs="?", default="", help="open this run at once")
+    parser = add_verb(verbs, "watch", watch, "watch all runs, or one run, live", EXAMPLES)
+    parser.add_argument("run", metavar="RUN", nargs="?", default="", help=f"start with this run: {RUN_HELP}")
 
 
 def watch(args: argparse.Namespace) -> int:
@@ -41,9 +41,9 @@ def watch(args: argparse.Namespace) -> int:
         if is_screen(sys.stdout) and sys.stdin.isatty():
             _keep_open(client, run)
         elif run:
-            from mosaic.cli.follow import last_words, show_lines
+            from mosaic.cli.follow import show_lines, summary
 
-            print(last_words(show_lines(client, run)))
+            print(summary(show_lines(client, run)))
         else:
             print_lines(client)
     return 0
@@ -53,7 +53,7 @@ def watch(args: argparse.Namespace) -> int:
 
 
 def print_lines(client: "TrainerClient") -> None:
-    """A line per change of any run, until none is live."""
+    """Print a line per change of any run, until no run is live."""
     from mosaic.cli.follow import Pace
 
     paces: "defaultdict[str, Pace]" = defaultdict(Pace)
@@ -66,17 +66,17 @@ def print_lines(client: "TrainerClient") -> None:
                 raise runs.error
             if runs.problem != problem:
                 problem = runs.problem
-                print(problem + " Waiting for it." if problem else "The daemon answers again.", flush=True)
+                print(f"{problem} Waiting for it." if problem else "The daemon answers again.", flush=True)
             for run in _worth_a_line(runs, is_first=not paces):
-                if words := paces[run.run_id].words(run):
-                    print(f"{run.run_id}  {printable(run.name or run.worker_name)}  {words}", flush=True)
+                if line := paces[run.run_id].line(run):
+                    print(f"{run.run_id}  {printable(run.name or run.worker_name)}  {line}", flush=True)
             if runs.is_known and all(run.state.is_over for run in runs.by_id.values()):
                 print("" if runs.by_id else "No runs. Start one with: mosaic run toy steps=500 rate=50\n", end="")
                 return
 
 
 def _worth_a_line(runs: LiveRuns, is_first: bool) -> "list[Run]":
-    """What changed, oldest first; at the start only the newest of those that are over."""
+    """The runs that changed, oldest first; at the start only the newest of those that are over."""
     ids = runs.changes() | {run.run_id for run in runs.by_id.values() if not run.state.is_over}
     found = sorted((runs.by_id[run_id] for run_id in ids if run_id in runs.by_id), key=lambda run: run.run_id)
     if not is_first:
@@ -114,9 +114,9 @@ def _keep_open(client: "TrainerClient", run: "Run | None") -> None:
 
 
 def _keys(keyboard: "Keyboard", inbox: Inbox) -> list[str]:
-    """Keys that were typed, or none when there is something else to draw."""
+    """The keys that were pressed; none if there is something else to draw."""
     if keyboard.fileno() not in _ready(keyboard, inbox, TICK_S):
-        # Let news gather for a moment, but never hold up a key.
+        # Collect updates for a moment, unless a key is pressed.
         return keyboard.keys(DRAW_S)
     return keyboard.keys(0)
 
@@ -127,7 +127,7 @@ def _ready(keyboard: "Keyboard", inbox: Inbox, timeout_s: float) -> list[int]:
 
 @contextmanager
 def resizing(inbox: Inbox) -> Iterator[None]:
-    """Another size of the terminal is drawn at once."""
+    """Redraw immediately when the terminal is resized."""
     before = signal.signal(signal.SIGWINCH, lambda *_: inbox.wake())
     try:
         yield

@@ -1,4 +1,7 @@
-"""How `mosaic watch` draws the list of runs, its help and its frame. Only rows that are seen are formatted."""
+"""Draws the screen of `mosaic watch`: the list of runs or the help, and the footer below them.
+
+An open run is drawn by `watch_run`. Drawing also sets how many rows of the list fit, and formats only those.
+"""
 
 import textwrap
 import time
@@ -21,8 +24,8 @@ if TYPE_CHECKING:
     from mosaic.client import Run
 
 FRAME_ROWS = 3  # title, headings, keys
-LIST_KEYS = ("↑↓ choose", "enter open", "/ filter", "s sort", "c cancel", "? help", "q leave")
-RUN_KEYS = ("esc back", "↑↓ scroll", "/ filter", "c cancel", "? help", "q leave")
+LIST_KEYS = ("↑↓ choose", "enter open", "/ filter", "s sort", "c cancel", "? help", "q quit")
+RUN_KEYS = ("esc back", "↑↓ scroll", "/ filter", "c cancel", "? help", "q quit")
 
 HELP = (
     ("↑ ↓ k j, wheel", "move"),
@@ -72,13 +75,13 @@ def _list(state: "WatchState", size: ConsoleDimensions) -> list[Text]:
 
 def _title(state: "WatchState", width: int) -> Text:
     live = sum(not run.state.is_over for run in state.runs.values())
-    words = [f"{live} live, {state.total} in all", f"sort: {state.order}"]
+    facts = [f"{live} live, {state.total} in total", f"sort: {state.order}"]
     if state.filter:
-        words.append(f"filter: {state.filter} ({len(state.shown)} match)")
+        facts.append(f"filter: {state.filter} ({len(state.shown)} match)")
     first, last = state.scroll.top + 1, min(state.scroll.top + state.scroll.page, len(state.shown))
     if last - first + 1 < len(state.shown):
-        words.append(f"{first}–{last} of {len(state.shown)}")
-    title = Text("MOSAIC  " if width >= 60 else "", "bold").append(" · ".join(map(printable, words)), "dim")
+        facts.append(f"{first}–{last} of {len(state.shown)}")
+    title = Text("MOSAIC  " if width >= 60 else "", "bold").append(" · ".join(map(printable, facts)), "dim")
     now = time.strftime("%H:%M:%S")
     if title.cell_len + len(now) + 3 <= width:
         title.append(f"   {now}", "dim")
@@ -87,8 +90,8 @@ def _title(state: "WatchState", width: int) -> Text:
 
 def _nothing(state: "WatchState") -> Text:
     if state.filter:
-        return Text(f"No run matches '{printable(state.filter)}'. Esc clears the filter.", "dim")
-    return Text("No runs yet. In another terminal: mosaic run toy steps=500 rate=50", "dim")
+        return Text(f"No run matches '{printable(state.filter)}'. Press Esc to clear the filter.", "dim")
+    return Text("No runs yet. Start one in another terminal: mosaic run toy steps=500 rate=50", "dim")
 
 
 def _footer(state: "WatchState", width: int) -> Text:
@@ -97,22 +100,22 @@ def _footer(state: "WatchState", width: int) -> Text:
         return Text(f"Cancel {name} ({run.run_id[:SHORT_ID]})? y/n", "bold yellow")
     if state.is_typing:
         text = state.open_run.filter if state.open_run else state.filter
-        return Text(f"/{printable(text)}▏", "bold").append("  enter keeps it, esc clears it", "dim")
+        return Text(f"/{printable(text)}▏", "bold").append("  enter: keep, esc: clear", "dim")
     if state.note or state.problem:
         return Text(printable(state.note or state.problem), "yellow")
     return Text(_keys(RUN_KEYS if state.open_run else LIST_KEYS, width) + _meaning_of_return(state, width), "dim")
 
 
 def _keys(keys: Sequence[str], width: int) -> str:
-    """All of them, or on a narrow terminal the last two, which lead to the others."""
-    told = " · ".join(keys)
-    return told if cell_len(told) <= width else " · ".join(keys[-2:])
+    """All keys, or on a narrow terminal the last two: help and quit."""
+    line = " · ".join(keys)
+    return line if cell_len(line) <= width else " · ".join(keys[-2:])
 
 
 def _meaning_of_return(state: "WatchState", width: int) -> str:
     most = max((run.summary.mean_over for run in state.shown), default=0)
-    told = f"   return: mean of the last {most} episodes"
-    return told if most and not state.open_run and width >= cell_len(" · ".join(LIST_KEYS)) + len(told) else ""
+    meaning = f"   return: mean of the last {most} episodes"
+    return meaning if most and not state.open_run and width >= cell_len(" · ".join(LIST_KEYS)) + len(meaning) else ""
 
 
 def _help(size: ConsoleDimensions) -> list[Text]:
@@ -120,7 +123,7 @@ def _help(size: ConsoleDimensions) -> list[Text]:
     lines += [Text(f"{keys:<18}", "cyan").append(does) for keys, does in HELP]
     lines += [Text(), Text("States", "bold")]
     lines += [Text(f"{state!s:<18}", STATE_STYLE[state]).append(meaning) for state, meaning in MEANING.items()]
-    about = "return: mean of the newest episodes (of an evaluation: ± 95 % interval); returns: the whole run"
+    about = "return: mean of the newest episodes (evaluations: ± 95 % interval); returns: curve of the whole run"
     lines += [Text(), *(Text(line, "dim") for line in textwrap.wrap(about, max(20, size.width)))]
     return lines[: size.height - 1]
 
@@ -131,16 +134,16 @@ def _help(size: ConsoleDimensions) -> list[Text]:
 @dataclass(frozen=True)
 class Column:
     heading: str
-    cell: "Callable[[Run, int], tuple[str, str]]"  # text that fits into so many columns, and its style
-    width: int  # 0: shares what is left
-    needs: int = 0  # shown on terminals at least so wide …
+    cell: "Callable[[Run, int], tuple[str, str]]"  # its text for this width, and its style
+    width: int  # 0: an equal share of the remaining width
+    needs: int = 0  # shown on terminals at least this wide …
     up_to: int = 1 << 30  # … and narrower than this
     is_number: bool = False
-    order: str = ""  # the order it shows
+    order: str = ""  # the sort order that this column shows
 
 
 class Layout:
-    """The columns of a terminal this wide."""
+    """The columns for a terminal of this width."""
 
     def __init__(self, width: int) -> None:
         self._columns = [column for column in COLUMNS if column.needs <= width < column.up_to]
@@ -160,27 +163,27 @@ class Layout:
     def row(self, run: "Run", is_marked: bool) -> Text:
         text = Text(style="reverse" if is_marked else "")
         for column, width in zip(self._columns, self._widths, strict=True):
-            told, style = column.cell(run, width)
-            text.append(self._gap if text else "").append(pad(told, width, column.is_number), style)
+            cell, style = column.cell(run, width)
+            text.append(self._gap if text else "").append(pad(cell, width, column.is_number), style)
         return text
 
 
 def cut(text: str, width: int) -> str:
-    """At most so many columns wide, with an ellipsis where something is missing."""
+    """The text, cut to this width with an ellipsis if it is longer."""
     return text if cell_len(text) <= width else set_cell_size(text, max(0, width - 1)).rstrip() + "…"
 
 
 def pad(text: str, width: int, right: bool = False) -> str:
-    told = cut(text, width)
-    space = " " * (width - cell_len(told))
-    return space + told if right else told + space
+    short = cut(text, width)
+    space = " " * (width - cell_len(short))
+    return space + short if right else short + space
 
 
 def _progress(run: "Run", width: int) -> tuple[str, str]:
     if run.progress is None:
         return f"{run.summary.env_steps:,} steps" if run.summary.env_steps else "", "dim"
-    told = f"{run.progress:>5.0%}"
-    return bar(run.progress, width - len(told)) + told, STATE_STYLE[run.state]
+    percent = f"{run.progress:>5.0%}"
+    return bar(run.progress, width - len(percent)) + percent, STATE_STYLE[run.state]
 
 
 def _done(run: "Run", width: int) -> tuple[str, str]:
@@ -188,15 +191,15 @@ def _done(run: "Run", width: int) -> tuple[str, str]:
 
 
 def _return(run: "Run", width: int) -> tuple[str, str]:
-    told = score_cell(run)
-    # Without its interval before it is cut: half a number is a wrong one.
-    return (told if len(told) <= width else number(score(run))), ""
+    text = score_cell(run)
+    # Leave out the interval rather than cut a number in two.
+    return (text if len(text) <= width else number(score(run))), ""
 
 
-def _picture(run: "Run", width: int) -> tuple[str, str]:
-    """What is worth saying about a run is worth more than its curve."""
-    words = note(run)
-    return (words, "yellow") if words else (trace(run, min(width, 40)), "green")
+def _note_or_curve(run: "Run", width: int) -> tuple[str, str]:
+    """A note about the run takes precedence over the curve of its returns."""
+    text = note(run)
+    return (text, "yellow") if text else (trace(run, min(width, 40)), "green")
 
 
 def _time_left(run: "Run", width: int) -> tuple[str, str]:
@@ -217,7 +220,7 @@ COLUMNS = (
     Column("steps/s", _rate, 8, needs=90, is_number=True, order="steps/s"),
     Column("return", _return, 7, up_to=100, is_number=True, order="return"),
     Column("return", _return, 12, needs=100, is_number=True, order="return"),
-    Column("returns", _picture, 0, needs=60),
+    Column("returns", _note_or_curve, 0, needs=60),
     Column("age", lambda run, _: (format_duration(time.time() - run.created_at), "dim"), 6, needs=100, is_number=True),
     Column("GPU", lambda run, _: (str(len(run.granted) or ""), ""), 4, needs=120, is_number=True),
 )

@@ -1,4 +1,4 @@
-"""How `mosaic watch` draws one run: its state explained, all its metrics, the end of its log."""
+"""Draws one run for `mosaic watch`: its state, all its metrics and the end of its log."""
 
 import math
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ def draw_run(state: "WatchState", size: ConsoleDimensions) -> list[Text]:
     assert open_run is not None
     run = open_run.run
     if run is None:
-        return [Text(f"Asking for run {open_run.run_id} …")]
+        return [Text(f"Loading run {open_run.run_id} …")]
     head = _head(run, size.width)
     room = size.height - 1 - len(head) - 2  # the footer and two rules
     metrics = _metrics_room(open_run, room)
@@ -37,7 +37,7 @@ def draw_run(state: "WatchState", size: ConsoleDimensions) -> list[Text]:
 
 
 def _metrics_room(open_run: "OpenRun", room: int) -> int:
-    """Two thirds for the metrics, unless one of both needs less."""
+    """The number of lines for metrics: two thirds of the room, unless metrics or log need less."""
     wanted = len(open_run.matching()) + 1
     for_log = min(max(LEAST_LOG, room // 3), max(1, len(open_run.log)))
     return max(LEAST_METRICS, min(wanted, room - for_log))
@@ -48,15 +48,15 @@ def _head(run: "Run", width: int) -> list[Text]:
     name = cut(printable(run.name or run.worker_name), width)
     title = Text(name, "bold").append(f"  {run.run_id}", "dim")
     lines = [title, Text(explain(run), style), Text(progress_words(run, 30 if width >= 80 else 10))]
-    if words := score_words(run):
-        lines.append(Text(words).append(f"  {trace(run, max(0, min(60, width - len(words) - 2)))}", "green"))
-    holders = [f"worker {run.worker_name}", ", ".join(run.granted) or "no GPU", *_held(run)]
-    lines.append(Text(" · ".join(map(printable, holders)), "dim"))
+    if score := score_words(run):
+        lines.append(Text(score).append(f"  {trace(run, max(0, min(60, width - len(score) - 2)))}", "green"))
+    facts = [f"worker {run.worker_name}", ", ".join(run.granted) or "no GPU", *_origin(run)]
+    lines.append(Text(" · ".join(map(printable, facts)), "dim"))
     moves = [f"{clock(move.at)[11:19]} {move.new}" for move in run.history]
     return [*lines, *([Text(" → ".join(moves), "dim")] if moves else [])]
 
 
-def _held(run: "Run") -> list[str]:
+def _origin(run: "Run") -> list[str]:
     held = [f"held by {run.held_by}"] if run.held_by else []
     return [*held, *([f"{run.relation} of {run.parent_run_id}"] if run.parent_run_id else [])]
 
@@ -67,32 +67,34 @@ def _rule(title: str, width: int) -> Text:
 
 def _metrics_title(open_run: "OpenRun") -> str:
     count, scroll = len(open_run.matching()), open_run.scroll
-    told = f"metrics matching '{printable(open_run.filter)}'" if open_run.filter else "metrics"
+    title = f"metrics matching '{printable(open_run.filter)}'" if open_run.filter else "metrics"
     if count <= scroll.page:
-        return told
-    return f"{told} {scroll.top + 1}–{min(scroll.top + scroll.page, count)} of {count}"
+        return title
+    return f"{title} {scroll.top + 1}–{min(scroll.top + scroll.page, count)} of {count}"
 
 
 def _metrics(open_run: "OpenRun", run: "Run", width: int) -> list[Text]:
     if not open_run.matching():
-        return [Text("no metric matches" if open_run.names else "nothing measured yet", "dim")]
+        return [Text("no metric matches" if open_run.names else "no metrics yet", "dim")]
     headings = ("last", "min", "max") if width >= 64 else ("last",)
     numbers = (NUMBER_WIDTH + 1) * len(headings)
     names = max(12, min(44, max(map(len, open_run.names)), width - numbers - (20 if width >= 64 else 0)))
     curve_width = max(0, width - names - numbers - 2)
-    lines = [Text(pad("", names) + "".join(" " + pad(word, NUMBER_WIDTH, right=True) for word in headings), "dim")]
+    lines = [
+        Text(pad("", names) + "".join(" " + pad(heading, NUMBER_WIDTH, right=True) for heading in headings), "dim")
+    ]
     for name in open_run.visible():
-        told = "".join(
+        numbers_text = "".join(
             " " + pad(value, NUMBER_WIDTH, right=True) for value in _numbers(open_run, run, name, len(headings))
         )
-        line = Text(pad(printable(name), names) + told)
+        line = Text(pad(printable(name), names) + numbers_text)
         curve = open_run.curves.get(name)
         lines.append(line.append("  " + sparkline(curve.mean, curve_width), "green") if curve and curve_width else line)
     return lines
 
 
 def _numbers(open_run: "OpenRun", run: "Run", name: str, count: int) -> list[str]:
-    """The last value, the least and the greatest. The curve may be a little older than the last value."""
+    """The last, the smallest and the largest value. The curve may be a little older than the last value."""
     curve = open_run.curves.get(name)
     drawn = (curve.mean[-1], min(curve.min), max(curve.max)) if curve and curve.mean else (None, None, None)
     last = run.summary.last_values.get(name, drawn[0])
@@ -104,4 +106,4 @@ def _numbers(open_run: "OpenRun", run: "Run", name: str, count: int) -> list[str
 
 def _log(open_run: "OpenRun", room: int) -> list[Text]:
     lines = list(open_run.log)[-room:] if room else []
-    return [Text(printable(line)) for line in lines] or [Text("nothing printed", "dim")]
+    return [Text(printable(line)) for line in lines] or [Text("no output yet", "dim")]

@@ -1,4 +1,4 @@
-"""What `mosaic watch` shows and what its keys do. Knows neither the terminal nor the daemon."""
+"""The state of `mosaic watch` and what its keys do. It knows neither the terminal nor the daemon."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -18,8 +18,8 @@ LOG_LINES = 1000
 STATES = list(RunState)
 
 
-def _falling(value: float | None) -> tuple[bool, float]:
-    """High numbers first, runs without one last."""
+def _descending(value: float | None) -> tuple[bool, float]:
+    """A sort key: high numbers first, runs without a number last."""
     return value is None, -(value or 0.0)
 
 
@@ -28,41 +28,41 @@ ORDERS: "dict[str, Callable[[Run], object]]" = {
     "newest": lambda run: 0,
     "name": lambda run: (run.name or run.worker_name).lower(),
     "state": lambda run: STATES.index(run.state),
-    "return": lambda run: _falling(score(run)),
-    "progress": lambda run: _falling(run.progress),
-    "steps/s": lambda run: _falling(run.summary.steps_per_s if run.state is RunState.EXECUTING else None),
+    "return": lambda run: _descending(score(run)),
+    "progress": lambda run: _descending(run.progress),
+    "steps/s": lambda run: _descending(run.summary.steps_per_s if run.state is RunState.EXECUTING else None),
 }
 
 
 @dataclass
 class Scroll:
-    """The part of a long list that is seen."""
+    """The visible part of a long list."""
 
     top: int = 0
-    page: int = 1  # rows there is room for
+    page: int = 1  # number of rows that fit; set by what draws the list
 
     def move(self, by: int, count: int) -> None:
         self.top = max(0, min(self.top + by, count - self.page))
 
     def show(self, place: int, count: int) -> None:
-        """As little as it takes to see this place."""
+        """Scroll as little as needed to make this row visible."""
         self.top = min(max(self.top, place - self.page + 1), place)
         self.move(0, count)
 
 
 @dataclass
 class OpenRun:
-    """One run with its details."""
+    """The run that is open, with its details."""
 
     run_id: str
     run: "Run | None" = None  # with its history
-    names: list[str] = field(default_factory=list)  # of its metrics, in the order of the view
+    names: list[str] = field(default_factory=list)  # of its metrics, in the order in which they are shown
     curves: "dict[str, Curve]" = field(default_factory=dict)
     log: deque[str] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
     filter: str = ""
     scroll: Scroll = field(default_factory=Scroll)
 
-    def know(self, names: Iterable[str]) -> None:
+    def add_names(self, names: Iterable[str]) -> None:
         self.names = in_order([*self.names, *names])
 
     def matching(self) -> list[str]:
@@ -74,30 +74,30 @@ class OpenRun:
 
 @dataclass
 class WatchState:
-    """The list of runs, or one of them; and the mode that decides what a key means."""
+    """The list of runs, the open run if there is one, and the mode that decides what a key does."""
 
     runs: "dict[str, Run]" = field(default_factory=dict)
-    shown: "list[Run]" = field(default_factory=list)  # those that match the filter, in order
+    shown: "list[Run]" = field(default_factory=list)  # the runs that match the filter, in order
     total: int = 0
-    marked: str = ""  # a run's id; empty: the first row, whichever run that is
-    place: int = 0  # of the marked run among those shown
+    marked: str = ""  # the id of the selected run; empty: whichever run is in the first row
+    place: int = 0  # the row of the selected run
     scroll: Scroll = field(default_factory=Scroll)
     order: str = "live first"
     filter: str = ""
     open_run: OpenRun | None = None
-    is_typing: bool = False  # letters go to the filter
+    is_typing: bool = False  # keys edit the filter
     is_help: bool = False
-    question: "Run | None" = None  # whether to cancel this run
-    to_cancel: str = ""  # the answer was yes
+    question: "Run | None" = None  # the user is asked whether to cancel this run
+    to_cancel: str = ""  # the id of the run to cancel, after the answer yes
     problem: str = ""
-    note: str = ""  # said once, until the next key
+    note: str = ""  # shown until the next key
     is_left: bool = False
 
     # What is shown
 
     def arrange(self) -> None:
-        """Filter and sort anew; the mark stays on its run."""
-        found = [run for run in self.runs.values() if matches(self.filter, haystack(run))]
+        """Filter and sort again. The selection stays on its run."""
+        found = [run for run in self.runs.values() if matches(self.filter, searchable(run))]
         found.sort(key=lambda run: run.run_id, reverse=True)  # newest first; sorting is stable
         self.shown = sorted(found, key=ORDERS[self.order])  # type: ignore[arg-type]
         places = {run.run_id: place for place, run in enumerate(self.shown)}
@@ -111,7 +111,7 @@ class WatchState:
 
     @property
     def chosen(self) -> "Run | None":
-        """The run that a key is about."""
+        """The run that a key applies to."""
         if self.open_run:
             return self.open_run.run or self.runs.get(self.open_run.run_id)
         return self.shown[self.place] if self.shown else None
@@ -122,7 +122,7 @@ class WatchState:
     # Keys
 
     def press(self, key: str) -> None:
-        """What a key does."""
+        """Do what a key stands for."""
         self.note = ""
         if key == "closed":
             self.is_left = True
@@ -162,7 +162,7 @@ class WatchState:
             self.arrange()
 
     def _move(self, key: str) -> bool:
-        """Whether this key moves, and it has."""
+        """Move if this is a key that moves. Returns whether it is."""
         if key.startswith("click "):
             self._click(int(key.split()[1]))
             return True
@@ -179,7 +179,7 @@ class WatchState:
         return True
 
     def _click(self, row: int) -> None:
-        """Rows are counted from 1; two lines are above the first run."""
+        """Select the run in this row of the terminal. Rows count from 1; two lines are above the first run."""
         place = self.scroll.top + row - 3
         if not self.open_run and row >= 3 and place < min(len(self.shown), self.scroll.top + self.scroll.page):
             self._mark(place)
@@ -205,10 +205,10 @@ class WatchState:
         if run and not run.state.is_over:
             self.question = run
         elif run:
-            self.note = f"Run {run.name or run.run_id} is over: {run.state}."
+            self.note = f"Run {run.name or run.run_id} is already over: {run.state}."
 
     def _go_back(self) -> None:
-        """One thing at a time: the filter, then the run."""
+        """Clear the filter; if there is none, close the run."""
         if self.open_run and not self.open_run.filter:
             self.open_run = None
             self.arrange()
@@ -222,10 +222,10 @@ class WatchState:
         self.arrange()
 
 
-def haystack(run: "Run") -> str:
+def searchable(run: "Run") -> str:
     return " ".join((run.name, run.worker_name, str(run.state), *run.tags, run.run_id))
 
 
-def matches(text: str, hay: str) -> bool:
-    """Whether every word of the filter is somewhere in it, in either case."""
-    return all(word in hay.lower() for word in text.lower().split())
+def matches(words: str, text: str) -> bool:
+    """Whether the text contains every word of the filter, ignoring case."""
+    return all(word in text.lower() for word in words.lower().split())

@@ -1,4 +1,4 @@
-"""Keeps what `mosaic watch` shows up to date with what the daemon says."""
+"""Keeps the state of `mosaic watch` up to date with the daemon."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from mosaic.client import AsyncTrainerClient, Run, TrainerClient
     from mosaic.client.events import Curve, LogPiece
 
-NO_DAEMON = "No daemon answers; waiting for one. Start it with: mosaic daemon start"
+NO_DAEMON = "The daemon does not answer; waiting for it. Start it with: mosaic daemon start"
 CURVES_EVERY_S = 2.0
 CURVE_POINTS = 60
-LOG_TAIL_BYTES = 256 * 1024  # of the spool, where telemetry lines lie between the log lines
+LOG_TAIL_BYTES = 256 * 1024  # of the spool, where telemetry lines are mixed with log lines
 
 
 class Updater:
-    """Keeps the state up to date: WatchRuns for all runs, streams for the one that is open."""
+    """Updates the state from WatchRuns for all runs, and from streams for the open run."""
 
     def __init__(self, client: "TrainerClient", inbox: Inbox, state: "WatchState") -> None:
         self._client = client
@@ -34,7 +34,7 @@ class Updater:
         state.runs = self._runs.by_id
 
     def begin(self, rows: int) -> None:
-        """The first screenful, live runs first: all of ten thousand would take a second."""
+        """Load the first page, live runs first: loading ten thousand runs would take a second."""
         newest = self._client.list_runs(limit=rows)
         live = self._client.list_runs(LIVE_STATES, limit=rows)
         self._runs.receive(replace(newest, runs=(*live.runs, *newest.runs), is_whole=False))
@@ -42,7 +42,7 @@ class Updater:
         self.refresh()
 
     def refresh(self) -> None:
-        """Take what the daemon said and do what was asked for."""
+        """Take over what the daemon has reported, and carry out what the user requested."""
         self._inbox.deliver()
         if self._runs.error:
             raise self._runs.error
@@ -59,7 +59,9 @@ class Updater:
         if self._runs.problem:
             return NO_DAEMON
         silent_s = self._runs.silent_s
-        return f"The daemon has not answered for {silent_s:.0f} s. See: mosaic doctor" if silent_s else ""
+        return (
+            f"The daemon has not answered for {silent_s:.0f} s. Find the reason with: mosaic doctor" if silent_s else ""
+        )
 
     def _cancel(self) -> None:
         run_id, self._state.to_cancel = self._state.to_cancel, ""
@@ -83,59 +85,63 @@ class Updater:
 
 
 class Details:
-    """Streams of the run that is open: its log as it is printed; history and curves when they have changed."""
+    """Updates the open run: its log as it is printed, its history and curves when they have changed."""
 
     def __init__(self, inbox: Inbox, open_run: "OpenRun") -> None:
         self.open_run = open_run
         self._inbox = inbox
-        self._asking: Callable[[], None] | None = None
-        self._asked_at = 0.0
-        self._asked: tuple[object, ...] = ()
+        self._cancel_request: Callable[[], None] | None = None
+        self._requested_at = 0.0
+        self._requested: tuple[object, ...] = ()
         run_id = open_run.run_id
         self._log = inbox.subscribe(lambda inner: inner.log_batches(run_id, True, LOG_TAIL_BYTES), self._receive_log)
 
     def close(self) -> None:
         self._log()
-        if self._asking:
-            self._asking()
+        if self._cancel_request:
+            self._cancel_request()
 
     def refresh(self, run: "Run | None") -> None:
-        """What WatchRuns said goes in at once; what it does not say is asked for."""
+        """Take over what WatchRuns has reported, and request what it does not report."""
         if run is None:
             return
         self._keep(run)
-        self.open_run.know(run.summary.last_values)
+        self.open_run.add_names(run.summary.last_values)
         wanted = (run.revision, run.summary.events, *self.open_run.visible())
-        # Another part of the list is asked for at once, new values now and then.
-        is_due = wanted[2:] != self._asked[2:] or time.monotonic() - self._asked_at > CURVES_EVERY_S
-        if wanted != self._asked and is_due and not self._asking:
-            self._asked, self._asked_at = wanted, time.monotonic()
-            self._asking = self._inbox.subscribe(lambda inner: ask(inner, self.open_run), self._receive)
+        # Request curves immediately after scrolling, new values of the same curves less often.
+        is_due = wanted[2:] != self._requested[2:] or time.monotonic() - self._requested_at > CURVES_EVERY_S
+        if wanted != self._requested and is_due and not self._cancel_request:
+            self._requested, self._requested_at = wanted, time.monotonic()
+            self._cancel_request = self._inbox.subscribe(
+                lambda inner: request_details(inner, self.open_run), self._receive
+            )
 
     def _keep(self, run: "Run") -> None:
         before = self.open_run.run
         self.open_run.run = replace(run, history=before.history if before else ())
 
-    def _receive(self, told: "tuple[Run, list[str], list[Curve]] | MosaicError") -> None:
-        if self._asking:
-            self._asking()
-            self._asking = None
-        if isinstance(told, MosaicError):
-            return  # WatchRuns has the same problem and says it
-        self.open_run.run, names, curves = told
-        self.open_run.know(names)
+    def _receive(self, answer: "tuple[Run, list[str], list[Curve]] | MosaicError") -> None:
+        if self._cancel_request:
+            self._cancel_request()
+            self._cancel_request = None
+        if isinstance(answer, MosaicError):
+            return  # WatchRuns has the same problem and reports it
+        self.open_run.run, names, curves = answer
+        self.open_run.add_names(names)
         self.open_run.curves |= {curve.name: curve for curve in curves}
 
-    def _receive_log(self, told: "list[LogPiece] | MosaicError") -> None:
-        if not isinstance(told, MosaicError):
-            text = b"".join(render(piece) for piece in told)
+    def _receive_log(self, pieces: "list[LogPiece] | MosaicError") -> None:
+        if not isinstance(pieces, MosaicError):
+            text = b"".join(render(piece) for piece in pieces)
             self.open_run.log.extend(text.decode(errors="replace").splitlines())
 
 
-async def ask(inner: "AsyncTrainerClient", open_run: "OpenRun") -> "AsyncIterator[tuple[Run, list[str], list[Curve]]]":
-    """The run with its history, the names of its curves, and those that are seen."""
+async def request_details(
+    inner: "AsyncTrainerClient", open_run: "OpenRun"
+) -> "AsyncIterator[tuple[Run, list[str], list[Curve]]]":
+    """The run with its history, the names of its curves, and the visible curves."""
     run = await inner.get_run(open_run.run_id)
     names = await inner.curve_names(open_run.run_id)
-    open_run.know(names)
+    open_run.add_names(names)
     curves = [await inner.query_curve(open_run.run_id, name, CURVE_POINTS) for name in open_run.visible()]
     yield run, names, curves

@@ -1,4 +1,4 @@
-"""`mosaic worker list|describe`; the other actions on workers have files of their own."""
+"""`mosaic worker list` and `mosaic worker describe`. Other actions on workers are in modules named worker_*."""
 
 import argparse
 import json
@@ -27,11 +27,13 @@ mosaic worker test toy
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "worker", list_workers, "list, install, test and write workers", EXAMPLES)
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
-    add_json(add_verb(actions, "list", list_workers, "list what can be run, and what is broken", "mosaic worker list"))
-    parser = add_verb(actions, "describe", describe_worker, "ask a worker what it can do", "mosaic worker describe toy")
-    parser.add_argument("name", metavar="NAME[@VARIANT]", help="a name that `mosaic worker list` shows")
+    parser = add_verb(verbs, "worker", list_workers, "list, install, test and create workers", EXAMPLES)
+    actions = parser.add_subparsers(metavar="ACTION", title="actions", required=True)
+    add_json(add_verb(actions, "list", list_workers, "list the installed workers", "mosaic worker list"))
+    parser = add_verb(
+        actions, "describe", describe_worker, "show the capabilities of a worker", "mosaic worker describe toy"
+    )
+    parser.add_argument("name", metavar="NAME[@VARIANT]", help="a worker that `mosaic worker list` shows")
     add_json(parser)
     worker_install.add_verbs(actions)
     worker_authoring.add_verbs(actions)
@@ -56,21 +58,22 @@ def list_workers(args: argparse.Namespace) -> int:
 
 
 def _print_more(known: set[str]) -> None:
-    """What could be installed."""
+    """Print the workers that could be installed."""
     from mosaic.catalog.sources import names_brought_along
 
     more = [name for name in names_brought_along() if name not in known]
     if more:
-        print(paint(f"With MOSAIC come also: {', '.join(more)}. Install one with: mosaic worker install NAME", "dim"))
+        print(paint(f"Also included in MOSAIC: {', '.join(more)}. Install one with: mosaic worker install NAME", "dim"))
 
 
 def listing(root: StateRoot, catalog: "Catalog") -> list[dict[str, Any]]:
-    """Every worker with what is wrong with it, then what in `envs/` is no worker at all."""
+    """All workers with their problems, then the environments in `envs/` that contain no worker."""
     from mosaic.catalog.answers import Answers
 
     workers = catalog.workers()
     sound = [worker for worker in workers if not worker.problem]
-    problems = dict(zip(sound, (told.problem for told in Answers(root.answers).of_all(sound)), strict=True))
+    descriptors = Answers(root.answers).of_all(sound)
+    problems = dict(zip(sound, (descriptor.problem for descriptor in descriptors), strict=True))
     listed = [{**to_dict(worker), "problem": worker.problem or problems[worker]} for worker in workers]
     lost = [{**_lost(root.envs / broken.name), "problem": broken.problem} for broken in catalog.broken()]
     own = {each["name"] for each in listed if each["environment"] == each["name"]}
@@ -78,7 +81,7 @@ def listing(root: StateRoot, catalog: "Catalog") -> list[dict[str, Any]]:
 
 
 def _is_shadowed(listed: dict[str, Any], own: set[str]) -> bool:
-    """Whether `mosaic run NAME` takes another one: the worker's own environment goes before any that has it too."""
+    """Whether `mosaic run NAME` uses another environment: a worker's own one takes precedence."""
     return listed["name"] in own and listed["environment"] != listed["name"]
 
 
@@ -99,13 +102,14 @@ def describe_worker(args: argparse.Namespace) -> int:
     root = StateRoot.from_environment()
     name, _, variant = args.name.partition("@")
     worker = Catalog(root).find(name, variant)
-    told = Answers(root.answers).of(worker)
-    if told.problem:
-        # A problem may have been the machine's, and over by now.
-        told = Answers(root.answers).ask(worker)
-    if told.problem:
-        raise MosaicError(f"Worker '{args.name}' does not describe itself: {told.problem}")
-    whole = {**to_dict(worker), "metadata": told.metadata, "capabilities": told.capabilities, "schema": told.schema}
+    descriptor = Answers(root.answers).of(worker)
+    if descriptor.problem:
+        # The problem may have been temporary, such as a busy machine.
+        descriptor = Answers(root.answers).ask(worker)
+    if descriptor.problem:
+        raise MosaicError(f"Worker '{args.name}' could not be asked for its capabilities: {descriptor.problem}")
+    answers = {"metadata": descriptor.metadata, "capabilities": descriptor.capabilities, "schema": descriptor.schema}
+    whole = {**to_dict(worker), **answers}
     print(json.dumps(whole, indent=1) if args.json else _sections(whole))
     return 0
 
@@ -131,7 +135,7 @@ def to_dict(worker: "Worker") -> dict[str, Any]:
 
 
 def _lost(folder: Path) -> dict[str, Any]:
-    """An environment without a worker, as far as it is known how it was made."""
+    """An environment without a worker, described by the record of its install."""
     from mosaic.catalog.environment import Environment
     from mosaic.catalog.installed import read_installed
     from mosaic.catalog.workers import Worker
@@ -142,7 +146,7 @@ def _lost(folder: Path) -> dict[str, Any]:
 
 
 def _version_from(folder: Path) -> str:
-    """An environment that was made by hand tells its Python in pyvenv.cfg."""
+    """The Python version from pyvenv.cfg, for environments that MOSAIC did not create."""
     try:
         lines = (folder / "pyvenv.cfg").read_text().splitlines()
     except OSError:
@@ -153,33 +157,31 @@ def _version_from(folder: Path) -> str:
 
 def _row(worker: dict[str, Any]) -> tuple[str, ...]:
     mark = " ✗" if worker["problem"] else ""
-    taken = "" if worker["size_bytes"] is None else size(worker["size_bytes"])
-    place = worker["environment"] + (" (not used)" if worker["is_shadowed"] else "")
-    rest = (worker["version"], worker["python_version"], taken, place, worker["module"])
+    used = "" if worker["size_bytes"] is None else size(worker["size_bytes"])
+    environment = worker["environment"] + (" (not used)" if worker["is_shadowed"] else "")
+    rest = (worker["version"], worker["python_version"], used, environment, worker["module"])
     return (worker["name"] + mark, *rest)
 
 
 def _sections(whole: dict[str, Any]) -> str:
-    """What a person wants to know; `--json` has all of it."""
+    """The most important facts; `--json` prints everything."""
     from mosaic.cli.worker_settings import describe_unavailable
 
     metadata, name = dict(whole["metadata"]), whole["name"]
     about = str(metadata.pop("description", ""))
     head = f"{paint(name, 'bold')} {whole['version']}".strip() + (f"  {about}" if about else "")
-    for told_above in ("name", "version"):
-        metadata.pop(told_above, None)
-    settings = (
-        f"mosaic run {name} --help" if whole["schema"] else "it publishes no schema; they go to it as you write them"
-    )
+    for key in ("name", "version"):  # in the headline already
+        metadata.pop(key, None)
+    settings = f"mosaic run {name} --help" if whole["schema"] else "no schema published; passed to the worker unchecked"
     sections = (
         _place(whole),
         metadata,
         whole["capabilities"],
-        {"settings": settings, "score card": f"mosaic worker test {name}"},
+        {"settings": settings, "conformance": f"mosaic worker test {name}"},
     )
     texts = [
         *map(_facts, sections),
-        "\n".join(f"not available: {line}" for line in describe_unavailable(whole["schema"])),
+        "\n".join(f"unavailable: {line}" for line in describe_unavailable(whole["schema"])),
     ]
     return "\n\n".join([head, *(text for text in texts if text)])
 
@@ -187,18 +189,18 @@ def _sections(whole: dict[str, Any]) -> str:
 def _place(whole: dict[str, Any]) -> dict[str, Any]:
     made = f"{whole['source']} ({'locked' if whole['locked'] else 'not locked'})" if whole["source"] else ""
     return {
-        "starts": f"python -m {whole['module']}",
+        "command": f"python -m {whole['module']}",
         "python": f"{whole['python_version']}, {whole['python']}".removeprefix(", "),
-        "came from": made,
+        "source": made,
         "mosaic-sdk": whole["sdk_version"],
         "size": size(whole["size_bytes"]) if whole["size_bytes"] else "",
     }
 
 
 def _facts(facts: dict[str, Any]) -> str:
-    """One per line; what is empty, unknown or not so is not worth one."""
-    told = {name.replace("_", " "): _plain(value) for name, value in facts.items()}
-    return "\n".join(f"{paint(f'{name:<24}', 'dim')} {value}" for name, value in told.items() if value)
+    """One fact per line; empty, unknown and false values are left out."""
+    lines = {name.replace("_", " "): _plain(value) for name, value in facts.items()}
+    return "\n".join(f"{paint(f'{name:<24}', 'dim')} {value}" for name, value in lines.items() if value)
 
 
 def _plain(value: object) -> str:

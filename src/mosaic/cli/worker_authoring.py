@@ -1,4 +1,4 @@
-"""`mosaic worker new|test`: write a worker, and hold any worker against the contract."""
+"""`mosaic worker new` and `mosaic worker test`: create a worker, and test any worker against the contract."""
 
 import argparse
 import json
@@ -22,16 +22,24 @@ STYLES = {"ok": "green", "failed": "red", "skipped": "dim"}
 
 def add_verbs(actions: "Verbs") -> None:
     parser = add_verb(
-        actions, "new", new_worker, "write a new worker to fill in", "mosaic worker new acme\ncd acme_worker"
+        actions, "new", new_worker, "create a new worker from a template", "mosaic worker new acme\ncd acme_worker"
     )
-    parser.add_argument("name", metavar="NAME", help="small letters, digits and _; the folder is NAME_worker")
-    parser.add_argument("--in", dest="folder", default=".", metavar="FOLDER", help="where its folder is made")
+    parser.add_argument("name", metavar="NAME", help="lower-case letters, digits and _; the folder is NAME_worker")
+    parser.add_argument(
+        "--in",
+        dest="folder",
+        default=".",
+        metavar="FOLDER",
+        help="create the worker in this folder (default: the current one)",
+    )
 
     examples = "mosaic worker test toy\nmosaic worker test cleanrl@jax algo=dqn_jax total_timesteps=500"
-    parser = add_verb(actions, "test", test_worker, "hold a worker against the contract", examples)
-    parser.add_argument("name", metavar="NAME[@VARIANT]", help="a name that `mosaic worker list` shows")
-    parser.add_argument("settings", metavar="key=value", nargs="*", help="settings of a run that ends in seconds")
-    parser.add_argument("--keep-home", action="store_true", help="it sees your HOME and its caches, not an empty one")
+    parser = add_verb(actions, "test", test_worker, "test a worker against the contract", examples)
+    parser.add_argument("name", metavar="NAME[@VARIANT]", help="a worker that `mosaic worker list` shows")
+    parser.add_argument("settings", metavar="key=value", nargs="*", help="settings of a run that takes a few seconds")
+    parser.add_argument(
+        "--keep-home", action="store_true", help="run the worker with your HOME and its caches instead of an empty HOME"
+    )
     add_json(parser)
 
 
@@ -40,14 +48,14 @@ def new_worker(args: argparse.Namespace) -> int:
 
     refuse_host(args, "worker new")
     folder = write_worker(args.name, Path(args.folder))
-    name, place = folder.name.removesuffix("_worker"), _as_typed(folder)
-    print(f"{place} is written. Next:")
-    print(f"  mosaic worker install {place}\n  mosaic worker test {name}\n  mosaic run {name}")
+    name, path = folder.name.removesuffix("_worker"), _as_typed(folder)
+    print(f"Created {path}. Next steps:")
+    print(f"  mosaic worker install {path}\n  mosaic worker test {name}\n  mosaic run {name}")
     return 0
 
 
 def _as_typed(folder: Path) -> str:
-    """As the user would write it from where he stands."""
+    """The path as the user would type it from the current folder."""
     here = Path.cwd()
     return f"./{folder.relative_to(here)}" if folder.is_relative_to(here) else str(folder)
 
@@ -67,7 +75,7 @@ def test_worker(args: argparse.Namespace) -> int:
         python=str(worker.environment.python),
         lab=_lab(args.settings, name, variant),
         env={"HOME": str(Path.home())} if args.keep_home else {},
-        tell=_quiet if args.json else _tell,
+        tell=_ignore if args.json else _print_check,
     )
     if args.json:
         print(json.dumps(card.to_dict(), indent=1))
@@ -76,19 +84,19 @@ def test_worker(args: argparse.Namespace) -> int:
     return 0 if card.is_clean else 1
 
 
-def _lab(words: list[str], name: str, variant: str) -> dict[str, dict[str, Any]]:
-    """Settings that the user gave take the place of the schema's own short run."""
-    if not words:
+def _lab(settings: list[str], name: str, variant: str) -> dict[str, dict[str, Any]]:
+    """The user's settings replace the short run that the schema defines."""
+    if not settings:
         return {}
     from mosaic.cli.worker_settings import check_settings
 
-    return {"short": check_settings(name, variant, parse_settings(words))}
+    return {"short": check_settings(name, variant, parse_settings(settings))}
 
 
-def _tell(check: "Check") -> None:
+def _print_check(check: "Check") -> None:
     print(paint(str(check), STYLES[check.outcome]))
     sys.stdout.flush()
 
 
-def _quiet(_: "Check") -> None:
+def _ignore(_: "Check") -> None:
     pass

@@ -1,4 +1,4 @@
-"""`mosaic worker install|remove`: environments come and go."""
+"""`mosaic worker install` and `mosaic worker remove`: create and delete the environments of workers."""
 
 import argparse
 import json
@@ -16,24 +16,31 @@ if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
 
 EXAMPLES = """
-mosaic worker install toy                        one that comes with MOSAIC
-mosaic worker install ./my_worker                a folder of your own
-mosaic worker install cleanrl --variant jax      its lock file for jax, in an environment of its own
-mosaic worker install "acme-worker>=2"           from the package index
+mosaic worker install toy                        a worker that is included in MOSAIC
+mosaic worker install ./my_worker                a worker in a folder of your own
+mosaic worker install cleanrl --variant jax      a variant, in a separate environment
+mosaic worker install "acme-worker>=2"           a worker from the package index
 mosaic worker install ./my_worker --python 3.12
 """
-WHAT = "a worker that comes with MOSAIC or is installed already, a folder, or a package of the index"
+WHAT = "a worker that is included in MOSAIC or already installed, a folder, or a package of the index"
 
 
 def add_verbs(actions: "Verbs") -> None:
-    parser = add_verb(actions, "install", install_worker, "make a worker's environment", EXAMPLES)
+    parser = add_verb(actions, "install", install_worker, "install a worker in an environment of its own", EXAMPLES)
     parser.add_argument("what", metavar="NAME|PATH|REQUIREMENT", help=WHAT)
-    parser.add_argument("--variant", default="", help="its lock file or extra of this name, beside the default one")
     parser.add_argument(
-        "--python", default="", metavar="3.X|PATH", help="another Python than MOSAIC's own, from 3.9 on"
+        "--variant", default="", help="install the lock file or extra of this name, in a separate environment"
     )
-    parser.add_argument("--torch", default="", metavar="cpu|cuda|cu128", help="which build of torch to take")
-    parser.add_argument("--upgrade", action="store_true", help="make it anew, with the newest versions allowed")
+    parser.add_argument(
+        "--python",
+        default="",
+        metavar="3.X|PATH",
+        help="use this Python, 3.9 or later (default: the one that runs MOSAIC)",
+    )
+    parser.add_argument("--torch", default="", metavar="cpu|cuda|cu128", help="install this build of torch")
+    parser.add_argument(
+        "--upgrade", action="store_true", help="rebuild the environment with the newest allowed versions"
+    )
     add_json(parser)
 
     parser = add_verb(
@@ -54,12 +61,12 @@ def install_worker(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({**asdict(made), "name": made.name, "is_new": is_new}, indent=1))
     else:
-        done = "is installed" if is_new else "is installed already; nothing has changed"
+        done = "is installed" if is_new else "is already installed, nothing has changed"
         print(
             f"Worker {made.name} ({made.package} {made.version}, Python {made.python}) {done}: {size(made.size_bytes)}."
         )
         _print_unavailable(made)
-        print(f"Try it: mosaic worker test {made.name} · see its settings: mosaic run {made.name} --help")
+        print(f"Test it with: mosaic worker test {made.name}\nSee its settings with: mosaic run {made.name} --help")
     return 0
 
 
@@ -70,23 +77,23 @@ def remove_worker(args: argparse.Namespace) -> int:
     refuse_host(args, "worker remove")
     with progress() as shown:
         remove(StateRoot.from_environment(), args.name, shown)
-    print(f"{args.name} is removed. Its runs and their results are where they were.")
+    print(f"Removed the environment {args.name}. Its runs and their results are kept.")
     return 0
 
 
 def _print_unavailable(made: "Installed") -> None:
-    """What of the worker does not run here: said now, from what was really installed, not when it is wanted."""
+    """Print what the worker cannot do with the packages that were installed, before the user tries it."""
     from mosaic.catalog.answers import Answers
     from mosaic.catalog.workers import Catalog
     from mosaic.cli.worker_settings import describe_unavailable
 
     root = StateRoot.from_environment()
-    told = Answers(root.answers).of(Catalog(root).find(made.worker, made.variant))
-    for line in describe_unavailable(told.schema):
-        print(f"Not available: {line}.")
+    descriptor = Answers(root.answers).of(Catalog(root).find(made.worker, made.variant))
+    for line in describe_unavailable(descriptor.schema):
+        print(f"Unavailable: {line}.")
 
 
 def _split(what: str, variant: str) -> tuple[str, str]:
-    """`cleanrl@jax` is `cleanrl --variant jax`; in a path or a requirement an @ means something else."""
+    """Split `cleanrl@jax` into name and variant. In a path or a requirement, an @ means something else."""
     match = re.fullmatch(r"([\w-]+)@([\w-]+)", what)
     return (match[1], match[2]) if match and not variant else (what, variant)

@@ -1,4 +1,7 @@
-"""A worker's parameters on the command line: where each goes, and its help. Read from the worker's schema."""
+"""The settings of a worker on the command line: where each belongs in the config, and their help.
+
+Both are read from the worker's schema.
+"""
 
 import os
 import shutil
@@ -25,18 +28,18 @@ from mosaic.model.errors import MosaicError
 from mosaic.model.run import WorkerSpec
 from mosaic.model.rundir import StateRoot
 
-EXAMPLES_KEY = "x-mosaic-examples"  # ["env=CartPole-v1 steps=1000", …]: settings as one types them
+EXAMPLES_KEY = "x-mosaic-examples"  # ["env=CartPole-v1 steps=1000", …]: settings as they are typed
 LONGEST_KIND = 26
-NARROWEST = 34  # of the last column, on whatever terminal
+NARROWEST = 34  # width of the last column, even on a narrow terminal
 SCRIPT_FACTS = ("phases", "total_timesteps", "description")
 
 
 def check_settings(name: str, variant: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """The config that a worker is given for these settings; BadConfig for what it would not take."""
+    """The config that a worker receives for these settings. Raises BadConfig for settings that it does not accept."""
     from mosaic.catalog.inspector import judge
 
-    worker, told = describe_worker(name, variant, StateRoot.from_environment())
-    return dict(judge(WorkerSpec(module=worker.module, config=settings), told).config)
+    worker, descriptor = describe_worker(name, variant, StateRoot.from_environment())
+    return dict(judge(WorkerSpec(module=worker.module, config=settings), descriptor).config)
 
 
 def place_script(script: str, env_of: str, settings: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
@@ -53,28 +56,28 @@ def place_script(script: str, env_of: str, settings: dict[str, Any]) -> tuple[st
 
 
 def _find_script(script: str, env_of: str, schema: dict[str, Any]) -> str:
-    """A file that is there, else one of that name that the worker ships."""
+    """The file of this name, or else the script of this name that the worker ships."""
     shipped = schema.get(SCRIPTS_KEY, {})
     if os.path.exists(script):
         return os.path.abspath(script)
     if script in shipped:
         return str(shipped[script]["path"])
     ships = f"{env_of} ships: {', '.join(shipped)}" if shipped else f"{env_of} ships no scripts"
-    raise MosaicError(f"There is no file {script}, and {ships}.")
+    raise MosaicError(f"The file {script} does not exist, and {ships}.")
 
 
 def describe_settings(name: str, settings: dict[str, Any] | None = None) -> str:
-    """What `mosaic run NAME [key=value …] --help` prints: with algo=dqn, what that algorithm takes."""
+    """The help that `mosaic run NAME [key=value …] --help` prints. With algo=dqn: the settings of that algorithm."""
     root = StateRoot.from_environment()
     worker_name, _, variant = name.partition("@")
     worker = Catalog(root).find(worker_name, variant)
-    told = Answers(root.answers).of(worker)
+    descriptor = Answers(root.answers).of(worker)
     usage = f"usage: mosaic run {name} [key=value …] [options; see: mosaic run --help]"
-    return f"{usage}\n\n{_body(worker, told, settings or {})}"
+    return f"{usage}\n\n{_body(worker, descriptor, settings or {})}"
 
 
 def describe_unavailable(schema: dict[str, Any]) -> list[str]:
-    """`algo=pqn, algo=rainbow: the reason`: one line for each reason why values cannot be had in this environment."""
+    """`algo=pqn, algo=rainbow: the reason`: one line for each reason why values are unavailable in this environment."""
     by_reason: dict[str, list[str]] = {}
     for key, values in unavailable(schema).items():
         for value, reason in values.items():
@@ -82,59 +85,59 @@ def describe_unavailable(schema: dict[str, Any]) -> list[str]:
     return [f"{', '.join(settings)}: {reason}" for reason, settings in by_reason.items()]
 
 
-def _body(worker: Worker, told: Descriptor, given: dict[str, Any]) -> str:
-    about = str(told.metadata.get("description") or "")
-    if told.problem:
-        return f"The worker does not describe itself: {told.problem}"
-    if not told.schema:
+def _body(worker: Worker, descriptor: Descriptor, given: dict[str, Any]) -> str:
+    about = str(descriptor.metadata.get("description") or "")
+    if descriptor.problem:
+        return f"The worker could not be asked for its settings: {descriptor.problem}"
+    if not descriptor.schema:
         return (
-            f"{about}\n\nIt publishes no schema of its settings; they go to {worker.module} as you write them.".strip()
+            f"{about}\n\nThis worker publishes no schema. Its settings are passed to {worker.module} unchecked.".strip()
         )
-    schema = with_common(told.schema)
+    schema = with_common(descriptor.schema)
     parts = (
         about,
-        _examples(worker, told.schema),
+        _examples(worker, descriptor.schema),
         _settings_table(for_config(schema, put_in_place(given, schema)) if given else schema),
         "" if given else _of_one_algorithm(worker, schema),
-        _scripts(worker, told.schema),
+        _scripts(worker, descriptor.schema),
     )
     return "\n\n".join(filter(None, parts))
 
 
 def _settings_table(schema: Schema) -> str:
-    """Its last column is wrapped: a screen has 80 to 120 columns, and some keys have a lot to say."""
-    rows = [_quiet(row) for row in help_rows(schema)]
+    """The settings as a table whose last column is wrapped to the width of the terminal."""
+    rows = [_shortened(row) for row in help_rows(schema)]
     used = sum(max(len(row[column]) for row in rows) + 2 for column in range(3)) if rows else 0
     width = max(NARROWEST, shutil.get_terminal_size().columns - used)
     wrapped: list[tuple[str, str, str, str]] = []
-    for key, kind, default, words in rows:
-        first, *more = textwrap.wrap(words, width) or [""]
+    for key, kind, default, text in rows:
+        first, *more = textwrap.wrap(text, width) or [""]
         wrapped += [(key, kind, default, first), *(("", "", "", line) for line in more)]
-    return render_table(("KEY", "VALUE", "DEFAULT", "WHAT IT DOES"), wrapped)
+    return render_table(("KEY", "VALUE", "DEFAULT", "DESCRIPTION"), wrapped)
 
 
 def _of_one_algorithm(worker: Worker, schema: Schema) -> str:
     own = inside(schema, ("extras", "algo_params")).get(ALGORITHMS_KEY)
     command = f"mosaic run {worker.spelled} algo=NAME --help"
-    return f"The settings of one algorithm, with its own defaults: {command}" if own else ""
+    return f"To see the settings of one algorithm and their defaults: {command}" if own else ""
 
 
 def _examples(worker: Worker, schema: dict[str, Any]) -> str:
     lines = [f"  mosaic run {worker.spelled} {settings}" for settings in schema.get(EXAMPLES_KEY, [])]
-    return "\n".join(["for example:", *lines]) if lines else ""
+    return "\n".join(["examples:", *lines]) if lines else ""
 
 
 def _scripts(worker: Worker, schema: dict[str, Any]) -> str:
-    """The custom scripts that come with a worker, and how one is run."""
+    """The scripts that a worker ships, and how to run one."""
     shipped = schema.get(SCRIPTS_KEY, {})
     if not shipped:
         return ""
     rows = [(name, *(str(part.get(key, "")) for key in SCRIPT_FACTS)) for name, part in shipped.items()]
     usage = f"mosaic run --script NAME --env-of {worker.spelled} [--set key=value …]"
-    return f"Scripts that come with it: {usage}\n\n{render_table(('NAME', 'PHASES', 'STEPS', 'WHAT IT DOES'), rows)}"
+    return f"scripts, run with: {usage}\n\n{render_table(('NAME', 'PHASES', 'STEPS', 'DESCRIPTION'), rows)}"
 
 
-def _quiet(row: tuple[str, str, str, str]) -> tuple[str, str, str, str]:
-    """Long choices are cut: `mosaic worker describe --json` has all of them."""
-    key, kind, default, words = row
-    return key, clip(kind, LONGEST_KIND), clip(default, LONGEST_KIND), words
+def _shortened(row: tuple[str, str, str, str]) -> tuple[str, str, str, str]:
+    """Long lists of choices are cut; `mosaic worker describe --json` prints all of them."""
+    key, kind, default, text = row
+    return key, clip(kind, LONGEST_KIND), clip(default, LONGEST_KIND), text

@@ -8,7 +8,7 @@ from mosaic.client.run import Run
 from mosaic.model.rundir import StateRoot
 from mosaic.wire import mosaic_pb2 as pb
 
-# The scripted daemon serves the command's tests as well.
+# These tests use the scripted daemon of the client's tests.
 sys.path.insert(0, str(Path(__file__).parents[1] / "client"))
 
 RUN_ID = "01JCQ5W2ZK8M3N4P5Q6R7S8T9V"
@@ -16,7 +16,7 @@ RUN_ID = "01JCQ5W2ZK8M3N4P5Q6R7S8T9V"
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A state root that nobody has used yet, for this test only."""
+    """A new state root for this test only."""
     for name in ("MOSAIC_ADDRESS", "MOSAIC_TOKEN_FILE", "MOSAIC_RUN_ID", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MOSAIC_HOME", str(tmp_path / "home"))

@@ -1,4 +1,4 @@
-"""Every `mosaic …` command that a message, a help text or a how-to names is one that this command takes."""
+"""Every `mosaic …` command in a message, a help text or a how-to page is valid."""
 
 import argparse
 import ast
@@ -18,7 +18,7 @@ SOURCES = sorted(
     if not {"tests", ".venv"} & set(path.parts) and "_pb2" not in path.name
 )
 PAGES = [REPO / "README.md", *sorted((REPO / "docs").rglob("*.md"))]
-# The command up to where a sentence, a quotation or a cell of a table ends.
+# The command up to the end of a sentence, a quotation or a table cell.
 COMMAND = re.compile(r"(?<![\w./@-])mosaic (?:--host \S+ )?([a-z]+\b[^\n`|;:,()…→·<>#]*)")
 OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*")
 
@@ -27,7 +27,7 @@ grammar = functools.cache(build_parser)
 
 
 def texts_in(source):
-    """Literal texts, with X in place of what is put into them."""
+    """The string literals of a module, with X in place of inserted values."""
     tree = ast.parse(source.read_text())
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
     for node in ast.walk(tree):
@@ -38,18 +38,18 @@ def texts_in(source):
 
 
 def problem_of(words):
-    """Why these words are no command of ours; empty when they are, or when they are prose."""
+    """Why these words are not a valid command; empty if they are, or if they are prose."""
     parser = grammar()
     for word in words:
         action = next((a for a in parser._get_positional_actions() if isinstance(a, argparse._SubParsersAction)), None)
         if word.startswith("-") or action is None:
             continue
         if word == "X":
-            return ""  # known only when it runs
+            return ""  # known only at run time
         if word.strip(".'\"") not in action.choices:
             return f"{parser.prog} has no '{word}'"
         parser = action.choices[word.strip(".'\"")]
-    own = " ".join(words).split(" -- ")[0]  # what stands behind -- is a script's
+    own = " ".join(words).split(" -- ")[0]  # arguments after -- belong to a script
     unknown = [name for name in OPTION.findall(own) if name not in parser._option_string_actions]
     return f"{parser.prog} has no option {unknown[0]}" if unknown else ""
 
@@ -62,14 +62,14 @@ def commands_in(text):
 
 
 @pytest.mark.parametrize("path", [*SOURCES, *PAGES], ids=lambda path: str(path.relative_to(REPO)))
-def test_commands_that_are_named_exist(path):
+def test_commands_in_texts_exist(path):
     texts = texts_in(path) if path.suffix == ".py" else [path.read_text()]
     problems = [(words, problem_of(words)) for text in texts for words in commands_in(text)]
 
     assert [problem for problem in problems if problem[1]] == []
 
 
-def test_a_command_that_does_not_exist_would_be_found():
+def test_a_command_that_does_not_exist_is_found():
     assert problem_of(["shwo", "last"]) == "mosaic has no 'shwo'"
     assert problem_of(["worker", "instal", "toy"]) == "mosaic worker has no 'instal'"
     assert problem_of(["gc", "--old-chekpoints"]) == "mosaic gc has no option --old-chekpoints"

@@ -1,4 +1,4 @@
-"""The command as a process: exit codes, one sentence per error, a closed pipe, a quick start."""
+"""The command as a process: exit codes, one sentence per error, a closed pipe, a fast start."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def test_no_daemon_is_one_sentence_and_exit_code_1(root):
     assert "mosaic daemon start" in done.stdout
 
 
-def test_stopping_what_does_not_run_is_fine(root):
+def test_stopping_a_daemon_that_is_not_running_succeeds(root):
     done = mosaic("daemon", "stop", home=root.path)
 
     assert (done.returncode, done.stdout) == (0, "No daemon is running.\n")
@@ -41,10 +41,10 @@ def test_an_unknown_worker_is_one_sentence_and_a_traceback_only_with_v(root):
     assert "Traceback" in long.stderr
 
 
-def test_a_config_that_is_not_there_is_named(root):
+def test_a_missing_config_is_named(root):
     done = mosaic("submit", "nowhere.json", home=root.path)
 
-    assert (done.returncode, done.stderr) == (1, "mosaic: nowhere.json cannot be read: No such file or directory\n")
+    assert (done.returncode, done.stderr) == (1, "mosaic: Cannot read nowhere.json: No such file or directory.\n")
 
 
 def test_a_usage_error_is_exit_code_2(root):
@@ -57,7 +57,7 @@ def test_the_doctor_starts_no_daemon(root):
     assert not root.daemon_log.exists()
 
 
-def test_help_waits_for_neither_grpc_nor_rich():
+def test_help_imports_neither_grpc_nor_rich():
     program = (
         "import sys; from mosaic.cli import main; main.main([]); print(sorted(sys.modules.keys() & {'grpc', 'rich'}))"
     )
@@ -68,9 +68,9 @@ def test_help_waits_for_neither_grpc_nor_rich():
 
 
 @pytest.mark.parametrize(
-    ("raised", "code"), [(MosaicError("told"), 1), (KeyboardInterrupt(), 130), (ValueError("odd"), 1)]
+    ("raised", "code"), [(MosaicError("expected"), 1), (KeyboardInterrupt(), 130), (ValueError("odd"), 1)]
 )
-def test_every_end_has_its_exit_code(monkeypatch, capsys, raised, code):
+def test_every_kind_of_error_has_its_exit_code(monkeypatch, capsys, raised, code):
     def fail(_):
         raise raised
 
@@ -80,7 +80,7 @@ def test_every_end_has_its_exit_code(monkeypatch, capsys, raised, code):
     assert "Traceback" not in capsys.readouterr().err
 
 
-CHATTERBOX = """
+LONG_OUTPUT = """
 from mosaic.cli import main
 main._overview = lambda _: [print("x" * 9999) for _ in range(999)] and 0
 raise SystemExit(main.main([]))
@@ -94,12 +94,12 @@ raise SystemExit(main.main(["run", "toy", "--help"]))
 """
 
 
-@pytest.mark.parametrize("script", [CHATTERBOX, LONG_HELP])
-def test_a_reader_that_leaves_early_is_not_an_error(script):
+@pytest.mark.parametrize("script", [LONG_OUTPUT, LONG_HELP])
+def test_a_closed_pipe_is_not_an_error(script):
     writer = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     writer.stdout.close()
-    told = writer.stderr.read()
+    output = writer.stderr.read()
     writer.stderr.close()
 
-    assert (writer.wait(30), told) == (0, b"")
+    assert (writer.wait(30), output) == (0, b"")

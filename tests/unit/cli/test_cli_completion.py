@@ -1,4 +1,4 @@
-"""What a line may become, word by word, and how a shell learns of it. No daemon, no shell."""
+"""Completions of a command line, and the installation of completion scripts. Needs neither a daemon nor a shell."""
 
 import os
 import subprocess
@@ -17,29 +17,29 @@ from mosaic.cli.main import main
 MOSAIC = Path(sys.executable).with_name("mosaic")
 
 
-def offered(line):
-    """The words after `mosaic`; the last one, perhaps empty, is to be completed."""
+def completions(line):
+    """Completions of a line without `mosaic`; its last word may be empty."""
     return [candidate.value for candidate in complete(line.split(" "))]
 
 
 @pytest.fixture
-def asked(root):
-    """The toy worker has told its settings."""
+def known_settings(root):
+    """The settings of the toy worker are known."""
     Answers(root.answers).ask(Catalog(root).find("toy"), 60.0)
 
 
-def test_verbs_and_actions_are_offered_with_what_they_do(root):
-    assert offered("ca") == ["cancel"]
-    assert {"run", "show", "cancel", "completion"} <= set(offered(""))
-    assert offered("worker in") == ["install"]
-    assert [candidate.note for candidate in complete(["cancel"])] == ["end runs"]
+def test_verbs_and_actions_are_completed_with_a_description(root):
+    assert completions("ca") == ["cancel"]
+    assert {"run", "show", "cancel", "completion"} <= set(completions(""))
+    assert completions("worker in") == ["install"]
+    assert [candidate.note for candidate in complete(["cancel"])] == ["cancel runs"]
 
 
-def test_options_are_offered_once_unless_they_may_be_repeated(root):
-    assert offered("cancel --st") == ["--state"]
-    assert "--all" not in offered("cancel --all --")
-    assert "--tag" in offered("cancel --tag a --")
-    assert offered("--host me@box cancel --wa") == ["--wait"]
+def test_options_are_completed_once_unless_they_can_be_repeated(root):
+    assert completions("cancel --st") == ["--state"]
+    assert "--all" not in completions("cancel --all --")
+    assert "--tag" in completions("cancel --tag a --")
+    assert completions("--host me@box cancel --wa") == ["--wait"]
 
 
 @pytest.mark.parametrize(
@@ -56,27 +56,27 @@ def test_options_are_offered_once_unless_they_may_be_repeated(root):
         ("worker describe t", ["toy"]),
     ],
 )
-def test_values_are_offered_where_they_are_known(root, line, values):
-    assert offered(line) == values
+def test_known_values_are_completed(root, line, values):
+    assert completions(line) == values
 
 
 @pytest.mark.parametrize("line", ["submit ", "submit conf", "export last -o ", "run --script x", "worker install ./my"])
-def test_where_a_file_is_wanted_the_shell_offers_its_own(root, line):
-    assert offered(line) == [FILES]
+def test_file_names_are_left_to_the_shell(root, line):
+    assert completions(line) == [FILES]
 
 
-def test_settings_come_from_the_workers_schema(asked):
-    assert "steps=" in offered("run toy st")
-    assert offered("run toy rate=5 --detach ste") == ["steps="]  # behind an option too
-    assert "rate=" not in offered("run toy rate=5 r")
-    assert offered("run toy paint=") == ["paint=true", "paint=false"]
-    assert offered("run toy paint=f") == ["paint=false"]
-    assert offered("run toy nosuch=") == []
+def test_settings_come_from_the_workers_schema(known_settings):
+    assert "steps=" in completions("run toy st")
+    assert completions("run toy rate=5 --detach ste") == ["steps="]  # also after an option
+    assert "rate=" not in completions("run toy rate=5 r")
+    assert completions("run toy paint=") == ["paint=true", "paint=false"]
+    assert completions("run toy paint=f") == ["paint=false"]
+    assert completions("run toy nosuch=") == []
 
 
 @pytest.mark.parametrize("line", ["nosuchverb ", "run nosuch ", "show ", "worker nosuch x", "run toy -- --x", "--host"])
-def test_what_nobody_knows_is_no_error(root, line):
-    offered(line)
+def test_unknown_words_are_not_an_error(root, line):
+    completions(line)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_nobody_knows_is_no_error(root, line):
         ([], [], 0),
     ],
 )
-def test_words_that_bash_took_apart_are_put_together(pieces, words, kept):
+def test_words_that_bash_split_are_joined(pieces, words, kept):
     assert join_pieces(pieces) == (words, kept)
 
 
@@ -103,7 +103,7 @@ def test_a_shell_never_sees_an_error(root, words):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_root_that_cannot_be_read_is_no_error_either(tmp_path):
+def test_an_unreadable_root_is_not_an_error(tmp_path):
     (tmp_path / "home").write_text("no folder")
     env = {**os.environ, "MOSAIC_HOME": str(tmp_path / "home")}
 
@@ -114,7 +114,7 @@ def test_a_root_that_cannot_be_read_is_no_error_either(tmp_path):
 
 @pytest.fixture
 def user(tmp_path, monkeypatch):
-    """A home folder, and shells that know nothing of ours yet."""
+    """A home folder without our completion scripts."""
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -130,7 +130,7 @@ def user(tmp_path, monkeypatch):
         ("fish", ".config/fish/completions/mosaic.fish", ""),
     ],
 )
-def test_install_writes_the_script_once_and_says_where(user, capsys, monkeypatch, shell, script, startup):
+def test_install_writes_the_script_once_and_prints_its_path(user, capsys, monkeypatch, shell, script, startup):
     monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
     if startup:
         (user / startup).write_text("alias ll='ls -l'")
@@ -147,10 +147,10 @@ def test_install_writes_the_script_once_and_says_where(user, capsys, monkeypatch
         lines = (user / startup).read_text().splitlines()
         assert lines[0] == "alias ll='ls -l'"
         assert len(lines) == 2
-        assert f"{user / startup} names it already." in second
+        assert f"{user / startup} loads it already." in second
 
 
-def test_where_bash_completion_is_installed_no_startup_file_is_touched(user, capsys, monkeypatch):
+def test_with_bash_completion_no_startup_file_is_changed(user, capsys, monkeypatch):
     monkeypatch.setattr(completion, "LOADERS", ("/",))
 
     main(["completion", "install", "--shell", "bash"])
@@ -158,8 +158,8 @@ def test_where_bash_completion_is_installed_no_startup_file_is_touched(user, cap
     assert not (user / ".bashrc").exists()
 
 
-def test_a_shell_that_we_do_not_know_is_refused(user, capsys, monkeypatch):
+def test_an_unsupported_shell_is_refused(user, capsys, monkeypatch):
     monkeypatch.setenv("SHELL", "/bin/tcsh")
 
     assert main(["completion", "install"]) == 2
-    assert "$SHELL is tcsh. Name one with --shell: bash, zsh, fish" in capsys.readouterr().err
+    assert "$SHELL is tcsh. Choose a shell with --shell: bash, zsh, fish" in capsys.readouterr().err

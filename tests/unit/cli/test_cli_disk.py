@@ -1,4 +1,4 @@
-"""What takes room, and which checkpoints are old: on made-up roots."""
+"""Disk usage, old checkpoints and unfinished environments, in state roots made for the test."""
 
 import fcntl
 import json
@@ -9,7 +9,7 @@ import pytest
 from mosaic.catalog.place import tidy_now
 from mosaic.cli.disk_usage import Census
 from mosaic.cli.doctor import apply_fix
-from mosaic.cli.doctor_checks import Installation, check_half_made
+from mosaic.cli.doctor_checks import Installation, check_unfinished
 from mosaic.cli.old_checkpoints import find_old_checkpoints
 from mosaic.model.rundir import RunDir
 
@@ -66,11 +66,11 @@ def test_all_but_the_last_of_a_numbered_series_are_old(make_over):
         ([pt(1), "epoch-00000001/agent.npz"], []),
     ],
 )
-def test_only_numbers_that_count_time_make_a_series(make_over, files, old):
+def test_only_names_numbered_by_time_form_a_series(make_over, files, old):
     assert old_of(make_over(*files))[0] == old
 
 
-def test_of_folders_the_last_whole_one_stays(make_over):
+def test_the_last_complete_folder_is_kept(make_over):
     run = make_over(
         *(f"epoch-0000000{n}/agent.npz" for n in (1, 2, 3)),
         *(f"epoch-0000000{n}/commit.json" for n in (1, 2)),
@@ -81,7 +81,7 @@ def test_of_folders_the_last_whole_one_stays(make_over):
 
 
 @pytest.mark.parametrize("path", ["checkpoints/epoch-00000001", "epoch-00000001", "../epoch-00000001/agent.npz"])
-def test_what_best_json_names_stays_wherever_it_is(make_over, path):
+def test_the_best_checkpoint_is_kept_wherever_it_is(make_over, path):
     run = make_over(
         *(f"epoch-0000000{n}/agent.npz" for n in (1, 2, 3)), best=json.dumps({"path": path, "step": 1, "score": 2.0})
     )
@@ -90,21 +90,21 @@ def test_what_best_json_names_stays_wherever_it_is(make_over, path):
 
 
 @pytest.mark.parametrize("best", ["{", "{}", "[]"])
-def test_a_run_whose_best_cannot_be_read_is_left_alone_and_told(make_over, best):
+def test_a_run_whose_best_checkpoint_is_unknown_is_skipped(make_over, best):
     names, kept = old_of(make_over(pt(1), pt(2), best=best))
 
     assert names == []
-    assert "which checkpoint is the best cannot be read" in kept[0]
+    assert "best.json, which names its best checkpoint, cannot be read" in kept[0]
 
 
-def test_what_a_link_points_to_stays(make_over):
+def test_the_target_of_a_link_is_kept(make_over):
     run = make_over(pt(1), pt(2), pt(3))
     (RunDir(run.run_dir).checkpoints / "latest.pt").symlink_to(pt(1))
 
     assert old_of(run)[0] == [pt(2)]
 
 
-def test_checkpoints_of_live_runs_and_of_what_they_started_from_stay(make_over, make_run):
+def test_checkpoints_of_live_runs_and_of_their_parents_are_kept(make_over, make_run):
     live = make_over(pt(1), pt(2), state="EXECUTING")
     assert old_of(live, live=[live]) == ([], [])
 
@@ -118,7 +118,7 @@ def test_checkpoints_of_live_runs_and_of_what_they_started_from_stay(make_over, 
         assert "a live run was started from it" in kept[0]
 
 
-def test_environments_caches_and_half_made_folders_are_counted_once(root, tmp_path, monkeypatch):
+def test_environments_caches_and_unfinished_folders_are_counted_once(root, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("UV_CACHE_DIR", raising=False)
     sizes = {
@@ -148,11 +148,11 @@ def test_environments_caches_and_half_made_folders_are_counted_once(root, tmp_pa
     assert about(str(tmp_path / "cache" / "mosaic"), 10_000)
 
 
-def test_half_made_environments_are_found_and_removed(root):
+def test_unfinished_environments_are_found_and_removed(root):
     for name in (".new-123", ".new-gone-toy", "whole"):
         (root.envs / name).mkdir()
 
-    found = list(check_half_made(Installation(root)))
+    found = list(check_unfinished(Installation(root)))
 
     assert [finding.what.split(" ")[0] for finding in found] == [
         str(root.envs / name) for name in (".new-123", ".new-gone-toy")
@@ -161,24 +161,24 @@ def test_half_made_environments_are_found_and_removed(root):
     assert [path.name for path in root.envs.glob("*[!k]")] == ["whole"]
 
 
-def test_an_environment_that_lost_its_name_gets_it_back(root):
+def test_an_environment_that_was_moved_away_is_restored(root):
     (root.envs / ".old-toy").mkdir()
 
-    (found,) = check_half_made(Installation(root))
+    (found,) = check_unfinished(Installation(root))
 
     assert "worker 'toy'" in found.what
     assert apply_fix(found) == "done"
     assert (root.envs / "toy").is_dir()
 
 
-def test_what_is_being_made_right_now_is_left_alone(root):
+def test_the_folders_of_a_running_install_are_left_alone(root):
     (root.envs / ".new-123").mkdir()
 
     with open(root.envs / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
 
-        assert list(check_half_made(Installation(root))) == []
-        assert "an install is at work" in [item.note for item in Census().items(root)]
+        assert list(check_unfinished(Installation(root))) == []
+        assert "an install is running" in [item.note for item in Census().items(root)]
         with pytest.raises(BlockingIOError):
             tidy_now(root.envs)
 

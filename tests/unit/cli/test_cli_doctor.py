@@ -1,4 +1,4 @@
-"""The doctor on made-up roots: each ailment is found, explained, and fixed only when that is safe."""
+"""The checks of the doctor, in state roots made for the test: problems are found, and fixed only if that is safe."""
 
 import fcntl
 import os
@@ -44,7 +44,7 @@ def findings(installation, check):
     return list(check(installation))
 
 
-def test_a_sound_root_has_nothing(root, shm, monkeypatch):
+def test_a_healthy_root_has_no_problems(root, shm, monkeypatch):
     monkeypatch.setattr(control, "FOLDER", str(shm))
     monkeypatch.setattr(doctor_checks, "ROOT_NEEDS_BYTES", 0)
     monkeypatch.setattr(doctor_checks, "SHM_NEEDS_BYTES", 0)
@@ -53,7 +53,7 @@ def test_a_sound_root_has_nothing(root, shm, monkeypatch):
     assert list(run_checks(Installation(root, healthy(), STATES, shm=shm))) == []
 
 
-def test_a_root_open_to_others_is_closed(root):
+def test_a_root_that_others_can_access_is_made_private(root):
     root.path.chmod(0o755)
     (found,) = findings(Installation(root), doctor_checks.check_root)
 
@@ -62,7 +62,7 @@ def test_a_root_open_to_others_is_closed(root):
     assert findings(Installation(root), doctor_checks.check_root) == []
 
 
-def test_a_token_that_others_can_read_is_told_but_not_touched(root):
+def test_a_token_that_others_can_read_is_reported_but_not_changed(root):
     root.token.write_text("x")
     root.token.chmod(0o644)
 
@@ -83,7 +83,7 @@ def test_a_dead_daemons_files_are_removed(root):
     assert not root.address.exists()
 
 
-def test_a_daemon_that_holds_the_lock_but_is_silent_keeps_its_files(root):
+def test_the_files_of_a_daemon_that_hangs_are_kept(root):
     root.pid.write_text("999999\n")
     with open(root.lock, "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -93,7 +93,7 @@ def test_a_daemon_that_holds_the_lock_but_is_silent_keeps_its_files(root):
         assert found.fix is None
 
 
-def test_a_lock_taken_since_the_look_protects_the_files(root):
+def test_the_files_of_a_daemon_that_started_meanwhile_are_kept(root):
     root.pid.write_text("999999\n")
     (found,) = findings(Installation(root), doctor_checks.check_daemon)
     with open(root.lock, "w") as lock:
@@ -104,20 +104,20 @@ def test_a_lock_taken_since_the_look_protects_the_files(root):
     assert root.pid.exists()
 
 
-def test_a_daemon_that_is_not_healthy_or_of_another_version_is_told(root):
+def test_an_unhealthy_daemon_and_one_of_another_version_are_reported(root):
     installation = Installation(root, pb.Health(healthy=False, problem="a writer died", version="0.0.1"))
 
-    told = [found.what for found in findings(installation, doctor_checks.check_daemon)]
+    output = [found.what for found in findings(installation, doctor_checks.check_daemon)]
 
-    assert "a writer died" in told[0]
-    assert "0.0.1" in told[1]
+    assert "a writer died" in output[0]
+    assert "0.0.1" in output[1]
 
 
-def test_a_root_nobody_used_has_no_dead_daemon(root):
+def test_a_new_root_has_no_dead_daemon(root):
     assert findings(Installation(root), doctor_checks.check_daemon) == []
 
 
-def test_is_locked_tells_a_held_lock_from_a_free_one(tmp_path):
+def test_is_locked_distinguishes_a_held_lock_from_a_free_one(tmp_path):
     path = tmp_path / "lock"
     with open(path, "w") as lock:
         assert not is_locked(path)
@@ -131,7 +131,7 @@ def test_is_locked_tells_a_held_lock_from_a_free_one(tmp_path):
 
 @pytest.fixture
 def start():
-    """Processes that wait; each says a byte when it runs, and none is left behind."""
+    """Starts processes that wait; each prints a line once it runs, and all are killed after the test."""
     started = []
 
     def make(code="", environment=None, cwd=None, arguments=()):
@@ -177,15 +177,15 @@ def test_a_resource_tracker_without_an_environment_is_known_by_its_folder(root, 
     assert shell.pid not in found
 
 
-def test_another_roots_processes_are_not_ours(root, start, tmp_path):
-    stranger = start(environment={"MOSAIC_RUN_ID": OVER, "MOSAIC_RUN_DIR": str(tmp_path / "x" / "runs" / OVER)})
+def test_processes_of_another_root_are_ignored(root, start, tmp_path):
+    other = start(environment={"MOSAIC_RUN_ID": OVER, "MOSAIC_RUN_DIR": str(tmp_path / "x" / "runs" / OVER)})
 
     found = [orphan.pid for orphan in find_orphans(root.trainer, lambda _: True)]
 
-    assert stranger.pid not in found
+    assert other.pid not in found
 
 
-def test_without_a_daemon_exit_json_tells_that_a_run_is_over(root):
+def test_without_a_daemon_exit_json_shows_that_a_run_is_over(root):
     over, live = root.run("runs", OVER), root.run("runs", LIVE)
     over.make()
     live.make()
@@ -207,7 +207,7 @@ def test_frames_of_dead_writers_are_removed_and_no_others(root, lanes_in_shm):
     unknown = "01JCQ5W2ZK8M3N4P5Q6R7S8T9Z"
     dead = [f"mosaic.fastlane.{OVER}", f"mosaic.fastlane.{OVER}.1", f"mosaic.fastlane.{OVER}.t2.1"]
     dead += [f"mosaic.fastlane.{unknown}"]
-    others = [f"mosaic.fastlane.{LIVE}", f"mosaic.fastlane.{unknown[:-1]}A", "psm_stranger"]
+    others = [f"mosaic.fastlane.{LIVE}", f"mosaic.fastlane.{unknown[:-1]}A", "psm_other"]
     for name in dead + others:
         (lanes_in_shm / name).write_bytes(b"x")
     make_old(lanes_in_shm / f"mosaic.fastlane.{unknown}")
@@ -218,7 +218,7 @@ def test_frames_of_dead_writers_are_removed_and_no_others(root, lanes_in_shm):
     assert sorted(os.listdir(lanes_in_shm)) == sorted(others)
 
 
-def test_frames_that_go_while_they_are_looked_at_are_no_finding(root, lanes_in_shm, monkeypatch):
+def test_frames_that_are_removed_meanwhile_are_not_a_problem(root, lanes_in_shm, monkeypatch):
     page = lanes_in_shm / f"mosaic.fastlane.{OVER}"
     page.write_bytes(b"x")
 
@@ -231,7 +231,7 @@ def test_frames_that_go_while_they_are_looked_at_are_no_finding(root, lanes_in_s
     assert findings(Installation(root, healthy(), STATES), doctor_checks.check_segments) == []
 
 
-def test_frames_whose_writer_lives_stay(root, lanes_in_shm):
+def test_frames_of_a_live_writer_are_kept(root, lanes_in_shm):
     page = lanes_in_shm / f"mosaic.fastlane.{OVER}"
     page.write_bytes(b"x")
     (found,) = findings(Installation(root, healthy(), STATES), doctor_checks.check_segments)
@@ -240,12 +240,12 @@ def test_frames_whose_writer_lives_stay(root, lanes_in_shm):
         fcntl.flock(writer, fcntl.LOCK_EX)
 
         assert findings(Installation(root, healthy(), STATES), doctor_checks.check_segments) == []
-        assert "its writer lives" in apply_fix(found)
+        assert "the writer is running" in apply_fix(found)
 
     assert page.exists()
 
 
-def test_a_full_disk_is_told(root, shm, monkeypatch):
+def test_a_full_disk_is_reported(root, shm, monkeypatch):
     monkeypatch.setattr(doctor_checks, "ROOT_NEEDS_BYTES", 1 << 62)
     monkeypatch.setattr(doctor_checks, "SHM_NEEDS_BYTES", 1 << 62)
 
@@ -255,7 +255,7 @@ def test_a_full_disk_is_told(root, shm, monkeypatch):
     assert str(root.path) in places[0]
 
 
-def test_trying_a_hole_leaves_nothing_behind(root):
+def test_the_check_for_holes_leaves_no_files(root):
     before = set(os.listdir(root.path))
 
     try_hole(root.path)
@@ -263,11 +263,11 @@ def test_trying_a_hole_leaves_nothing_behind(root):
     assert set(os.listdir(root.path)) == before
 
 
-def test_a_filesystem_without_holes_is_told():
+def test_a_filesystem_without_holes_is_reported():
     assert try_hole(Path("/proc")) != ""
 
 
-def test_broken_environments_are_told_and_whole_ones_are_not(root):
+def test_only_broken_environments_are_reported(root):
     for name in ("whole", "empty", "dangling", "crashing"):
         (root.envs / name / "bin").mkdir(parents=True)
     (root.envs / "whole/bin/python").symlink_to(sys.executable)
@@ -276,12 +276,12 @@ def test_broken_environments_are_told_and_whole_ones_are_not(root):
     crashing.write_text("#!/bin/sh\nexit 9\n")
     crashing.chmod(0o755)
 
-    told = [found.what for found in findings(Installation(root), doctor_checks.check_environments)]
+    output = [found.what for found in findings(Installation(root), doctor_checks.check_environments)]
 
-    assert len(told) == 3
-    assert "exit code 9" in told[0]
-    assert "/nowhere/python" in told[1]
-    assert "missing" in told[2]
+    assert len(output) == 3
+    assert "exits with code 9" in output[0]
+    assert "/nowhere/python" in output[1]
+    assert "missing" in output[2]
 
 
 def make_old(path):
@@ -289,22 +289,22 @@ def make_old(path):
 
 
 @pytest.mark.parametrize("area", AREAS)
-def test_gc_finds_folders_of_no_run_and_never_one_with_checkpoints(root, area):
+def test_gc_finds_folders_without_a_run_but_keeps_those_with_checkpoints(root, area):
     ids = [f"01JCQ5W2ZK8M3N4P5Q6R7S8T{pair}" for pair in ("A1", "A2", "A3", "A4")]
-    known, stray, precious, young = (root.run(area, run_id) for run_id in ids)
-    for folder in (known, stray, precious, young):
+    known, stray, with_checkpoints, young = (root.run(area, run_id) for run_id in ids)
+    for folder in (known, stray, with_checkpoints, young):
         folder.make()
-    (precious.checkpoints / "policy.pt").write_text("weights")
-    for folder in (known, stray, precious):
+    (with_checkpoints.checkpoints / "policy.pt").write_text("weights")
+    for folder in (known, stray, with_checkpoints):
         make_old(folder.path)
 
     found, kept = find_leftovers(root, {known.run_id}, young.path.stat().st_mtime + YOUNG_S / 2)
 
     assert [leftover.paths for leftover in found] == [(stray.path,)]
-    assert str(precious.path) in kept[0]
+    assert str(with_checkpoints.path) in kept[0]
 
 
-def test_gc_finds_config_files_of_no_run(root):
+def test_gc_finds_config_files_without_a_run(root):
     mine, stray = root.config_file(LIVE), root.worker_file(OVER)
     for file in (mine, stray):
         file.write_text("{}")
@@ -315,7 +315,7 @@ def test_gc_finds_config_files_of_no_run(root):
     assert found.paths == (stray,)
 
 
-def test_usage_counts_blocks_not_length(root):
+def test_disk_usage_counts_blocks_not_lengths(root):
     run = root.run("runs", OVER)
     run.make()
     with open(run.stdout, "wb") as file:

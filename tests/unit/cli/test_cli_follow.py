@@ -1,34 +1,34 @@
-"""A followed run: its lines, its picture, its last words."""
+"""Following a run: its lines, its live view, its summary."""
 
 import pytest
 
-from mosaic.cli.follow import Pace, exit_code, last_words, line, picture
+from mosaic.cli.follow import Pace, exit_code, live_view, progress_line, summary
 from mosaic.cli.scores import score, score_cell, score_words, trace
 
 EVIL = "\x1b[2J\x1b]0;owned\x07evil\r"
 
 
-def test_the_last_words_point_to_the_log_of_a_failed_run(make_run):
+def test_the_summary_of_a_failed_run_points_to_its_log(make_run):
     failed = make_run(state="FAULTED", reason="exit code 3")
     fine = make_run(state="TERMINATED", reason="exit code 0", summary={"events": 4})
 
-    assert "exit code 3" in last_words(failed)
-    assert f"mosaic logs {failed.run_id}" in last_words(failed)
-    assert "mosaic logs" not in last_words(fine)
+    assert "exit code 3" in summary(failed)
+    assert f"mosaic logs {failed.run_id}" in summary(failed)
+    assert "mosaic logs" not in summary(fine)
     assert (exit_code(failed), exit_code(fine), exit_code(make_run(state="CANCELLED"))) == (1, 0, 1)
 
 
-def test_the_last_words_tell_env_steps_and_stored_rows_apart(make_run):
-    summary = {"env_steps": 20_480, "steps": 4_096, "episodes": 87, "metrics": 40, "rejects": 2}
+def test_the_summary_distinguishes_env_steps_from_stored_rows(make_run):
+    counts = {"env_steps": 20_480, "steps": 4_096, "episodes": 87, "metrics": 40, "rejects": 2}
 
-    told = last_words(make_run("TERMINATED", summary=summary)).splitlines()[1]
+    output = summary(make_run("TERMINATED", summary=counts)).splitlines()[1]
 
-    assert told.startswith("20,480 env steps in 1m00s · 4,096 step rows, 87 episodes, 40 metric rows stored")
-    assert told.endswith("2 lines rejected (see: mosaic logs 01JCQ5W2ZK8M3N4P5Q6R7S8T9V --rejects)")
+    assert output.startswith("20,480 env steps in 1m00s · 4,096 step rows, 87 episodes, 40 metric rows stored")
+    assert output.endswith("2 lines rejected (see: mosaic logs 01JCQ5W2ZK8M3N4P5Q6R7S8T9V --rejects)")
 
 
 @pytest.mark.parametrize(
-    ("summary", "told"),
+    ("counts", "expected"),
     [
         ({"env_steps": 13, "steps": 3}, "13 env steps in 1m00s · 3 step rows stored"),
         ({"env_steps": 100, "steps": 100}, "100 env steps in 1m00s · 100 step rows stored"),
@@ -36,32 +36,32 @@ def test_the_last_words_tell_env_steps_and_stored_rows_apart(make_run):
         ({"last_step": -1}, "took 1m00s, no env steps reported · nothing stored"),
     ],
 )
-def test_what_was_not_stored_is_not_said_to_be(make_run, summary, told):
-    assert last_words(make_run("TERMINATED", summary=summary)).splitlines()[1] == told
+def test_only_what_was_stored_is_reported_as_stored(make_run, counts, expected):
+    assert summary(make_run("TERMINATED", summary=counts)).splitlines()[1] == expected
 
 
-def test_a_run_that_stored_nothing_points_to_what_it_printed(make_run):
-    assert "Its output: mosaic logs" in last_words(make_run("TERMINATED"))
+def test_a_run_that_stored_nothing_points_to_its_output(make_run):
+    assert "See its output with: mosaic logs" in summary(make_run("TERMINATED"))
 
 
-def test_a_resumed_run_is_not_said_to_have_made_the_steps_of_its_parent(make_run):
+def test_a_resumed_run_does_not_count_the_steps_of_its_parent_as_its_own(make_run):
     resumed = make_run("TERMINATED", relation="resume", summary={"env_steps": 18_000, "events": 9})
 
-    assert "reached env step 18,000 in 1m00s" in last_words(resumed)
+    assert "reached env step 18,000 in 1m00s" in summary(resumed)
 
 
-def test_a_rate_that_is_not_known_yet_is_left_out(make_run):
+def test_an_unknown_rate_is_left_out(make_run):
     first = make_run("EXECUTING", total_steps=100, summary={"env_steps": 60})
 
-    assert "steps/s" not in line(first, "EXECUTING") + picture(first).plain
+    assert "steps/s" not in progress_line(first, "EXECUTING") + live_view(first).plain
 
 
-def test_telemetry_that_is_still_missing_is_said_at_the_end(make_run):
-    assert "telemetry: incomplete" in last_words(make_run("FAULTED", telemetry="incomplete"))
+def test_missing_telemetry_is_reported_in_the_summary(make_run):
+    assert "telemetry: incomplete" in summary(make_run("FAULTED", telemetry="incomplete"))
 
 
 @pytest.mark.parametrize(
-    ("fields", "summary", "told", "cell"),
+    ("fields", "figures", "expected", "cell"),
     [
         ({}, {"mean_return": 412.34, "mean_over": 100}, "mean return 412.3 over the last 100 episodes", "412.3"),
         ({}, {"mean_return": 9, "mean_over": 1}, "mean return 9 over the last 1 episode", "9"),
@@ -87,54 +87,60 @@ def test_telemetry_that_is_still_missing_is_said_at_the_end(make_run):
         ({}, {}, "", ""),
     ],
 )
-def test_a_return_is_a_mean_and_says_over_how_many_episodes(make_run, fields, summary, told, cell):
-    run = make_run(summary={"last_step": 1, **summary}, **fields)
+def test_a_return_is_a_mean_with_its_number_of_episodes(make_run, fields, figures, expected, cell):
+    run = make_run(summary={"last_step": 1, **figures}, **fields)
 
-    assert (score_words(run), score_cell(run)) == (told, cell)
-    assert told in last_words(run)
-    assert (score(run) is None) == (not told)
+    assert (score_words(run), score_cell(run)) == (expected, cell)
+    assert expected in summary(run)
+    assert (score(run) is None) == (not expected)
 
 
-def test_the_sparkline_is_of_the_whole_run(make_run):
+def test_the_sparkline_shows_the_whole_run(make_run):
     run = make_run(summary={"last_step": 1, "return_trace": [0] * 50 + [8] * 50, "recent_returns": [8] * 60})
 
     assert trace(run, 4) == "▁▁██"
     assert trace(make_run(summary={"last_step": 1, "recent_returns": [1, 2]}), 4) == "▁█"
 
 
-def test_a_followed_run_is_told_in_one_line_and_in_a_picture(make_run):
+def test_a_run_is_shown_as_one_line_and_as_a_live_view(make_run):
     run = make_run(
         total_steps=200, summary={"last_step": 99, "steps_per_s": 50, "last_return": 3, "recent_returns": [1, 2, 3]}
     )
 
-    told = line(run, "EXECUTING").split("  ")
+    output = progress_line(run, "EXECUTING").split("  ")
 
-    assert {"EXECUTING", "50%", "100 env steps", "50 steps/s", "2s left", "last return 3"} <= set(told)
-    assert "▁" in picture(run).plain
-    assert "100/200" in picture(run).plain
-    assert "READY: started, nothing measured yet" in picture(make_run("READY")).plain
+    assert {"EXECUTING", "50%", "100 env steps", "50 steps/s", "2s left", "last return 3"} <= set(output)
+    assert "▁" in live_view(run).plain
+    assert "100/200" in live_view(run).plain
+    assert "READY: started, no telemetry yet" in live_view(make_run("READY")).plain
 
 
-def test_a_line_comes_with_each_change_and_not_with_each_answer(make_run):
+def test_a_line_is_printed_for_each_change_and_not_for_each_answer(make_run):
     pace = Pace()
 
-    first = pace.words(make_run("READY"))
-    same = pace.words(make_run("READY"))
-    quiet = pace.words(make_run("READY", life="quiet 3 min"))
-    quieter = pace.words(make_run("READY", life="quiet 4 min"))
-    over = pace.words(make_run("TERMINATED"))
+    first = pace.line(make_run("READY"))
+    same = pace.line(make_run("READY"))
+    quiet = pace.line(make_run("READY", life="quiet 3 min"))
+    quieter = pace.line(make_run("READY", life="quiet 4 min"))
+    over = pace.line(make_run("TERMINATED"))
 
-    assert "READY: started, nothing measured yet" in first
+    assert "READY: started, no telemetry yet" in first
     assert "quiet 3 min" in quiet
     assert (same, quieter) == ("", "")
     assert "TERMINATED" in over
 
 
-def test_what_a_worker_says_cannot_move_the_cursor(make_run):
+def test_a_worker_cannot_move_the_cursor(make_run):
     run = make_run("FAULTED", name=EVIL, reason=f"first\n{EVIL}", telemetry=EVIL, run_dir="/x")
     waiting = make_run("INIT", waiting_for=EVIL)
 
-    for told in (last_words(run), Pace().words(run), Pace().words(waiting), picture(run).plain, picture(waiting).plain):
-        assert "\x1b" not in told
-        assert "\r" not in told
-        assert "owned" not in told
+    for output in (
+        summary(run),
+        Pace().line(run),
+        Pace().line(waiting),
+        live_view(run).plain,
+        live_view(waiting).plain,
+    ):
+        assert "\x1b" not in output
+        assert "\r" not in output
+        assert "owned" not in output

@@ -1,4 +1,4 @@
-"""What `mosaic frames` draws and counts, without a run."""
+"""The screen, the numbers and the files of `mosaic frames`, without a run."""
 
 import io
 import os
@@ -44,7 +44,7 @@ def test_a_picture_fits_its_terminal(shape):
     assert all(len(re.sub("\x1b[^m]*m", "", line)) <= 80 for line in lines)
 
 
-def test_the_rate_counts_frames_that_were_not_seen():
+def test_the_rate_counts_frames_that_were_not_shown():
     rate = Rate()
     for number, when_s in ((10, 0.0), (25, 0.5), (40, 1.0)):
         rate.count(frame(number, when_s))
@@ -52,7 +52,7 @@ def test_the_rate_counts_frames_that_were_not_seen():
     assert rate.fps == 30.0
 
 
-def test_the_rate_forgets_what_is_long_ago_and_an_env_that_was_replaced():
+def test_the_rate_ignores_old_frames_and_those_of_a_replaced_env():
     rate = Rate()
     for number, when_s in ((0, 0.0), (1, 10.0), (21, 11.0)):
         rate.count(frame(number, when_s))
@@ -63,7 +63,7 @@ def test_the_rate_forgets_what_is_long_ago_and_an_env_that_was_replaced():
     assert rate.fps == 0.0
 
 
-def test_the_line_tells_what_watching_costs_or_that_nobody_knows():
+def test_the_line_shows_the_cost_of_watching_if_it_is_known():
     rate = Rate()
     rate.count(frame(1, 0.0))
     rate.count(frame(31, 1.0))
@@ -71,11 +71,11 @@ def test_the_line_tells_what_watching_costs_or_that_nobody_knows():
     assert describe(frame(31, 1.0, cost_ns=2_900_000), rate) == (
         "60×40  30.0 fps  reward 1  return 21.5  12.3k steps/s  watching costs 2.9 ms per frame, 8.7% of a core"
     )
-    assert describe(frame(31, 1.0), rate).endswith("what watching costs is not known")
+    assert describe(frame(31, 1.0), rate).endswith("cost of watching unknown")
 
 
 class Clock:
-    """Nanoseconds that pass when the test says so."""
+    """A clock in nanoseconds that only the test advances."""
 
     def __init__(self):
         self.now_s = 100.0
@@ -86,7 +86,7 @@ class Clock:
 
 @pytest.fixture
 def film():
-    """Films frames that come at these times (seconds after the first) and ends the clip at `until`."""
+    """Records frames that come at these times (seconds after the first) and ends the clip at `until`."""
 
     def make(seconds, times, until):
         clock = Clock()
@@ -111,42 +111,42 @@ def durations_of(path):
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 79, 200])
-def test_the_line_fits_and_leaves_whole_parts_out(width):
+def test_the_line_fits_and_omits_whole_parts(width):
     rate = Rate()
     rate.count(frame(31, 1.0))
 
-    told = describe(frame(31, 1.0, cost_ns=2_900_000), rate, width)
+    output = describe(frame(31, 1.0, cost_ns=2_900_000), rate, width)
 
-    assert len(told) <= width
-    assert set(told.split("  ")) <= set(describe(frame(31, 1.0, cost_ns=2_900_000), rate).split("  "))
+    assert len(output) <= width
+    assert set(output.split("  ")) <= set(describe(frame(31, 1.0, cost_ns=2_900_000), rate).split("  "))
 
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """What a screen of a given size is told."""
+    """What is written to screens of these sizes."""
 
     def of(*sizes):
-        said = io.StringIO()
+        written = io.StringIO()
         rate, screen, left = Rate(), Screen(is_plain=False), list(sizes)
-        monkeypatch.setattr(sys, "stdout", said)
+        monkeypatch.setattr(sys, "stdout", written)
         monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size(left.pop(0)))
         for number in range(len(sizes)):
             rate.count(frame(number, number))
             screen.show(frame(number, number), rate)
-        return said.getvalue()
+        return written.getvalue()
 
     return of
 
 
 @pytest.mark.parametrize("size", [(1, 1), (10, 2), (40, 10), (80, 24), (200, 60)])
 def test_the_picture_and_its_line_never_wrap(terminal, size):
-    told = re.sub("\x1b[^A-Za-z]*[A-Za-z]", "", terminal(size)).replace("\r", "")
+    output = re.sub("\x1b[^A-Za-z]*[A-Za-z]", "", terminal(size)).replace("\r", "")
 
-    assert len(told.splitlines() or [""]) < max(size[1], 2)
-    assert all(len(line) <= size[0] for line in told.splitlines())
+    assert len(output.splitlines() or [""]) < max(size[1], 2)
+    assert all(len(line) <= size[0] for line in output.splitlines())
 
 
-def test_another_size_begins_with_a_clear_screen(terminal):
+def test_a_resized_screen_is_cleared(terminal):
     assert "\x1b[2J" not in terminal((80, 24), (80, 24))
     assert "\x1b[2J" in terminal((80, 24), (40, 24))
 
@@ -174,7 +174,7 @@ def test_a_clip_keeps_its_pace_and_the_size_of_its_first_frame(tmp_path):
         (1.0, [number / 120 for number in range(121)]),  # more than a viewer shows
     ],
 )
-def test_a_clip_lasts_what_was_asked(film, tmp_path, seconds, times):
+def test_a_clip_has_the_requested_duration(film, tmp_path, seconds, times):
     clip = film(seconds, times, until=max(seconds, times[-1]))
 
     clip.save(tmp_path / "run.gif")
@@ -201,11 +201,11 @@ def test_frames_of_every_kind_can_be_saved(tmp_path, channels):
     assert np.asarray(Image.open(tmp_path / "now.png")).ravel()[0] == 7
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
+def test_a_failed_write_leaves_no_file(tmp_path):
     path = check_target(str(tmp_path / "now.png"), ".png", force=False)
     (tmp_path / "now.png").mkdir()
 
-    with pytest.raises(MosaicError, match="cannot be written"):
+    with pytest.raises(MosaicError, match="Cannot write"):
         save_png(path, frame().pixels)
 
     assert [name.name for name in tmp_path.iterdir()] == ["now.png"]

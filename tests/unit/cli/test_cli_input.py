@@ -1,4 +1,4 @@
-"""What people type: durations, key=value, states, the parser itself."""
+"""What users type: durations, key=value, states and options."""
 
 import argparse
 
@@ -26,12 +26,12 @@ from mosaic.model.states import LIVE_STATES, RunState
         ("1w", 604800),
     ],
 )
-def test_a_duration_is_read_as_people_write_it(text, seconds):
+def test_a_duration_is_read_as_users_write_it(text, seconds):
     assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2x", "h", "1h foo", "-5"])
-def test_what_is_no_duration_is_refused_with_examples(text):
+def test_an_invalid_duration_is_refused_with_examples(text):
     with pytest.raises(argparse.ArgumentTypeError, match="1h30m"):
         parse_duration(text)
 
@@ -39,7 +39,7 @@ def test_what_is_no_duration_is_refused_with_examples(text):
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0s"), (59.9, "59s"), (200, "3m20s"), (7500, "2h05m"), (385200, "4d11h"), (-3, "0s")]
 )
-def test_a_duration_is_told_in_two_units(seconds, text):
+def test_a_duration_is_shown_in_two_units(seconds, text):
     assert format_duration(seconds) == text
 
 
@@ -64,7 +64,7 @@ def test_dots_nest_and_env_is_short_for_env_id():
 
 
 @pytest.mark.parametrize("words", [["steps"], ["=5"], ["a..b=1"], ["a=1", "a=2"], ["a=1", "a.b=2"], ["a.b=2", "a=1"]])
-def test_settings_that_cannot_be_meant_are_refused(words):
+def test_invalid_settings_are_refused(words):
     with pytest.raises(BadUsage):
         parse_settings(words)
 
@@ -80,7 +80,7 @@ def parse(*words):
     return command.build_parser().parse_args(words)
 
 
-def test_a_run_line_becomes_a_trainer_config():
+def test_the_arguments_of_run_become_a_trainer_config():
     args = parse(
         *("--host", "me@box", "run", "cleanrl@jax", "env=Pong", "--name", "p", "--tag", "a", "--tag", "b"),
         *("--gpus", "2", "--gpus-mandatory", "--time-limit", "2h"),
@@ -105,7 +105,7 @@ def test_a_run_line_becomes_a_trainer_config():
     }
 
 
-def test_a_plain_run_line_asks_for_nothing_more():
+def test_a_run_without_options_requests_nothing():
     args = parse("--host", "me@box", "run", "toy")
 
     assert build_config(args, worker_part(args)) == {
@@ -115,7 +115,7 @@ def test_a_plain_run_line_asks_for_nothing_more():
 
 
 @pytest.mark.parametrize("words", [("-v", "runs"), ("runs", "-v")])
-def test_common_options_stand_before_or_after_the_verb(words):
+def test_common_options_may_be_before_or_after_the_verb(words):
     assert parse(*words).verbose is True
 
 
@@ -127,17 +127,17 @@ def test_common_options_stand_before_or_after_the_verb(words):
         *("worker list", "worker describe toy", "worker install toy", "worker remove toy", "worker test toy"),
     ],
 )
-def test_every_verb_says_whose_the_state_folder_is(words, foreign_folder, monkeypatch, capsys):
+def test_every_verb_refuses_the_state_folder_of_another_user(words, foreign_folder, monkeypatch, capsys):
     monkeypatch.setenv("MOSAIC_HOME", str(foreign_folder))
 
     code = command.main(words.split())
 
-    told = capsys.readouterr().err
-    assert (code, told.count("\n")) == (1, 1)
-    assert f"mosaic: The state folder {foreign_folder} belongs to" in told
+    output = capsys.readouterr().err
+    assert (code, output.count("\n")) == (1, 1)
+    assert f"mosaic: The state folder {foreign_folder} belongs to" in output
 
 
-def test_a_host_before_the_verb_is_not_forgotten():
+def test_a_host_before_the_verb_counts():
     assert parse("--host", "me@box", "runs").host == "me@box"
 
 
@@ -166,7 +166,7 @@ def test_mosaic_alone_gives_an_overview(capsys):
 @pytest.mark.parametrize(
     "words", ["runs --state busy", "runs --limit -1", "run toy --time-limit soon", "gc --older-than x"]
 )
-def test_a_wrong_word_is_a_usage_error(words):
+def test_an_invalid_value_is_a_usage_error(words):
     with pytest.raises(SystemExit) as left:
         command.main(words.split())
 
@@ -174,15 +174,15 @@ def test_a_wrong_word_is_a_usage_error(words):
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "expected"),
     [
         ("metadata.worker.config.learning_rat: no such key", "learning_rat: no such key"),
         ("payload.resources.cpus: 99 are requested", "--cpus: 99 are requested"),
         ("metadata.run_name: it is too long", "metadata.run_name: it is too long"),
     ],
 )
-def test_errors_name_what_was_typed(message, told):
-    assert as_typed(message) == told
+def test_errors_name_options_as_they_are_typed(message, expected):
+    assert as_typed(message) == expected
 
 
 def test_every_verb_is_found_in_the_module_that_has_it():
@@ -193,14 +193,14 @@ def test_every_verb_is_found_in_the_module_that_has_it():
         assert tuple(group.choices) == verbs
 
 
-def test_only_the_module_of_the_verb_is_taken():
+def test_only_the_module_of_the_verb_is_imported():
     assert command._modules_of(["-v", "--host", "run", "show", "x"]) == ["runs"]
     assert command._modules_of(["gc", "--yes"]) == ["garbage"]
     assert command._modules_of(["shwo"]) == tuple(command.MODULES)
     assert command._modules_of([]) == tuple(command.MODULES)
 
 
-def test_a_word_that_may_be_left_out_may_also_stand_behind_an_option():
+def test_an_optional_argument_may_follow_an_option():
     args = command.build_parser().parse(["curve", "last", "--joined", "episode/return"])
 
     assert (args.run, args.name, args.joined) == ("last", "episode/return", True)

@@ -19,7 +19,7 @@ CTRL_C = b"\x03"
 
 
 class Following(ScriptedService):
-    """One run that executes until somebody cancels it."""
+    """One run that executes until it is cancelled."""
 
     async def SubmitRun(self, request, context):
         self.state = pb.EXECUTING
@@ -41,8 +41,8 @@ def daemon():
     shutil.rmtree(folder)
 
 
-class Person:
-    """Somebody at the terminal who reads, and types."""
+class Session:
+    """`mosaic run` with its input and output."""
 
     def __init__(self, daemon, *prefix):
         command = [*prefix, sys.executable, "-m", "mosaic.cli.main", "run", "toy"]
@@ -52,10 +52,10 @@ class Person:
         )
         self.read = b""
 
-    def waits_for(self, words):
+    def waits_for(self, text):
         deadline = time.monotonic() + 30
-        while words not in self.read:
-            assert time.monotonic() < deadline, f"no {words!r} in {self.read!r}"
+        while text not in self.read:
+            assert time.monotonic() < deadline, f"no {text!r} in {self.read!r}"
             if select.select([self.process.stdout], [], [], 0.1)[0]:
                 self.read += os.read(self.process.stdout.fileno(), 65536)
 
@@ -70,68 +70,68 @@ class Person:
 
 
 @pytest.fixture
-def person(daemon):
-    people = []
+def start(daemon):
+    sessions = []
 
     def make(*prefix):
-        people.append(Person(daemon, *prefix))
-        return people[-1]
+        sessions.append(Session(daemon, *prefix))
+        return sessions[-1]
 
     yield make
-    for somebody in people:
-        somebody.process.kill()
-        somebody.process.wait()
+    for session in sessions:
+        session.process.kill()
+        session.process.wait()
 
 
-def test_ctrl_c_and_d_leaves_the_run_running(daemon, person):
-    somebody = person(sys.executable, "-c", UNDER_A_TERMINAL)
-    somebody.waits_for(b"EXECUTING")
-    somebody.types(CTRL_C)
-    somebody.waits_for(b"[d/c]")
-    somebody.types(b"d\n")
-    somebody.waits_for(b"the run goes on")
+def test_ctrl_c_and_d_lets_the_run_continue(daemon, start):
+    session = start(sys.executable, "-c", UNDER_A_TERMINAL)
+    session.waits_for(b"EXECUTING")
+    session.types(CTRL_C)
+    session.waits_for(b"[d/c]")
+    session.types(b"d\n")
+    session.waits_for(b"The run continues")
 
-    assert somebody.ends() == 130
+    assert session.ends() == 130
     assert daemon.service.state == pb.EXECUTING
 
 
-def test_a_second_ctrl_c_leaves_the_run_running(daemon, person):
-    somebody = person(sys.executable, "-c", UNDER_A_TERMINAL)
-    somebody.waits_for(b"EXECUTING")
-    somebody.types(CTRL_C)
-    somebody.waits_for(b"[d/c]")
-    somebody.types(CTRL_C)
-    somebody.waits_for(b"the run goes on. Watch")
+def test_a_second_ctrl_c_lets_the_run_continue(daemon, start):
+    session = start(sys.executable, "-c", UNDER_A_TERMINAL)
+    session.waits_for(b"EXECUTING")
+    session.types(CTRL_C)
+    session.waits_for(b"[d/c]")
+    session.types(CTRL_C)
+    session.waits_for(b"The run continues. Watch")
 
-    assert somebody.ends() == 130
+    assert session.ends() == 130
     assert daemon.service.state == pb.EXECUTING
 
 
-def test_ctrl_c_and_c_cancels_it_and_shows_its_end(daemon, person):
-    somebody = person(sys.executable, "-c", UNDER_A_TERMINAL)
-    somebody.waits_for(b"EXECUTING")
-    somebody.types(CTRL_C)
-    somebody.waits_for(b"[d/c]")
-    somebody.types(b"c\n")
-    somebody.waits_for(b"CANCELLED")
+def test_ctrl_c_and_c_cancels_the_run_and_shows_its_end(daemon, start):
+    session = start(sys.executable, "-c", UNDER_A_TERMINAL)
+    session.waits_for(b"EXECUTING")
+    session.types(CTRL_C)
+    session.waits_for(b"[d/c]")
+    session.types(b"c\n")
+    session.waits_for(b"CANCELLED")
 
-    assert somebody.ends() == 130
+    assert session.ends() == 130
     assert daemon.service.state == pb.CANCELLED
 
 
-def test_without_a_terminal_an_interrupt_detaches(daemon, person):
-    somebody = person()
-    somebody.waits_for(b"EXECUTING")
-    somebody.process.send_signal(2)
-    somebody.waits_for(b"Detached: the run goes on")
+def test_without_a_terminal_an_interrupt_detaches(daemon, start):
+    session = start()
+    session.waits_for(b"EXECUTING")
+    session.process.send_signal(2)
+    session.waits_for(b"Detached. The run continues")
 
-    assert somebody.ends() == 130
+    assert session.ends() == 130
     assert daemon.service.state == pb.EXECUTING
 
 
-def test_a_run_that_ends_well_is_exit_code_0(daemon, person):
-    somebody = person()
-    somebody.waits_for(b"EXECUTING")
+def test_a_run_that_ends_well_is_exit_code_0(daemon, start):
+    session = start()
+    session.waits_for(b"EXECUTING")
     daemon.service.state = pb.TERMINATED
 
-    assert somebody.ends() == 0
+    assert session.ends() == 0

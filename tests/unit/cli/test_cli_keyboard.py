@@ -1,4 +1,4 @@
-"""Keys as a real terminal sends them, and the terminal left as it was."""
+"""Keys as a real terminal sends them, and the terminal is restored afterwards."""
 
 import os
 import pty
@@ -41,12 +41,12 @@ def terminal(monkeypatch):
         (b"\x1b[15~\x1b[I", []),
     ],
 )
-def test_keys_typed_at_once_are_told_apart(typed, keys):
+def test_keys_that_arrive_together_are_separated(typed, keys):
     assert names_of(typed) == keys
 
 
 @pytest.mark.parametrize("typed", [b"\x1b[A", b"\x1b[5~", b"\x1b[<64;10;5M", "ö".encode()])
-def test_a_key_cut_in_two_is_one_key(terminal, typed):
+def test_a_key_that_arrives_in_two_pieces_is_one_key(terminal, typed):
     with Keyboard() as keyboard:
         for cut in range(1, len(typed)):
             os.write(terminal, typed[:cut])
@@ -70,18 +70,18 @@ from mosaic.cli.keyboard import Keyboard
 with Keyboard(mouse=True) as keyboard:
     print("ready", flush=True)
     while True:
-        keyboard.keys(0.5)  # a signal just before the wait is dealt with after it
+        keyboard.keys(0.5)  # a signal just before the wait is handled after it
 """
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 1)])
-def test_the_terminal_is_restored_whatever_ends_the_view(number, code):
+def test_the_terminal_is_restored_however_the_view_ends(number, code):
     master, slave = pty.openpty()
     before = termios.tcgetattr(slave)
     view = subprocess.Popen([sys.executable, "-c", UNDER_SIGNALS], stdin=slave, stdout=slave, stderr=subprocess.PIPE)
-    said = b""
-    while b"ready" not in said:
-        said += os.read(master, 1024)
+    output = b""
+    while b"ready" not in output:
+        output += os.read(master, 1024)
     during = termios.tcgetattr(slave)
 
     view.send_signal(number)
@@ -95,7 +95,7 @@ def test_the_terminal_is_restored_whatever_ends_the_view(number, code):
     os.close(master)
 
 
-def test_a_closed_terminal_is_told_once_and_not_for_ever(terminal, monkeypatch):
+def test_a_closed_terminal_is_reported_once(terminal, monkeypatch):
     with Keyboard() as keyboard:
         monkeypatch.setattr(os, "read", lambda *_: b"")
         os.write(terminal, b"x")

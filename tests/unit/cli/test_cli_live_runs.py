@@ -1,4 +1,4 @@
-"""What the daemon says reaches a view in the view's own thread, and silence is not taken for peace."""
+"""What the daemon reports is delivered in the thread of the view, and a silent daemon is noticed."""
 
 import shutil
 import tempfile
@@ -44,7 +44,7 @@ def inbox(daemon):
         yield inbox
 
 
-def test_a_whole_answer_replaces_and_a_part_is_added(runs, make_run):
+def test_a_complete_answer_replaces_and_a_partial_one_adds(runs, make_run):
     a, b, c = (make_run(run_id=name) for name in "ABC")
 
     runs.receive(RunList((a,), 1, is_whole=False))
@@ -76,7 +76,7 @@ def test_a_daemon_that_stops_or_hangs_is_noticed(runs):
     assert (runs.silent_s, runs.problem) == (2.0, "No daemon answers.")
 
 
-def test_what_arrives_is_heard_by_whoever_takes_it(inbox):
+def test_items_are_delivered_in_the_thread_that_asks_for_them(inbox):
     threads = []
     inbox.subscribe(
         lambda inner: inner.watch_runs(interval_ms=50), lambda _: threads.append(threading.current_thread())
@@ -88,18 +88,18 @@ def test_what_arrives_is_heard_by_whoever_takes_it(inbox):
     assert set(threads) == {threading.current_thread()}
 
 
-def test_nothing_is_heard_after_the_end_of_listening(inbox):
-    heard = []
-    end = inbox.subscribe(lambda inner: inner.watch_runs(interval_ms=50), heard.append)
+def test_nothing_is_delivered_after_a_subscription_is_cancelled(inbox):
+    received = []
+    cancel = inbox.subscribe(lambda inner: inner.watch_runs(interval_ms=50), received.append)
     assert inbox.wait(30)
 
-    end()
+    cancel()
     inbox.deliver()
 
-    assert heard == []
+    assert received == []
 
 
-def test_a_restart_is_said_and_the_run_is_there_again(daemon, inbox):
+def test_a_restart_is_reported_and_the_run_is_there_again(daemon, inbox):
     runs = LiveRuns(inbox, [RUN_ID]).follow()
     until(inbox, lambda: runs.is_known)
 
@@ -132,4 +132,4 @@ def until(inbox, done):
         inbox.deliver()
         if done():
             return
-    raise AssertionError("waited in vain")
+    raise AssertionError("timeout")

@@ -1,4 +1,4 @@
-"""What people see: numbers, sparklines, tables, a run told in words."""
+"""What users see: numbers, sparklines, tables, exports and logs."""
 
 import csv
 import io
@@ -30,12 +30,12 @@ from mosaic.wire import mosaic_pb2 as pb
         (math.nan, "nan"),
     ],
 )
-def test_a_number_takes_few_letters(value, text):
+def test_a_number_takes_few_characters(value, text):
     assert number(value) == text
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 B"), (999, "999 B"), (4_100_000, "4.1 MB"), (2e12, "2.0 TB")])
-def test_bytes_are_told_in_the_unit_that_fits(count, text):
+def test_bytes_are_shown_in_a_suitable_unit(count, text):
     assert size(count) == text
 
 
@@ -56,7 +56,7 @@ def test_a_bar_is_as_long_as_its_width():
     assert bar(7, 4) == "━━━━"
 
 
-def test_nothing_is_coloured_where_nobody_sees_it():
+def test_nothing_is_coloured_outside_a_terminal():
     assert paint("x", "red", io.StringIO()) == "x"
 
 
@@ -65,7 +65,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_colour_is_for_terminals_that_want_it(monkeypatch):
+def test_no_color_switches_colours_off(monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     assert paint("x", "red", Terminal()) == "\x1b[31mx\x1b[0m"
@@ -86,7 +86,7 @@ def test_a_table_aligns_columns_and_pushes_numbers_right():
     assert table.splitlines() == ["A       N", "x       1", "long  100"]
 
 
-def test_a_listing_names_the_whole_id_when_it_is_piped(make_run):
+def test_a_listing_shows_the_whole_id_in_a_pipe(make_run):
     run = make_run(total_steps=200, summary={"last_step": 99, "steps_per_s": 50, "mean_return": 12.5, "mean_over": 100})
 
     table = runs_table((run,))
@@ -97,17 +97,17 @@ def test_a_listing_names_the_whole_id_when_it_is_piped(make_run):
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "expected"),
     [
         ({"state": "INIT", "waiting_for": "2 GPUs"}, "waiting for 2 GPUs"),
         ({"life": "quiet 6 min"}, "quiet 6 min"),
         ({"state": "FAULTED", "reason": "exit code 3\nTraceback"}, "exit code 3"),
-        ({"cancel_requested": True}, "ending"),
+        ({"cancel_requested": True}, "being cancelled"),
         ({"state": "TERMINATED", "reason": "exit code 0"}, ""),
     ],
 )
-def test_a_listing_says_the_one_thing_worth_saying(make_run, fields, told):
-    assert note(make_run(**fields)) == told
+def test_a_listing_notes_the_most_important_fact(make_run, fields, expected):
+    assert note(make_run(**fields)) == expected
 
 
 EVENTS = [
@@ -123,7 +123,7 @@ def test_exported_json_lines_have_type_seq_and_nan():
     write_jsonl(map(event_from_wire, EVENTS), file)
 
     lines = [json.loads(text) for text in file.getvalue().splitlines()]
-    assert [(told["type"], told["seq"]) for told in lines] == [("step", 1), ("metric", 2), ("lifecycle", 3)]
+    assert [(output["type"], output["seq"]) for output in lines] == [("step", 1), ("metric", 2), ("lifecycle", 3)]
     assert math.isnan(lines[0]["reward"])
     assert lines[0]["action"] == 1
 
@@ -138,13 +138,13 @@ def test_exported_csv_has_a_row_per_value_of_a_metric():
     assert [row.split(",")[2] for row in rows[1:]] == ["step", "metric", "metric", "lifecycle"]
 
 
-def test_exported_episodes_say_the_env_step_at_which_they_ended():
-    told = pb.Event(seq=1, episode=pb.Episode(total_reward=2, steps=9, global_step=4096, terminated=True))
-    untold = pb.Event(seq=2, episode=pb.Episode(total_reward=2, steps=9))
+def test_exported_episodes_have_the_env_step_at_which_they_ended():
+    output = pb.Event(seq=1, episode=pb.Episode(total_reward=2, steps=9, global_step=4096, terminated=True))
+    without_step = pb.Event(seq=2, episode=pb.Episode(total_reward=2, steps=9))
     lines, table = io.StringIO(), io.StringIO()
 
-    write_jsonl(map(event_from_wire, [told, untold]), lines)
-    write_csv(map(event_from_wire, [told, untold]), table, "episode")
+    write_jsonl(map(event_from_wire, [output, without_step]), lines)
+    write_csv(map(event_from_wire, [output, without_step]), table, "episode")
 
     first, second = [json.loads(text) for text in lines.getvalue().splitlines()]
     assert (first["global_step"], "global_step" in second) == (4096, False)
@@ -160,39 +160,39 @@ def test_a_tail_of_lines_is_cut_at_a_line():
     assert b"".join(piece.text for piece in kept) == b"two\nthree\n"
 
 
-class Talking:
-    """A live run: between two looks at its log there is another line."""
+class GrowingLog:
+    """A live run that prints a line between any two requests for its log."""
 
     def __init__(self, lines):
-        self.asked = []
+        self.requests = []
         self._lines = lines
 
     def stream_logs(self, run_id, tail_bytes=0):
-        self.asked.append(tail_bytes)
-        return [LogPiece("stderr", 0, 8, b"x\n" * (self._lines + len(self.asked)))]
+        self.requests.append(tail_bytes)
+        return [LogPiece("stderr", 0, 8, b"x\n" * (self._lines + len(self.requests)))]
 
 
-def test_a_log_that_grows_meanwhile_is_not_looked_through_for_ever():
-    client = Talking(lines=3)
+def test_the_search_for_a_tail_ends_though_the_log_grows():
+    client = GrowingLog(lines=3)
 
     pieces = tail_pieces(client, "run", 20)
 
-    assert len(client.asked) < 6
+    assert len(client.requests) < 6
     assert len(pieces) == 1
 
 
-def test_the_values_one_asks_for_first_are_shown_first_and_not_hundreds(make_run):
+def test_important_values_are_shown_first_and_not_all_of_hundreds(make_run):
     plumbing = {f"actor/rpc/replay/count{n}": float(n) for n in range(60)}
     run = make_run(summary={"last_values": {**plumbing, "episode/score": 7.5, "train/loss/total": 0.25}})
 
-    told = describe(run).split("last values")[1].splitlines()[1:]
+    output = describe(run).split("last values")[1].splitlines()[1:]
 
-    assert [line.split()[0] for line in told[:2]] == ["episode/score", "train/loss/total"]
-    assert len(told) == 41
-    assert told[-1] == f"… and 22 more: mosaic show {run.run_id} --json"
+    assert [line.split()[0] for line in output[:2]] == ["episode/score", "train/loss/total"]
+    assert len(output) == 41
+    assert output[-1] == f"… and 22 more: mosaic show {run.run_id} --json"
 
 
 def test_a_rejected_line_is_shown_with_its_reason():
-    told = render(LogPiece("stdout", 7, 30, b'{"type": "step"', "rejected: no step_index"))
+    output = render(LogPiece("stdout", 7, 30, b'{"type": "step"', "rejected: no step_index"))
 
-    assert told == b'[mosaic: stdout at byte 7: rejected: no step_index] {"type": "step"\n'
+    assert output == b'[mosaic: stdout at byte 7: rejected: no step_index] {"type": "step"\n'

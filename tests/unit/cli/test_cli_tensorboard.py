@@ -1,4 +1,4 @@
-"""TensorBoard shows names: the folder of links, and which environment runs it."""
+"""The folder of links for TensorBoard, and the environment that runs it."""
 
 import os
 import socket
@@ -47,15 +47,15 @@ def test_every_run_is_a_link_with_its_name(root, make_run_in):
     assert folder.is_relative_to(root.path / "cache")
 
 
-def test_linking_again_mends_what_changed_and_leaves_the_rest(root, make_run_in):
+def test_linking_again_updates_only_what_changed(root, make_run_in):
     first = make_run_in("old name", "01JCQ5W2ZK8M3N4P5Q6R7S8T9V")
     folder = link_runs(root, [first])
-    (folder / "a file of somebody's").touch()
+    (folder / "a file of another program").touch()
 
     again = link_runs(root, [make_run_in("new name", first.run_id)])
 
     assert again == folder
-    assert sorted(os.listdir(folder)) == ["a file of somebody's", "new-name-01JCQ5W2ZK8M3"]
+    assert sorted(os.listdir(folder)) == ["a file of another program", "new-name-01JCQ5W2ZK8M3"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_name_cannot_leave_the_folder(make_run, name, label):
     assert list(labelled([run])) == [f"{label}-{run.run_id[:13]}"]
 
 
-def test_runs_of_one_name_and_moment_are_told_apart(make_run):
+def test_runs_of_the_same_name_and_time_get_different_links(make_run):
     runs = [make_run(run_id=f"01JCQ5W2ZK8M3N4P5Q6R7S8T9{letter}") for letter in "VW"]
 
     assert len(labelled(runs)) == 2
@@ -82,14 +82,14 @@ def test_the_environment_of_the_runs_own_worker_is_preferred(root, make_run, mak
     assert find_python(root, [make_run(worker_name="sb3")]) == own
 
 
-def test_without_tensorboard_it_is_said_what_to_install(root, make_run, make_environment, monkeypatch):
+def test_without_tensorboard_the_error_names_what_to_install(root, make_run, make_environment, monkeypatch):
     make_environment("dreamer", "tensorboardX")
 
-    with pytest.raises(MosaicError, match=r"looked in: dreamer.*mosaic worker install cleanrl"):
+    with pytest.raises(MosaicError, match=r"installed: dreamer.*mosaic worker install cleanrl"):
         find_python(root, [make_run()])
 
 
-def test_a_port_that_is_taken_is_passed_over(monkeypatch):
+def test_a_port_in_use_is_skipped(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("localhost", 0))
         taken.listen()

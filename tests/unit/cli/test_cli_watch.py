@@ -1,4 +1,4 @@
-"""What the keys of `mosaic watch` do, and that what it draws fits, at any width and with a thousand runs."""
+"""The keys of `mosaic watch`, and that its screen fits any terminal, even with a thousand runs."""
 
 import io
 import time
@@ -17,7 +17,7 @@ EVIL = "\x1b[2J\x1b]0;owned\x07evil\r\x9b"
 
 
 @pytest.fixture
-def make_scene(make_run):
+def make_state(make_run):
     def make(count, page=10, **fields):
         runs = [make_run(run_id=f"01JCQ{number:021}", name=f"run {number}", **fields) for number in range(count)]
         state = WatchState(runs={run.run_id: run for run in runs}, total=count)
@@ -40,8 +40,8 @@ def lines_of(state, width, height=24):
     return console.file.getvalue().splitlines()
 
 
-def test_keys_move_the_mark_and_open_and_close_a_run(make_scene):
-    state = make_scene(2)
+def test_keys_move_the_selection_and_open_and_close_a_run(make_state):
+    state = make_state(2)
 
     press(state, "down", "down", "enter")
     opened = state.open_run.run_id
@@ -70,14 +70,14 @@ def test_keys_move_the_mark_and_open_and_close_a_run(make_scene):
         (["click 60"], 0, 0),
     ],
 )
-def test_a_hundred_runs_can_be_scrolled(make_scene, keys, place, top):
-    state = press(make_scene(100), *keys)
+def test_a_hundred_runs_can_be_scrolled(make_state, keys, place, top):
+    state = press(make_state(100), *keys)
 
     assert (state.place, state.scroll.top) == (place, top)
 
 
-def test_the_mark_stays_on_its_run_when_others_come_above_it(make_scene, make_run):
-    state = press(make_scene(20), "down", "down")
+def test_the_selection_stays_on_its_run_when_newer_runs_appear(make_state, make_run):
+    state = press(make_state(20), "down", "down")
     marked = state.chosen.run_id
 
     newer = make_run(run_id="01JCR000000000000000000000")
@@ -87,8 +87,8 @@ def test_the_mark_stays_on_its_run_when_others_come_above_it(make_scene, make_ru
     assert (state.chosen.run_id, state.place) == (marked, 3)
 
 
-def test_a_mark_on_the_first_row_stays_on_the_first_row(make_scene, make_run):
-    state = make_scene(3)
+def test_a_selection_of_the_first_row_stays_on_the_first_row(make_state, make_run):
+    state = make_state(3)
 
     newer = make_run(run_id="01JCR000000000000000000000")
     state.runs[newer.run_id] = newer
@@ -110,7 +110,7 @@ def test_a_mark_on_the_first_row_stays_on_the_first_row(make_scene, make_run):
         ("", {"A", "B", "C"}),
     ],
 )
-def test_the_filter_looks_at_name_worker_state_tags_and_id_while_it_is_typed(make_run, typed, found):
+def test_the_filter_matches_name_worker_state_tags_and_id_while_it_is_typed(make_run, typed, found):
     runs = [
         make_run(run_id="01JCQA", name="atari"),
         make_run("FAULTED", run_id="01JCQB", worker_name="dreamer"),
@@ -124,15 +124,15 @@ def test_the_filter_looks_at_name_worker_state_tags_and_id_while_it_is_typed(mak
     assert {run.run_id[-1] for run in state.shown} == found
 
 
-def test_letters_that_are_keys_are_letters_in_a_filter(make_scene):
-    state = press(make_scene(3), "/", "q", "k", "c", "?", "back", "enter")
+def test_keys_with_a_meaning_can_be_typed_into_the_filter(make_state):
+    state = press(make_state(3), "/", "q", "k", "c", "?", "back", "enter")
 
     assert (state.filter, state.is_left, state.question, state.is_typing) == ("qkc", False, None, False)
     assert "No run matches 'qkc'" in "\n".join(lines_of(state, 80))
     assert press(state, "escape").filter == ""
 
 
-def test_runs_can_be_sorted_and_the_header_says_how(make_run):
+def test_runs_can_be_sorted_and_the_title_shows_the_order(make_run):
     runs = [
         make_run(run_id="01A", name="b", total_steps=10, summary={"last_step": 4, "mean_return": 5, "steps_per_s": 1}),
         make_run("TERMINATED", run_id="01B", name="c", summary={"last_step": 9, "mean_return": 9}),
@@ -159,8 +159,8 @@ def test_runs_can_be_sorted_and_the_header_says_how(make_run):
     assert state.order == "live first"
 
 
-def test_a_run_is_cancelled_only_after_a_yes(make_scene):
-    state = make_scene(3)
+def test_a_run_is_cancelled_only_after_a_yes(make_state):
+    state = make_state(3)
     run = state.chosen
 
     asked = "\n".join(lines_of(press(state, "c"), 80))
@@ -171,21 +171,21 @@ def test_a_run_is_cancelled_only_after_a_yes(make_scene):
     assert (refused, again) == ("", run.run_id)
 
 
-def test_a_run_that_is_over_is_not_asked_about(make_scene):
-    state = press(make_scene(1, state="TERMINATED"), "c")
+def test_a_run_that_is_over_cannot_be_cancelled(make_state):
+    state = press(make_state(1, state="TERMINATED"), "c")
 
     assert state.question is None
-    assert "is over: TERMINATED" in lines_of(state, 80)[-1]
+    assert "is already over: TERMINATED" in lines_of(state, 80)[-1]
 
 
-def test_help_names_every_key_and_state_and_any_key_closes_it(make_scene):
-    state = press(make_scene(1), "?")
+def test_help_names_every_key_and_state_and_any_key_closes_it(make_state):
+    state = press(make_state(1), "?")
 
-    told = "\n".join(lines_of(state, 80))
+    output = "\n".join(lines_of(state, 80))
     press(state, "q")
 
-    for word in ("PgUp", "filter", "cancel", "order", "READY", "started, nothing measured yet"):
-        assert word in told
+    for word in ("PgUp", "filter", "cancel", "order", "READY", "started, no telemetry yet"):
+        assert word in output
     assert (state.is_help, state.is_left) == (False, False)
 
 
@@ -201,7 +201,7 @@ def open_run(make_run, metrics=300, **fields):
     state = WatchState(runs={run.run_id: run})
     state.arrange()
     state.open(run.run_id)
-    state.open_run.know([*run.summary.last_values, "episode/return"])
+    state.open_run.add_names([*run.summary.last_values, "episode/return"])
     state.open_run.curves = {"losses/value": Curve("losses/value", [1, 2], [2.0, 1.0], [0.5, 0.75], [2.5, 1.5], [1, 1])}
     state.open_run.log.extend(f"line {number}" for number in range(200))
     return state
@@ -209,7 +209,7 @@ def open_run(make_run, metrics=300, **fields):
 
 @pytest.mark.parametrize("width", [40, 52, 60, 80, 100, 137, 200])
 @pytest.mark.parametrize("height", [10, 24, 60])
-def test_every_view_fits_its_terminal(make_run, make_scene, width, height):
+def test_every_view_fits_its_terminal(make_run, make_state, width, height):
     name, reason = "名前 with a very long tail " * 5, "reason " * 40
     runs = [
         make_run("FAULTED" if number % 2 else "EXECUTING", run_id=f"01JCQ{number:021}", name=name, reason=reason)
@@ -218,7 +218,7 @@ def test_every_view_fits_its_terminal(make_run, make_scene, width, height):
     state = WatchState(runs={run.run_id: run for run in runs}, total=70, filter="with")
     state.arrange()
 
-    views = [state, open_run(make_run), press(make_scene(1), "?"), press(make_scene(1), "c"), press(make_scene(9), "/")]
+    views = [state, open_run(make_run), press(make_state(1), "?"), press(make_state(1), "c"), press(make_state(9), "/")]
 
     for view in views:
         lines = lines_of(view, width, height)
@@ -238,20 +238,20 @@ def test_a_long_name_is_cut_with_an_ellipsis_and_the_other_columns_stay_in_place
 
 
 @pytest.mark.parametrize(
-    ("text", "width", "told"), [("名前名前", 5, "名前…"), ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("a b", 2, "a…")]
+    ("text", "width", "expected"), [("名前名前", 5, "名前…"), ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("a b", 2, "a…")]
 )
-def test_text_is_cut_by_the_columns_it_takes(text, width, told):
-    assert cut(text, width) == told
+def test_text_is_cut_by_the_columns_it_takes(text, width, expected):
+    assert cut(text, width) == expected
 
 
-def test_only_rows_that_are_seen_are_formatted(make_scene, monkeypatch):
+def test_only_visible_rows_are_formatted(make_state, monkeypatch):
     formatted = []
     row = watch_list.Layout.row
     monkeypatch.setattr(
         watch_list.Layout, "row", lambda self, run, is_marked: formatted.append(run) or row(self, run, is_marked)
     )
 
-    lines_of(press(make_scene(1000), "end", "pgup"), 80)
+    lines_of(press(make_state(1000), "end", "pgup"), 80)
 
     assert len(formatted) == 21
 
@@ -281,13 +281,13 @@ def test_metrics_can_be_filtered_and_escape_clears_the_filter_before_it_closes_t
 
 
 def test_the_details_show_state_metrics_log_and_history(make_run):
-    told = "\n".join(lines_of(open_run(make_run, metrics=3, life="quiet 6 min"), 100))
+    output = "\n".join(lines_of(open_run(make_run, metrics=3, life="quiet 6 min"), 100))
 
     for word in ("losses/value", "line 199", "INIT", "51/100", "EXECUTING: running", "quiet 6 min"):
-        assert word in told
+        assert word in output
 
 
-def test_the_least_and_greatest_value_include_the_last_one(make_run):
+def test_the_smallest_and_largest_value_include_the_last_one(make_run):
     state = open_run(make_run, metrics=0)
     state.open_run.run.summary.last_values["losses/value"] = 9.0
 
@@ -309,7 +309,7 @@ def test_scores_come_first_then_losses_then_the_rest():
     ]
 
 
-def test_what_a_worker_says_cannot_move_the_cursor(make_run):
+def test_a_worker_cannot_move_the_cursor(make_run):
     run = make_run(
         "INIT",
         name=EVIL,
@@ -324,10 +324,10 @@ def test_what_a_worker_says_cannot_move_the_cursor(make_run):
     state.arrange()
     listed = lines_of(state, 200) + lines_of(press(state, "escape", "c"), 200)
     press(state, "n").open(run.run_id)
-    state.open_run.know(run.summary.last_values)
+    state.open_run.add_names(run.summary.last_values)
     state.open_run.log.append(EVIL)
 
-    told = "\n".join(listed + lines_of(state, 200))
+    output = "\n".join(listed + lines_of(state, 200))
 
-    assert "evil" in told
-    assert not any(mark in told for mark in ("\x1b", "\r", "\x07", "\x9b", "owned"))
+    assert "evil" in output
+    assert not any(mark in output for mark in ("\x1b", "\r", "\x07", "\x9b", "owned"))
