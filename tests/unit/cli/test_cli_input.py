@@ -177,6 +177,7 @@ def test_an_invalid_value_is_a_usage_error(words):
     ("message", "expected"),
     [
         ("metadata.worker.config.learning_rat: no such key", "learning_rat: no such key"),
+        ("metadata.worker.script: '/x' does not exist.", "--script: '/x' does not exist."),
         ("payload.resources.cpus: 99 are requested", "--cpus: 99 are requested"),
         ("metadata.run_name: it is too long", "metadata.run_name: it is too long"),
     ],
