@@ -22,7 +22,7 @@ def memory(text: str) -> int:
 
 
 def or_auto(check: Callable[[str], object]) -> Callable[[str], str]:
-    """Accept `auto` and whatever passes the check; the value is the text itself."""
+    """Accept `auto` and every text that passes the check; the value is the text itself."""
 
     def read(text: str) -> str:
         if text != "auto":

@@ -63,9 +63,9 @@ def _usage_row(run: "Run", parts: dict[str, int]) -> tuple[str, ...]:
 def _sum(usage: "list[tuple[Run, dict[str, int]]]", items: "list[Item]", root: StateRoot) -> str:
     runs = size(sum(sum(parts.values()) for _, parts in usage))
     kinds = {"environment": "environments", "cache": "caches"}
-    others = [f"{plural} {size(sum(i.bytes for i in items if i.kind == kind))}" for kind, plural in kinds.items()]
+    others = [f"{size(sum(i.bytes for i in items if i.kind == kind))} in {plural}" for kind, plural in kinds.items()]
     free = size(shutil.disk_usage(root.path).free)
-    return f"{count(len(usage), 'run')} {runs}, {', '.join(others)}; {free} free in {root.path}."
+    return f"Total: {runs} in {count(len(usage), 'run')}, {', '.join(others)}. Free in {root.path}: {free}."
 
 
 def usage_of(folder: Path) -> dict[str, int]:

@@ -45,8 +45,8 @@ def evaluation_config(args: argparse.Namespace) -> dict[str, Any]:
     if args.episodes == 0:
         raise BadUsage("--episodes must be at least 1")
     config = derived_config(args, "eval", "best" if args.best else args.checkpoint)
-    asked = {"episodes": args.episodes, "seed": args.seed, "video": args.video or None}
-    config["metadata"]["evaluation"] = {name: value for name, value in asked.items() if value is not None}
+    options = {"episodes": args.episodes, "seed": args.seed, "video": args.video or None}
+    config["metadata"]["evaluation"] = {name: value for name, value in options.items() if value is not None}
     return config
 
 

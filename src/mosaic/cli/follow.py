@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli.durations import format_duration
 from mosaic.cli.inbox import Inbox
 from mosaic.cli.live_runs import LiveRuns
-from mosaic.cli.scores import count, env_steps, is_evaluation, is_rate_known, score_words, stored_words, trace
+from mosaic.cli.scores import count, describe_score, describe_stored, env_steps, is_evaluation, is_rate_known, trace
 from mosaic.cli.states import MEANING, explain
 from mosaic.cli.terminal_text import STATE_STYLE, bar, is_screen, number, paint, printable
 from mosaic.model.errors import MosaicError, NoDaemon
@@ -167,7 +167,7 @@ def progress_line(run: "Run", state: str) -> str:
         parts.append(f"{number(run.summary.steps_per_s)} steps/s")
     if run.eta_s is not None:
         parts.append(f"{format_duration(run.eta_s)} left")
-    return "  ".join([*parts, *filter(None, [score_words(run)])])
+    return "  ".join([*parts, *filter(None, [describe_score(run)])])
 
 
 def live_view(run: "Run", width: int = 80) -> "Text":
@@ -178,15 +178,15 @@ def live_view(run: "Run", width: int = 80) -> "Text":
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(printable(run.name or run.worker_name), "bold").append(f"  {run.run_id}\n", "dim")
     text.append(explain(run), "yellow" if run.life or run.waiting_for or run.telemetry else style)
-    text.append(f"\n{progress_words(run, 30 if width >= 80 else 10)}\n")
-    if score := score_words(run):
+    text.append(f"\n{describe_progress(run, 30 if width >= 80 else 10)}\n")
+    if score := describe_score(run):
         text.append(trace(run, 30), "green").append(f"  {score}, {count(run.summary.episodes, 'episode')} in total")
     else:
         text.append("no episode has ended yet", "dim")
     return text
 
 
-def progress_words(run: "Run", bar_width: int = 30) -> str:
+def describe_progress(run: "Run", bar_width: int = 30) -> str:
     rate = [f"{number(run.summary.steps_per_s)} steps/s"] if is_rate_known(run) else []
     parts = [*rate, format_duration(run.duration_s)]
     if run.progress is None:
@@ -199,7 +199,7 @@ def progress_words(run: "Run", bar_width: int = 30) -> str:
 
 def summary(run: "Run") -> str:
     """What is printed when a run is over: state, what was stored, score, folder and log."""
-    return "\n".join(filter(None, [how_it_ended(run), score_words(run), run.run_dir, _log_command(run)]))
+    return "\n".join(filter(None, [how_it_ended(run), describe_score(run), run.run_dir, _log_command(run)]))
 
 
 def how_it_ended(run: "Run") -> str:
@@ -223,7 +223,7 @@ def _what_was_done(run: "Run") -> str:
         steps = f"reached env step {env_steps(run):,} in {took}" if run.relation == "resume" else steps
     else:
         steps = f"took {took}" if is_evaluation(run) else f"took {took}, no env steps reported"
-    parts = [steps, stored_words(run)]
+    parts = [steps, describe_stored(run)]
     if rejects := run.summary.rejects:
         parts.append(f"{count(rejects, 'line')} rejected (see: mosaic logs {run.run_id} --rejects)")
     if run.telemetry:

@@ -80,7 +80,7 @@ def collect(args: argparse.Namespace) -> int:
 def _leftovers(root: StateRoot, runs: "tuple[Run, ...]", args: argparse.Namespace) -> tuple[list[Leftover], list[str]]:
     found, kept = find_leftovers(root, {run.run_id for run in runs}, time.time())
     old, kept_runs = find_old_runs(runs, args, time.time())
-    return found + old, [f"has checkpoints  {what}" for what in kept + kept_runs]
+    return found + old, [f"{what}: it has checkpoints" for what in kept + kept_runs]
 
 
 def _old_checkpoints(

@@ -31,7 +31,7 @@ def score_cell(run: "Run") -> str:
     return f"{number(value)} ±{margin(interval)}" if interval is not None else number(value)
 
 
-def score_words(run: "Run") -> str:
+def describe_score(run: "Run") -> str:
     """`mean return 412.3 over the last 100 episodes`; empty before the end of the first episode."""
     s = run.summary
     if is_evaluation(run) and s.eval_mean is not None:
@@ -71,7 +71,7 @@ def is_rate_known(run: "Run") -> bool:
     return run.state is RunState.EXECUTING and run.summary.steps_per_s > 0
 
 
-def stored_words(run: "Run") -> str:
+def describe_stored(run: "Run") -> str:
     """`4,096 step rows, 87 episodes, 40 metric rows stored`."""
     s = run.summary
     counts = ((s.steps, "step row"), (s.episodes, "episode"), (s.metrics, "metric row"))

@@ -66,16 +66,16 @@ class Filter:
         """Raise for a worker or a tag that no run has: it is a typing error, not an empty selection."""
         known = list(runs)
         if self.worker:
-            _refuse(self.worker, {run.worker_name for run in known}, "No run used the worker")
+            _require(self.worker, {run.worker_name for run in known}, "No run used the worker")
         for tag in self.tags:
-            _refuse(tag, {tag for run in known for tag in run.tags}, "No run has the tag")
+            _require(tag, {tag for run in known for tag in run.tags}, "No run has the tag")
 
 
-def _refuse(asked: str, known: set[str], why: str) -> None:
-    if asked in known:
+def _require(name: str, known: set[str], problem: str) -> None:
+    if name in known:
         return
-    hint = did_you_mean(asked, sorted(known)) or f"Known: {', '.join(sorted(known)[:20]) or 'none'}."
-    raise MosaicError(f"{why} '{asked}'. {hint}")
+    hint = did_you_mean(name, sorted(known)) or f"Known: {', '.join(sorted(known)[:20]) or 'none'}."
+    raise MosaicError(f"{problem} '{name}'. {hint}")
 
 
 def select(client: "TrainerClient", args: argparse.Namespace, states: Sequence[RunState], every: bool) -> "list[Run]":

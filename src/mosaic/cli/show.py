@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli.best_checkpoint import Best, read_best
 from mosaic.cli.connection import connected, host_of
 from mosaic.cli.durations import format_duration
-from mosaic.cli.scores import count, is_evaluation, is_rate_known, margin, score_words, trace
+from mosaic.cli.scores import count, describe_score, is_evaluation, is_rate_known, margin, trace
 from mosaic.cli.show_settings import settings_section, unchecked
 from mosaic.cli.states import explain
 from mosaic.cli.terminal_text import STATE_STYLE, bar, number, paint, printable
@@ -130,7 +130,7 @@ def _evaluation(run: "Run") -> str:
     if s.eval_mean is None:
         return ""
     if is_evaluation(run):
-        return f"{trace(run, 40)}  {score_words(run)}"
+        return f"{trace(run, 40)}  {describe_score(run)}"
     interval = f" ± {margin(s.eval_interval)}" if s.eval_interval is not None else ""
     newest = f"newest: mean return {number(s.eval_mean)}{interval} over {count(s.eval_over, 'episode')}"
     return newest if s.eval_over == s.eval_episodes else f"{newest} (of {s.eval_episodes:,} in total)"

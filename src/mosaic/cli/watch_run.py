@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from rich.console import ConsoleDimensions
 from rich.text import Text
 
-from mosaic.cli.follow import progress_words
-from mosaic.cli.scores import score_words, trace
+from mosaic.cli.follow import describe_progress
+from mosaic.cli.scores import describe_score, trace
 from mosaic.cli.show import clock
 from mosaic.cli.states import explain
 from mosaic.cli.terminal_text import STATE_STYLE, number, printable, sparkline
@@ -47,8 +47,8 @@ def _head(run: "Run", width: int) -> list[Text]:
     style = "yellow" if run.life or run.waiting_for or run.telemetry else STATE_STYLE[run.state]
     name = cut(printable(run.name or run.worker_name), width)
     title = Text(name, "bold").append(f"  {run.run_id}", "dim")
-    lines = [title, Text(explain(run), style), Text(progress_words(run, 30 if width >= 80 else 10))]
-    if score := score_words(run):
+    lines = [title, Text(explain(run), style), Text(describe_progress(run, 30 if width >= 80 else 10))]
+    if score := describe_score(run):
         lines.append(Text(score).append(f"  {trace(run, max(0, min(60, width - len(score) - 2)))}", "green"))
     facts = [f"worker {run.worker_name}", ", ".join(run.granted) or "no GPU", *_origin(run)]
     lines.append(Text(" · ".join(map(printable, facts)), "dim"))

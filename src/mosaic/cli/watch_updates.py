@@ -50,10 +50,10 @@ class Updater:
         state.problem = self._trouble()
         if state.to_cancel:
             self._cancel()
-        if changed := self._runs.changes():
+        if self._runs.changes():
             state.total = self._runs.total
             state.arrange()
-        self._refresh_details(changed)
+        self._refresh_details()
 
     def _trouble(self) -> str:
         if self._runs.problem:
@@ -70,7 +70,7 @@ class Updater:
         except MosaicError as error:
             self._state.note = str(error)
 
-    def _refresh_details(self, changed: set[str]) -> None:
+    def _refresh_details(self) -> None:
         open_run = self._state.open_run
         if open_run and self._runs.is_known and open_run.run_id not in self._runs.by_id:
             self._state.note, self._state.open_run = f"Run {open_run.run_id} was deleted.", None
@@ -94,10 +94,12 @@ class Details:
         self._requested_at = 0.0
         self._requested: tuple[object, ...] = ()
         run_id = open_run.run_id
-        self._log = inbox.subscribe(lambda inner: inner.log_batches(run_id, True, LOG_TAIL_BYTES), self._receive_log)
+        self._cancel_log = inbox.subscribe(
+            lambda inner: inner.log_batches(run_id, True, LOG_TAIL_BYTES), self._receive_log
+        )
 
     def close(self) -> None:
-        self._log()
+        self._cancel_log()
         if self._cancel_request:
             self._cancel_request()
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mosaic.cli.follow import Pace, exit_code, live_view, progress_line, summary
-from mosaic.cli.scores import score, score_cell, score_words, trace
+from mosaic.cli.scores import describe_score, score, score_cell, trace
 
 EVIL = "\x1b[2J\x1b]0;owned\x07evil\r"
 
@@ -90,7 +90,7 @@ def test_missing_telemetry_is_reported_in_the_summary(make_run):
 def test_a_return_is_a_mean_with_its_number_of_episodes(make_run, fields, figures, expected, cell):
     run = make_run(summary={"last_step": 1, **figures}, **fields)
 
-    assert (score_words(run), score_cell(run)) == (expected, cell)
+    assert (describe_score(run), score_cell(run)) == (expected, cell)
     assert expected in summary(run)
     assert (score(run) is None) == (not expected)
 
