@@ -280,9 +280,9 @@ def test_the_command_saves_a_clip_that_moves(mosaic, painting, tmp_path):
     [
         (("--save", "now.jpg"), 2, "does not end with .png"),
         (("--clip", "run.mp4"), 2, "does not end with .gif"),
-        (("--save", "no/such/folder/now.png"), 2, "The folder no/such/folder does not exist"),
+        (("--save", "no/such/folder/now.png"), 2, "no/such/folder does not exist. Create it with"),
         (("--save", "there.png"), 1, "exists. Choose another name"),
-        (("--clip", "run.gif", "--seconds", "1000"), 2, "At most 120 s"),
+        (("--clip", "run.gif", "--seconds", "1000"), 2, "the longest is 120 s"),
         (("--hz", "0"), 2, "is not a valid number of frames per second"),
     ],
 )

@@ -89,4 +89,4 @@ def test_a_script_that_a_worker_ships_is_run_by_its_name_with_its_settings(mosai
     assert "The file quik does not exist, and tiny ships: quick." in mosaic(
         "run", "--script", "quik", "--env-of", "tiny", code=1
     )
-    assert "--set is for a --script" in mosaic("run", "toy", "--set", "a=1", code=2)
+    assert "--set needs --script" in mosaic("run", "toy", "--set", "a=1", code=2)

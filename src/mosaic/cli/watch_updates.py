@@ -47,7 +47,7 @@ class Updater:
         if self._runs.error:
             raise self._runs.error
         state = self._state
-        state.problem = self._trouble()
+        state.problem = self._problem()
         if state.to_cancel:
             self._cancel()
         if self._runs.changes():
@@ -55,7 +55,7 @@ class Updater:
             state.arrange()
         self._refresh_details()
 
-    def _trouble(self) -> str:
+    def _problem(self) -> str:
         if self._runs.problem:
             return NO_DAEMON
         silent_s = self._runs.silent_s
