@@ -27,12 +27,12 @@ SECTIONS = {  # of a trainer config → the class in mosaic.model.run that it be
 def commands() -> str:
     parser = build_parser()
     intro = (
-        "Every verb also explains itself: `mosaic VERB --help`. How the verbs work together is described in "
+        "Every command also explains itself: `mosaic COMMAND --help`. How the commands work together is described in "
         "[the command line](../howto/command-line.md)."
     )
     common = [action for action in parser._actions if action.option_strings]
     parts = [part for name, verb in verbs_of(parser) for part in verb_parts(f"mosaic {name}", verb, 2)]
-    return join("# Commands", intro, "Options of every verb:", actions_table(common), *parts)
+    return join("# Commands", intro, "Options of every command:", actions_table(common), *parts)
 
 
 def verbs_of(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
