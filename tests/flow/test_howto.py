@@ -28,7 +28,7 @@ LONG_S = 300  # one command, with torch or JAX, on a busy machine
 
 GPU, INSTALLS, ELSEWHERE = "needs a GPU", "installs packages", "needs another machine"
 NOT_RUN = {
-    "README.md": {INSTALLS: 1},
+    "README.md": {INSTALLS: 2},
     "cleanrl.md": {INSTALLS: 1},
     "cleanrl-modes.md": {},
     "command-line.md": {ELSEWHERE: 1},
@@ -36,7 +36,7 @@ NOT_RUN = {
     "dreamer-agent.md": {GPU: 3},
     "dreamer-envs.md": {},
     "frames.md": {ELSEWHERE: 1},
-    "getting-started.md": {INSTALLS: 1},
+    "getting-started.md": {INSTALLS: 2},
     "new-worker.md": {},
     "python-client.md": {},
 }

@@ -135,3 +135,11 @@ def test_flow_md_names_every_file_of_the_folders_that_a_run_meets(folder):
     files = {f"{folder}/{path.name}" for path in (SOURCE / folder).glob("*.py") if path.name != "__init__.py"}
 
     assert sorted(files - named_in_flow()) == []
+
+
+def test_contributing_names_every_make_target():
+    makefile = (REPO / "Makefile").read_text()
+    named = re.findall(r"`make ([\w-]+)`", (REPO / "CONTRIBUTING.md").read_text() + (REPO / "README.md").read_text())
+
+    targets = {target for line in re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE) for target in line.split()}
+    assert sorted(targets - set(named)) == []
