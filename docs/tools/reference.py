@@ -1,17 +1,19 @@
 """The reference of the command line, the trainer config and the workers' settings, made from the code."""
 
 import argparse
+import copy
 import importlib
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from api import class_in, docstring, fields_of
 from markdown import code, fence, join, plain, table
 
 from mosaic.catalog.common import with_common
-from mosaic.catalog.schema import help_rows
+from mosaic.catalog.schema import UNAVAILABLE_KEY, help_rows, parameters
 from mosaic.cli.main import build_parser
 from mosaic.submit import config
 
@@ -112,13 +114,22 @@ def workers() -> str:
 def worker_parts(folder: Path) -> Iterator[str]:
     # A schema needs no library: a worker describes itself before its environment is installed.
     sys.path.insert(0, str(folder))
-    schema = getattr(importlib.import_module(folder.name), "get_worker_schema", dict)()
+    schema = wherever_installed(getattr(importlib.import_module(folder.name), "get_worker_schema", dict)())
     rows = [
         (code(name), plain(kind), code(default), plain(text))
         for name, kind, default, text in help_rows(with_common(schema))
     ]
     yield f"## {folder.name.removesuffix('_worker')}"
     yield table(("setting", "type", "default", ""), rows)
+
+
+def wherever_installed(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with the values that are unavailable here, where the library is not installed."""
+    schema = copy.deepcopy(schema)
+    for _, _, part in parameters(schema):
+        if UNAVAILABLE_KEY in part:
+            part["enum"] = [*part.get("enum", []), *part.pop(UNAVAILABLE_KEY)]
+    return schema
 
 
 def decisions() -> str:

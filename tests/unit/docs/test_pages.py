@@ -70,6 +70,7 @@ def test_the_reference_names_every_verb_option_and_setting(site):
     assert "| `spin_s` | `float` | `1800.0` |" in config
     assert "| `episode_length` | int" in settings
     assert "## cleanrl\n" in settings
+    assert r"ppo\_continuous\_action" in settings, "algorithms of a library that is not installed here"
 
 
 def test_the_reference_has_signatures_and_docstrings_of_the_client_and_the_sdk(site):
