@@ -119,8 +119,8 @@ def test_an_error_that_a_restart_cannot_fix_is_raised(serve, connect):
 
 
 def test_a_log_continues_at_its_byte_offsets(serve, connect):
-    def text(stream, offset, words):
-        return pb.LogBatch(texts=[pb.LogText(stream=stream, offset=offset, text=words)])
+    def text(stream, offset, data):
+        return pb.LogBatch(texts=[pb.LogText(stream=stream, offset=offset, text=data)])
 
     service = ScriptedService(
         log_turns=[
