@@ -1,6 +1,7 @@
 """Pieces of Markdown that the generated pages are made of."""
 
 import re
+from collections.abc import Sequence
 
 
 def join(*parts: str) -> str:
@@ -11,7 +12,7 @@ def fence(text: str, language: str = "text") -> str:
     return f"```{language}\n{text.strip()}\n```" if text.strip() else ""
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     if not rows:
         return ""
     lines = [head, tuple("---" for _ in head), *(tuple(one_line(text) for text in row) for row in rows)]

@@ -127,7 +127,7 @@ def wherever_installed(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema with the values that are unavailable here, where the library is not installed."""
     schema = copy.deepcopy(schema)
     for _, _, part in parameters(schema):
-        if UNAVAILABLE_KEY in part:
+        if isinstance(part, dict) and UNAVAILABLE_KEY in part:
             part["enum"] = [*part.get("enum", []), *part.pop(UNAVAILABLE_KEY)]
     return schema
 
