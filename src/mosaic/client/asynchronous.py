@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -143,8 +144,9 @@ class AsyncTrainerClient:
         """
         options = RunOptions.of(run_options)
         try:
+            plain = json.loads(config_text(nest(settings.items())))
             # In a thread: the worker may have to be started to describe its settings.
-            section = await asyncio.to_thread(worker_section, worker, nest(settings.items()), self._root)
+            section = await asyncio.to_thread(worker_section, worker, plain, self._root)
             run = await self.submit_run(trainer_config(section, options), options.idempotency_key)
         except BadConfig as error:
             raise with_sentence(type(error), rename_fields(str(error))) from None
@@ -163,7 +165,7 @@ class AsyncTrainerClient:
                     if run_id in change.deleted or any(run.state.is_over for run in change.runs):
                         break
         except TimeoutError:
-            raise TimeoutError(f"Run {run_id} is not over after {timeout_s:g} s.") from None
+            raise TimeoutError(f"Run {run_id} is not over after {timeout_s} s.") from None
         return await self.get_run(run_id)
 
     async def submit_run(self, config: Mapping[str, Any] | str | Path, idempotency_key: str = "") -> Run:
@@ -335,4 +337,16 @@ def config_text(config: Mapping[str, Any] | str | Path) -> str:
             return config.read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise MosaicError(f"{config} cannot be read: {error}") from None
-    return config if isinstance(config, str) else json.dumps(config)
+    try:
+        return config if isinstance(config, str) else json.dumps(config, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise MosaicError(f"The config cannot be written as JSON: {error}.") from None
+
+
+def _plain(value: Any) -> Any:
+    """What scripts pass beside JSON's own types: paths, and numpy's numbers."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{value!r} is not a JSON value")

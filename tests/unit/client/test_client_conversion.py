@@ -3,8 +3,10 @@
 import json
 import os
 import threading
+from pathlib import Path
 
 import grpc
+import numpy as np
 import pytest
 
 from mosaic.client import starting
@@ -162,6 +164,17 @@ def test_a_config_may_be_a_mapping_text_or_a_file(tmp_path):
     texts = [config_text(config) for config in ({"a": 1}, '{"a": 1}', file)]
 
     assert [json.loads(text) for text in texts] == [{"a": 1}] * 3
+
+
+def test_paths_and_numpy_numbers_in_a_config_become_plain_values():
+    config = {"path": Path("/a"), "seed": np.int64(3), "lr": np.float32(0.5), "sizes": (1, 2)}
+
+    assert json.loads(config_text(config)) == {"path": "/a", "seed": 3, "lr": 0.5, "sizes": [1, 2]}
+
+
+def test_a_config_with_another_object_is_an_error_that_names_it():
+    with pytest.raises(errors.MosaicError, match=r"cannot be written as JSON: <.*> is not a JSON value\."):
+        config_text({"a": object()})
 
 
 def run_info(**fields):
