@@ -2,9 +2,9 @@
 
 python benchmarks/cleanrl_table.py --python ENV/bin/python [--jax-python ENV/bin/python] [--only dqn ppo] [--write]
 
-Each is trained for a few hundred steps with somebody watching, resumed from the checkpoint halfway, and evaluated; then
-trained once more, unwatched, to see how many steps it makes in a second of CPU time (`--speed`: only this). `--write`
-puts each row into the table of docs/howto/cleanrl.md as it is found; the others stay, so it can be done in pieces.
+Each is trained for a few hundred steps with a viewer, resumed from the checkpoint halfway, and evaluated; then trained
+again without a viewer to measure steps per second of CPU time (`--speed`: only this). `--write` updates each row of the
+table in docs/howto/cleanrl.md as soon as it is known and keeps the others, so the work can be split.
 """
 
 import argparse

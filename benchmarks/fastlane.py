@@ -2,9 +2,9 @@
 
     PYTHONPATH=sdk/src .venv-frames/bin/python benchmarks/fastlane.py [READS]
 
-Rounds of everything compared are interleaved and their order is turned every round, so that the machine's moods hit all
-alike; ratios are within this run, of CPU time wherever a call takes longer than reading that clock. Without gymnasium
-(minigrid, ale-py) beside numpy, as in MOSAIC's own environment, the real envs are left out.
+Rounds are interleaved and their order is rotated, so that disturbances of the machine affect all alike. Ratios are
+within this run, and of CPU time where a call takes longer than reading that clock. Real envs are left out if gymnasium
+(minigrid, ale-py) is not installed, as in MOSAIC's own environment.
 """
 
 import contextlib
@@ -189,11 +189,11 @@ class Visitor:
 def report_reader_cost(rounds: int = 100, frames: int = 4000) -> None:
     """Readers are switched on and off; the cost of one is the change in CPU per frame of a continuous writer.
 
-    The control is a reader of a lane that stands still: what it costs is the machine's. On a machine with other work a
-    reader has its turn more or less often than 60 times in the writer's second of CPU: the ratio is computed for 60.
+    The control is a reader of an idle lane: its cost is the machine's own. On a busy machine a reader may read more or
+    less often than 60 times per second of the writer's CPU; the ratio is scaled to 60.
     """
     print(f"\na reader at 60 Hz, 640×480: CPU per frame of a continuous writer; medians of {rounds} rounds")
-    visitors = {"of a lane that stands still": Visitor(), "of the writer's lane": Visitor()}
+    visitors = {"of an idle lane": Visitor(), "of the writer's lane": Visitor()}
     *_, busy = visitors.values()
     cpu_per_call(busy.publish, 2000)
     ratios: dict[str, list[float]] = {who: [] for who in visitors}

@@ -2,8 +2,8 @@
 
     python benchmarks/faults.py --schedules N --minutes M --seed S [--first K] [--jobs 2] [--keep]
 
-Prints every broken schedule with the seed and the number that make it again (`--seed S --first K --schedules 1`), and a
-table of what was done how often. Exit code 1 when a promise was broken.
+Prints every broken schedule with the options that repeat it (`--seed S --first K --schedules 1`), and a table of how
+often each fault was injected. Exit code 1 if a guarantee was broken.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
     python benchmarks/fuzz.py --lines 1000000 --seed 1
 
-A round is a seed of its own, so a failure is repeated alone with the seed it prints.
+Each round has its own seed, which a failure prints, so that it can be repeated alone.
 """
 
 import argparse

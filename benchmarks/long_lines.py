@@ -1,6 +1,6 @@
 """The cost of a 4 MB line in the tailer, from the spool to the request on the wire.
 
-Beside it: the same line read from the file and given to json.loads.
+The baseline: the same line read from the file and parsed by json.loads.
 
 python benchmarks/long_lines.py [--megabytes 4] [--rounds 5]
 """

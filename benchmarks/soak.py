@@ -2,7 +2,8 @@
 
     python benchmarks/soak.py --minutes 30 [--seed 1]
 
-Every turn submits three toy runs, watches one, kills a tailer, a holder or a worker, waits for the ends, deletes two.
+Every turn submits three toy runs, watches one, kills a tailer, a holder or a worker, waits until all are over, and
+deletes two.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/store.py [--rows 10_000_000] [--keep FILE]
 
-Rows go in through RunStore.commit, a thousand to a batch, as a tailer sends them. CPU time, not wall time: the best of
-five for reads, the mean for commits.
+Rows are written through RunStore.commit in batches of a thousand, as a tailer sends them. CPU time, not wall time: the
+best of five for reads, the mean for commits.
 """
 
 import argparse
