@@ -112,15 +112,23 @@ def workers() -> str:
 
 
 def worker_parts(folder: Path) -> Iterator[str]:
-    # A schema needs no library: a worker describes itself before its environment is installed.
-    sys.path.insert(0, str(folder))
-    schema = wherever_installed(getattr(importlib.import_module(folder.name), "get_worker_schema", dict)())
+    schema = wherever_installed(schema_of(folder))
     rows = [
         (code(name), plain(kind), code(default), plain(text))
         for name, kind, default, text in help_rows(with_common(schema))
     ]
     yield f"## {folder.name.removesuffix('_worker')}"
     yield table(("setting", "type", "default", ""), rows)
+
+
+def schema_of(folder: Path) -> dict[str, Any]:
+    """A worker's own schema. It needs no library: a worker describes itself before its environment is installed."""
+    sys.path.insert(0, str(folder))
+    try:
+        schema: dict[str, Any] = getattr(importlib.import_module(folder.name), "get_worker_schema", dict)()
+        return schema
+    finally:
+        sys.path.remove(str(folder))
 
 
 def wherever_installed(schema: dict[str, Any]) -> dict[str, Any]:
