@@ -81,11 +81,11 @@ class Lab:
 
     def text(self, run: Run, stream: str = "stdout") -> bytes:
         return b"".join(
-            piece.text for piece in self.client.stream_logs(run.run_id) if piece.stream == stream and not piece.trouble
+            piece.text for piece in self.client.stream_logs(run.run_id) if piece.stream == stream and not piece.problem
         )
 
     def rejects(self, run: Run) -> list[Any]:
-        return [piece for piece in self.client.stream_logs(run.run_id) if piece.trouble]
+        return [piece for piece in self.client.stream_logs(run.run_id) if piece.problem]
 
     def table(self, run: Run, sql: str) -> list[tuple[Any, ...]]:
         with contextlib.closing(sqlite3.connect(f"file:{self.rundir(run).telemetry}?mode=ro", uri=True)) as db:

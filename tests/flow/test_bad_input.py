@@ -156,7 +156,7 @@ def test_garbage_on_stdout_is_kept_as_text_or_reject_and_the_events_around_it_ar
     assert [step["step_index"] for step in lab.events(run, "step")] == list(range(200))
     assert b"\xff" in lab.text(run)
     assert lab.rejects(run)
-    assert all(reject.trouble for reject in lab.rejects(run))
+    assert all(reject.problem for reject in lab.rejects(run))
 
 
 def test_a_line_of_ten_megabytes_is_a_reject_and_the_rest_is_stored(lab):
@@ -176,7 +176,7 @@ def test_half_a_line_is_a_reject(lab):
     end = lab.wait_until_over(run)
 
     assert end.state is S.FAULTED
-    assert any("cut" in reject.trouble for reject in lab.rejects(run))
+    assert any("cut" in reject.problem for reject in lab.rejects(run))
 
 
 def test_a_second_daemon_exits_and_the_first_keeps_serving(lab):

@@ -49,12 +49,12 @@ def test_a_restart_of_the_daemon_is_reported_and_the_whole_list_follows(lab):
     next(answers)
 
     lab.stop_daemon()
-    while not (broken := next(answers)).trouble:
+    while not (broken := next(answers)).problem:
         pass
     TrainerClient.connect(lab.root).close()
     again = next(answers)
 
-    assert "mosaic daemon start" in broken.trouble
+    assert "mosaic daemon start" in broken.problem
     assert (again.is_whole, [found.run_id for found in again.runs]) == (True, [run.run_id])
 
 

@@ -44,9 +44,9 @@ class LiveRuns:
         if isinstance(answer, MosaicError):
             self.error = answer
             return
-        if answer.trouble:
+        if answer.problem:
             self._broken_at = self._broken_at or self._clock()
-            self.problem = answer.trouble
+            self.problem = answer.problem
             return
         self._received_at, self._broken_at, self.problem = self._clock(), None, ""
         self._update(answer)

@@ -49,7 +49,7 @@ def show_logs(args: argparse.Namespace) -> int:
             if not args.follow:
                 return 0
         pieces = client.stream_logs(run_id, args.follow, 0, since["stdout"], since["stderr"])
-        _print((piece for piece in pieces if piece.trouble or not args.rejects), args.stream)
+        _print((piece for piece in pieces if piece.problem or not args.rejects), args.stream)
     return 0
 
 
@@ -68,7 +68,7 @@ def tail_pieces(client: "TrainerClient", run_id: str, lines: int) -> "list[LogPi
 
 
 def count_lines(pieces: "Iterable[LogPiece]") -> int:
-    return sum(1 if piece.trouble else piece.text.count(b"\n") for piece in pieces)
+    return sum(1 if piece.problem else piece.text.count(b"\n") for piece in pieces)
 
 
 def last_lines(pieces: "list[LogPiece]", lines: int) -> "list[LogPiece]":
@@ -78,7 +78,7 @@ def last_lines(pieces: "list[LogPiece]", lines: int) -> "list[LogPiece]":
         if lines <= 0:
             break
         own = piece.text.splitlines(keepends=True)
-        kept.append(piece if piece.trouble else replace(piece, text=b"".join(own[-lines:])))
+        kept.append(piece if piece.problem else replace(piece, text=b"".join(own[-lines:])))
         lines -= count_lines([piece])
     return kept[::-1]
 
@@ -91,7 +91,7 @@ def _print(pieces: "Iterable[LogPiece]", stream: str | None) -> None:
 
 
 def render(piece: "LogPiece") -> bytes:
-    if piece.trouble:
+    if piece.problem:
         head = piece.text[:200].decode(errors="replace").strip()
-        return f"[mosaic: {piece.stream} at byte {piece.offset}: {piece.trouble}] {head}\n".encode()
+        return f"[mosaic: {piece.stream} at byte {piece.offset}: {piece.problem}] {head}\n".encode()
     return piece.text

@@ -178,7 +178,7 @@ class LogPiece:
     offset: int  # in the spool
     length: int
     text: bytes
-    trouble: str = ""  # why a line was rejected or bytes are missing; `text` is then the beginning of the line
+    problem: str = ""  # why a line was rejected or bytes are missing; `text` is then the beginning of the line
 
     @property
     def end(self) -> int:

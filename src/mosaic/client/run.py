@@ -134,7 +134,7 @@ class RunList:
     total: int  # how many runs match, without the limit
     deleted: tuple[str, ...] = ()  # watch_runs: ids of deleted runs
     is_whole: bool = True  # watch_runs: all runs that match, not only changes
-    trouble: str = ""  # watch_runs: why there is no connection now; the next item comes when a daemon answers again
+    problem: str = ""  # watch_runs: why there is no connection now; the next item comes when a daemon answers again
 
     @classmethod
     def from_wire(cls, reply: pb.ListRunsReply, is_whole: bool = True) -> "RunList":

@@ -107,7 +107,7 @@ class LogStream:
 async def watch_runs(
     call: Call, request: pb.WatchRunsRequest, target: str, revive: Revive
 ) -> AsyncGenerator[RunList, None]:
-    """All runs that match, then changes. After a failure, which is reported as `trouble`, all of them again."""
+    """All runs that match, then changes. After a failure, which is reported as `problem`, all of them again."""
     while True:
         is_whole = True
         try:
@@ -117,7 +117,7 @@ async def watch_runs(
             await asyncio.sleep(PAUSE_S)
         except grpc.aio.AioRpcError as failure:
             if failure.code() in BROKEN:
-                yield RunList((), 0, is_whole=False, trouble=str(error_from(failure, target)))
+                yield RunList((), 0, is_whole=False, problem=str(error_from(failure, target)))
             await _recover(failure, target, revive)
 
 

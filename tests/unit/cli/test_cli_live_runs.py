@@ -68,9 +68,9 @@ def test_a_daemon_that_stops_or_hangs_is_noticed(runs):
     hangs = runs.silent_s
     runs.receive(RunList((), 0, is_whole=False))
     answers = runs.silent_s
-    runs.receive(RunList((), 0, is_whole=False, trouble="No daemon answers."))
+    runs.receive(RunList((), 0, is_whole=False, problem="No daemon answers."))
     runs._clock.now += 2
-    runs.receive(RunList((), 0, is_whole=False, trouble="No daemon answers."))
+    runs.receive(RunList((), 0, is_whole=False, problem="No daemon answers."))
 
     assert (fine, hangs, answers) == (0.0, SILENCE_S + 1, 0.0)
     assert (runs.silent_s, runs.problem) == (2.0, "No daemon answers.")

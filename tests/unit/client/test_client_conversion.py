@@ -250,7 +250,7 @@ def test_log_pieces_come_in_the_order_of_the_spool():
     pieces = log_from_wire(batch)
 
     assert [piece.offset for piece in pieces] == [0, 10, 50, 60]
-    assert pieces[1].trouble == "rejected: no step_index"
+    assert pieces[1].problem == "rejected: no step_index"
     assert pieces[1].end == 40
 
 
