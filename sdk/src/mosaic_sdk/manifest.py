@@ -1,4 +1,4 @@
-"""analytics.json: where a run's results lie, for whoever looks at them later.
+"""analytics.json: where a run's results are, for tools that read them later.
 
     {"version": 1, "run_id": "01…", "worker_type": "cleanrl",
      "artifacts": {"tensorboard": {"log_dir": "tensorboard"} | null,
@@ -7,14 +7,14 @@
                    "logs_dir": "logs", "videos_dir": "videos"},
      "metadata": {}}
 
-Paths are relative to the run's folder, so the folder can be copied.
+Paths are relative to the run's folder, so that the folder can be moved.
 """
 
-import json
 import os
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from mosaic_sdk.files import write_json
 from mosaic_sdk.names import CONTRACT_VERSION, WorkerEnv
 
 FILE_NAME = "analytics.json"
@@ -26,7 +26,7 @@ class ManifestError(Exception):
 
 @dataclass(frozen=True)
 class AnalyticsManifest:
-    """What a run leaves behind. Paths may be absolute or relative, and must lie inside the run's folder."""
+    """The results of a run. Paths may be absolute or relative, and must be inside the run's folder."""
 
     run_id: str
     worker_type: str
@@ -54,13 +54,12 @@ class AnalyticsManifest:
         }
 
     def write(self, run_dir: "Optional[str | os.PathLike[str]]" = None) -> str:
-        """Write analytics.json whole (temp, fsync, rename) into the run's folder; returns its path."""
+        """Write analytics.json atomically into the run's folder; returns its path."""
         folder = os.fspath(run_dir) if run_dir is not None else os.environ.get(WorkerEnv.RUN_DIR, "")
         if not folder:
-            raise ManifestError(f"Where to write {FILE_NAME} is not known. Give run_dir, or set {WorkerEnv.RUN_DIR}.")
+            raise ManifestError(f"The folder for {FILE_NAME} is unknown. Pass run_dir, or set {WorkerEnv.RUN_DIR}.")
         path = os.path.join(folder, FILE_NAME)
-        _write_whole(path, json.dumps(self.to_dict(folder), indent=1).encode() + b"\n")
-        return path
+        return write_json(path, self.to_dict(folder), indent=1)
 
     def _tensorboard(self, run_dir: str) -> Optional[Dict[str, Any]]:
         return {"log_dir": _inside(run_dir, self.tensorboard_dir)} if self.tensorboard_dir else None
@@ -79,19 +78,5 @@ def _inside(run_dir: str, path: Optional[str]) -> Optional[str]:
     root = os.path.realpath(run_dir)
     relative = os.path.relpath(os.path.realpath(os.path.join(root, path)), root)
     if relative == os.pardir or relative.startswith(os.pardir + os.sep):
-        raise ManifestError(f"{path} lies outside the run's folder {run_dir}. Write it there, or leave it out.")
+        raise ManifestError(f"{path} is outside the run's folder {run_dir}. Write it there, or leave it out.")
     return relative
-
-
-def _write_whole(path: str, data: bytes) -> None:
-    temp = f"{path}.{os.getpid()}.tmp"
-    with open(temp, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temp, path)
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the rename itself must survive a power loss
-    finally:
-        os.close(folder)
