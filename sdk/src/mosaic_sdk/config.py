@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import Any, Dict, Union
+from typing import Any, Dict, Mapping, Union
 
 from mosaic_sdk.names import WorkerEnv
 
@@ -12,9 +12,9 @@ class ConfigError(Exception):
 
 
 def load_config(path: "Union[str, os.PathLike[str]]") -> Dict[str, Any]:
-    """The worker's keys from `path`, with `run_id` filled in from the trainer config or the environment if known."""
+    """The worker's keys from `path`, with `run_id` from the trainer config or the environment if the file has none."""
     document = _read_object(os.fspath(path))
-    config = _worker_part(document, os.fspath(path))
+    config = worker_part(document, os.fspath(path))
     run_id = os.environ.get(WorkerEnv.RUN_ID)
     if run_id:
         config.setdefault("run_id", run_id)
@@ -30,7 +30,7 @@ def _read_object(path: str) -> Dict[str, Any]:
             f"Cannot read the config {path}: {error.strerror}. Give an existing file to --config."
         ) from None
     except ValueError as error:
-        raise ConfigError(f"The config {path} is not JSON ({error}). Correct it, or write it anew.") from None
+        raise ConfigError(f"The config {path} is not JSON ({error}). Correct it, or write it again.") from None
     except RecursionError:
         raise ConfigError(f"The config {path} is nested too deeply to be read. Make it flatter.") from None
     if not isinstance(document, dict):
@@ -38,18 +38,17 @@ def _read_object(path: str) -> Dict[str, Any]:
     return document
 
 
-def _worker_part(document: Dict[str, Any], path: str) -> Dict[str, Any]:
+def worker_part(document: Mapping[str, Any], path: str = "the config") -> Dict[str, Any]:
+    """The worker's keys of a config file: all of a flat one, or `metadata.worker.config` of a whole trainer config."""
     metadata = document.get("metadata")
     worker = metadata.get("worker") if isinstance(metadata, dict) else None
     if not isinstance(metadata, dict) or not isinstance(worker, dict):
-        return document
+        return dict(document)
     config = worker.get("config", {})
     if not isinstance(config, dict):
         raise ConfigError(f"metadata.worker.config in {path} is {_kind(config)}. It must be a JSON object.")
-    for key, value in (("run_id", metadata.get("run_id")), ("worker_id", worker.get("worker_id"))):
-        if value:
-            config.setdefault(key, value)
-    return config
+    named = {"run_id": metadata.get("run_id") or document.get("run_id"), "worker_id": worker.get("worker_id")}
+    return {**{key: value for key, value in named.items() if value}, **config}
 
 
 def _kind(value: object) -> str:

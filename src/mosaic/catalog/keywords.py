@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mosaic.catalog.schema import ALGORITHMS_KEY, OUR_KEYS, Schema, kinds_of
+from mosaic_sdk.keywords import ALGORITHMS, KEYWORDS
+
+from mosaic.catalog.schema import Schema, kinds_of
 from mosaic.model.nearest import nearest
 
 TYPES = ("integer", "number", "boolean", "string", "array", "object", "null")
@@ -38,7 +40,7 @@ def _problems(part: Any, field: str) -> Iterator[str]:
     if "items" in part:
         yield from _problems(part["items"], f"{field}[]")
     yield from _problems_within(part.get("properties"), field)
-    for own in _values(part.get(ALGORITHMS_KEY)):
+    for own in _values(part.get(ALGORITHMS)):
         yield from _problems_within(own, field)
 
 
@@ -51,12 +53,12 @@ def _problems_within(properties: Any, field: str) -> Iterator[str]:
 def _is_known(keyword: str) -> bool:
     # Another program's own keywords are annotations to us; ours are not, when they are misspelled.
     is_foreign = keyword.startswith("x-") and not keyword.startswith("x-mosaic-")
-    return keyword in CHECKED or keyword in ANNOTATIONS or keyword in OUR_KEYS or is_foreign
+    return keyword in CHECKED or keyword in ANNOTATIONS or keyword in KEYWORDS or is_foreign
 
 
 def _unknown(keyword: str, field: str) -> str:
     # A suggestion for a keyword of JSON Schema would mislead: 'maxProperties' does not mean 'properties'.
-    near = nearest(keyword, OUR_KEYS, n=1) if keyword.startswith("x-mosaic-") else []
+    near = nearest(keyword, KEYWORDS, n=1) if keyword.startswith("x-mosaic-") else []
     hint = f"did you mean '{near[0]}'?" if near else "remove it from the schema"
     return f"MOSAIC does not support the keyword '{keyword}' in {_at(field)}; {hint}"
 

@@ -1,7 +1,7 @@
 """A worker's schema: which settings there are, where each belongs, and how `--help` describes them.
 
 The schema is JSON Schema for the worker's config file (mosaic_sdk/schema.py builds one from a class), in the subset
-that keywords.py lists, with our own x-mosaic-* keywords (docs/howto/new-worker.md). check.py checks a config against
+that keywords.py lists, with the keywords of mosaic_sdk.keywords. check.py checks a config against
 it, placement.py moves keys to their place, in_force.py fills in the defaults.
 """
 
@@ -10,25 +10,21 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from mosaic_sdk import keywords
+
 Schema = Mapping[str, Any]
 
-VARIANTS_KEY = "x-mosaic-variants"
-UNAVAILABLE_KEY = "x-mosaic-unavailable"  # {"rainbow": "why it is unavailable here"}: known values that are refused
-OPEN_KEY = "x-mosaic-open-with"  # "extras.upstream_path": if that key is set, other values are allowed too
-ALGORITHMS_KEY = "x-mosaic-algorithms"  # {"dqn": {"buffer_size": {…}}}: the properties of extras.algo_params for each
-SAME_KEY = "x-mosaic-same-as"  # "steps": an alias of that setting, in the same place
-INHERITS_KEY = "x-mosaic-inherits-with"  # ["extras.policy_path"]: if one is set, missing settings come from there
-WAY_KEYS = ("x-mosaic-resume", "x-mosaic-eval")  # how a run of this worker is derived from another
-CHECKPOINT_KEY = "x-mosaic-checkpoint"  # true: this setting is a checkpoint, given as a path or a run reference
-# {"quick": {"path": "/…/quick.sh", "description": "…", "phases": 2, "total_timesteps": 50000}}: shipped with the worker
-SCRIPTS_KEY = "x-mosaic-scripts"
-OWNER_KEY = "x-mosaic-owner"  # what has these keys, if not the worker as a whole; set here, not by workers
-EXAMPLES_KEY = "x-mosaic-examples"  # ["env=CartPole-v1 steps=1000"]: settings as a user types them
-LAB_KEY = "x-mosaic-lab"  # configs for `mosaic worker test`
-OUR_KEYS = (
-    *(VARIANTS_KEY, UNAVAILABLE_KEY, OPEN_KEY, ALGORITHMS_KEY, SAME_KEY, INHERITS_KEY, *WAY_KEYS, CHECKPOINT_KEY),
-    *(SCRIPTS_KEY, EXAMPLES_KEY, LAB_KEY),
-)
+# What each of them means is in mosaic_sdk.keywords.
+VARIANTS_KEY = keywords.VARIANTS
+UNAVAILABLE_KEY = keywords.UNAVAILABLE
+OPEN_KEY = keywords.OPEN_WITH
+ALGORITHMS_KEY = keywords.ALGORITHMS
+SAME_KEY = keywords.SAME_AS
+INHERITS_KEY = keywords.INHERITS_WITH
+WAY_KEYS = (keywords.RESUME, keywords.EVAL)
+CHECKPOINT_KEY = keywords.CHECKPOINT
+SCRIPTS_KEY = keywords.SCRIPTS
+OWNER_KEY = keywords.OWNER
 _LIFTED = ("enum", "const", "additionalProperties", UNAVAILABLE_KEY, ALGORITHMS_KEY)
 PLACES = ((), ("extras",), ("extras", "algo_params"))
 

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from mosaic_sdk import keywords
+
 from mosaic.cli.connection import connected, host_of
 from mosaic.cli.follow import follow, wait_quietly
 from mosaic.cli.run import add_run_options, build_config, print_submitted
@@ -86,8 +88,8 @@ def next_steps(run: "Run") -> list[str]:
     if not run.state.is_over or run.area != "runs" or not _has_checkpoints(run):
         return []
     schema = _schema_of(run)
-    steps = [f"mosaic eval {run.run_id}"] if schema.get("x-mosaic-eval") else []
-    if schema.get("x-mosaic-resume"):
+    steps = [f"mosaic eval {run.run_id}"] if schema.get(keywords.EVAL) else []
+    if schema.get(keywords.RESUME):
         steps.append(f"mosaic resume {run.run_id}{_more_steps(run)}")
     return steps
 

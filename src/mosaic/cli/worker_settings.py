@@ -8,6 +8,8 @@ import shutil
 import textwrap
 from typing import Any
 
+from mosaic_sdk import keywords
+
 from mosaic.catalog.answers import Answers
 from mosaic.catalog.common import with_common
 from mosaic.catalog.descriptor import Descriptor
@@ -28,7 +30,6 @@ from mosaic.model.errors import MosaicError
 from mosaic.model.run import WorkerSpec
 from mosaic.model.rundir import StateRoot
 
-EXAMPLES_KEY = "x-mosaic-examples"  # ["env=CartPole-v1 steps=1000", …]: settings as they are typed
 LONGEST_KIND = 26
 NARROWEST = 34  # width of the last column, even on a narrow terminal
 SCRIPT_FACTS = ("phases", "total_timesteps", "description")
@@ -123,7 +124,7 @@ def _of_one_algorithm(worker: Worker, schema: Schema) -> str:
 
 
 def _examples(worker: Worker, schema: dict[str, Any]) -> str:
-    lines = [f"  mosaic run {worker.spelled} {settings}" for settings in schema.get(EXAMPLES_KEY, [])]
+    lines = [f"  mosaic run {worker.spelled} {settings}" for settings in schema.get(keywords.EXAMPLES, [])]
     return "\n".join(["examples:", *lines]) if lines else ""
 
 

@@ -23,9 +23,13 @@ def test_a_failed_write_leaves_the_old_content_and_no_temporary_file(tmp_path):
     path = tmp_path / "state.bin"
     files.write_bytes(path, b"old")
 
-    with pytest.raises(KeyboardInterrupt), files.atomic_file(path) as file:
-        file.write(b"half of the new")
-        raise KeyboardInterrupt
+    def write_half():
+        with files.atomic_file(path) as file:
+            file.write(b"half of the new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_half()
 
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["state.bin"]
@@ -58,9 +62,9 @@ def test_a_secret_gets_its_mode_from_the_start(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", ""])
-def test_a_file_without_a_json_object_is_a_value_error(tmp_path, text):
+@pytest.mark.parametrize(("text", "reason"), [("[1]", "JSON object"), ("{", "Expecting"), ("", "Expecting")])
+def test_a_file_without_a_json_object_is_a_value_error(tmp_path, text, reason):
     (tmp_path / "x.json").write_text(text)
 
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=reason):
         files.read_json(tmp_path / "x.json")
