@@ -132,7 +132,7 @@ def _declared(cls: type, name: str) -> Setting:
     return value if isinstance(value, Setting) else Setting(value, "", TOP, (), {})
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(setting,))
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 class _Base:
     """Everything of Settings but its fields: those of a class that is marked this way are not seen by type checkers."""
 
