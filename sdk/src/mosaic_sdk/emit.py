@@ -167,7 +167,7 @@ class Emitter:
 
     def _lifecycle_line(self, event: str, payload: Mapping[str, Any]) -> str:
         head = f'{{"event":{_quoted(event)},"run_id":{_quoted(self.run_id)},"timestamp":{time.time()!r}'
-        return f'{head},"payload":{_json(payload)}}}\n'
+        return f'{head},"payload":{to_json(payload)}}}\n'
 
     def _write_carefully(self, data: bytes, done: int) -> bool:
         """Write `data` of which `done` bytes are in the file, after what is owed from before; or count it as lost."""
@@ -274,7 +274,7 @@ def _odd_number(value: Any) -> str:
     if isinstance(value, int):
         return repr(int(value))
     plain = value.tolist() if hasattr(value, "tolist") else value
-    return _odd_number(plain) if isinstance(plain, (float, int)) else _json(plain)
+    return _odd_number(plain) if isinstance(plain, (float, int)) else to_json(plain)
 
 
 _quoted_texts: Dict[str, str] = {}
@@ -284,7 +284,7 @@ def _quoted(text: Any) -> str:
     """A name as JSON, remembered: a run has few names and says them often."""
     found = _quoted_texts.get(text) if type(text) is str else None
     if found is None:
-        found = _json(text)
+        found = to_json(text)
         # A name that holds a counter must not fill the memory.
         if type(text) is str and len(_quoted_texts) < 4096:
             _quoted_texts[text] = found
@@ -292,10 +292,11 @@ def _quoted(text: Any) -> str:
 
 
 def _fields(more: Mapping[str, Any]) -> str:
-    return "".join([f",{_quoted(key)}:{_json(value)}" for key, value in more.items()])
+    return "".join([f",{_quoted(key)}:{to_json(value)}" for key, value in more.items()])
 
 
-def _json(value: Any) -> str:
+def to_json(value: Any) -> str:
+    """Any value as JSON: arrays and scalars of numpy, torch and jax as numbers, what JSON cannot hold as its repr."""
     try:
         return _encode(value)
     except (TypeError, ValueError, RecursionError):  # odd keys, a circle, too deep

@@ -1,15 +1,20 @@
-"""The names of the contract: events, kinds of lines, environment variables. Imports nothing: every part may use it."""
+"""The names of the contract: events, kinds of lines, commands, files, environment variables.
+
+It imports nothing, so that every part of MOSAIC may use it.
+"""
 
 CONTRACT_VERSION = 1
 
-# A telemetry line says its kind under one of these keys …
-KIND_KEYS = ("event_type", "type")
+# A telemetry line has its kind under one of these keys; the SDK writes the first one.
+EVENT_TYPE_KEY = "event_type"
+TYPE_KEY = "type"
+KIND_KEYS = (EVENT_TYPE_KEY, TYPE_KEY)
 STEP = "step"
 EPISODE = "episode"
 METRIC = "metric"
 KINDS = (STEP, EPISODE, METRIC)
 
-# … and a lifecycle line says its name under this one.
+# A lifecycle line has its name under this key.
 EVENT_KEY = "event"
 RUN_STARTED = "run_started"
 RUN_COMPLETED = "run_completed"
@@ -28,12 +33,42 @@ LIFECYCLE_EVENTS = (
     CHECKPOINT_LOADED,
 )
 
-# Lines that could not be written (disk full) are told with this event, which is recognised by its run_id.
+# Reports lines that could not be written (disk full). It is recognised by its run_id.
 TELEMETRY_GAP = "telemetry_gap"
+
+# Interactive mode: a command has its name under CMD_KEY, an answer its type under TYPE_KEY (STEP is both).
+CMD_KEY = "cmd"
+RESET = "reset"
+INIT_AGENT = "init_agent"
+SELECT_ACTION = "select_action"
+PING = "ping"
+STOP = "stop"
+COMMANDS = (RESET, STEP, INIT_AGENT, SELECT_ACTION, PING, STOP)
+READY = "ready"
+EPISODE_DONE = "episode_done"
+AGENT_READY = "agent_ready"
+ACTION_SELECTED = "action_selected"
+PONG = "pong"
+STOPPED = "stopped"
+ERROR = "error"
+# What workers that were not written with this SDK may answer instead.
+EPISODE_END = "episode_end"
+AGENT_INITIALIZED = "agent_initialized"
+
+# Evaluations: the agent_id of their episodes while a training runs, and their metric.
+EVAL_AGENT = "eval"
+EVAL_MEAN_RETURN = "eval/mean_return"
+
+# Files in a run's folder.
+EVAL_SUMMARY = "eval_summary.json"
+CHECKPOINTS = "checkpoints"  # the folder, unless MOSAIC_CHECKPOINT_DIR names another
+BEST = "best"  # the folder in it with the best checkpoint …
+BEST_FILE = "best.json"  # … and the file there that names it
+COMMIT_FILE = "commit.json"  # written last into a checkpoint that is a folder
 
 
 class WorkerEnv:
-    """Variables every worker is given."""
+    """Environment variables that every worker receives."""
 
     RUN_ID = "MOSAIC_RUN_ID"
     RUN_DIR = "MOSAIC_RUN_DIR"
@@ -44,7 +79,7 @@ class WorkerEnv:
 
 
 class TelemetryEnv:
-    """Variables that steer the frames."""
+    """Environment variables that control frames."""
 
     FASTLANE_ONLY = "GYM_GUI_FASTLANE_ONLY"
     FASTLANE_SLOT = "GYM_GUI_FASTLANE_SLOT"
