@@ -273,8 +273,8 @@ def _odd_number(value: Any) -> str:
         return _number(float(value))
     if isinstance(value, int):
         return repr(int(value))
-    plain = value.tolist() if hasattr(value, "tolist") else value
-    return _odd_number(plain) if isinstance(plain, (float, int)) else to_json(plain)
+    number = value.tolist() if hasattr(value, "tolist") else value
+    return _odd_number(number) if isinstance(number, (float, int)) else to_json(number)
 
 
 _quoted_texts: Dict[str, str] = {}
@@ -303,7 +303,7 @@ def to_json(value: Any) -> str:
         return _encode(repr(value))
 
 
-def _plain(value: Any) -> Any:
+def json_default(value: Any) -> Any:
     """What JSON can say of an object it does not know."""
     for method in ("tolist", "item"):  # numpy, torch, jax; none of them is imported for it
         convert = getattr(value, method, None)
@@ -316,7 +316,7 @@ def _plain(value: Any) -> Any:
     return float(value) if hasattr(value, "__float__") else repr(value)
 
 
-_encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
+_encode = json.JSONEncoder(separators=(",", ":"), default=json_default).encode
 
 _stdout = Emitter()
 

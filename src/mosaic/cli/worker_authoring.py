@@ -75,7 +75,7 @@ def test_worker(args: argparse.Namespace) -> int:
         python=str(worker.environment.python),
         lab=_lab(args.settings, name, variant),
         env={"HOME": str(Path.home())} if args.keep_home else {},
-        tell=_ignore if args.json else _print_check,
+        report=_ignore if args.json else _print_check,
     )
     if args.json:
         print(json.dumps(card.to_dict(), indent=1))
