@@ -45,13 +45,6 @@ def card_of(module, **more):
     return check_worker(module, entry_point=f"{module}:get_worker_metadata", env=env, grace_s=3.0, **more)
 
 
-def test_the_toy_workers_card_is_clean():
-    card = check_worker("toy_worker.cli", entry_point="toy_worker:get_worker_metadata")
-
-    assert card.is_clean, str(card)
-    assert [check.name for check in card.checks if check.outcome == "skipped"] == ["interactive"]
-
-
 def test_the_broken_workers_are_broken_in_one_thing_only():
     card = card_of("sound")
 

@@ -159,7 +159,7 @@ def test_an_evaluation_plays_the_best_checkpoint_on_its_own_seeds(lab, ended):
     assert (best.area, best.relation, best.parent_run_id) == ("evals", "eval", trained.run_id)
     found = [json.loads((Path(run.run_dir) / "eval_summary.json").read_text()) for run in (best, newest)]
     assert [summary["checkpoint_step"] for summary in found] == [200, 400]
-    assert found[0]["avg_return"] > found[1]["avg_return"]
+    assert found[0]["mean_return"] > found[1]["mean_return"]
     assert found[0]["seeds"] == [1000000, 1000001, 1000002]
     output = [event["payload"] for event in lab.events(trained, "lifecycle") if event["event"] == "checkpoint_saved"]
     assert [payload["step"] for payload in output if payload.get("best")] == [100, 200]

@@ -72,7 +72,7 @@ def run_worker(
     except ConfigError as error:
         return refuse(error)
     if args.dry_run:
-        return tell_dry_run(config)
+        return print_dry_run(config)
     emit.stdout().run_id = str(config.get("run_id", ""))
     if args.interactive and interactive is not None:
         # stdout is the operator's channel then: no lifecycle lines.
@@ -117,7 +117,7 @@ def refuse(error: ConfigError, emitter: Optional[emit.Emitter] = None) -> int:
     return USAGE
 
 
-def tell_dry_run(config: Mapping[str, Any]) -> int:
+def print_dry_run(config: Mapping[str, Any]) -> int:
     """Say what would run. Not telemetry, so the run ends without having measured anything."""
     print("The config can be used. Nothing is run:", json.dumps(config, default=str))
     return DONE

@@ -107,10 +107,10 @@ def test_a_dry_run_prints_the_keys_and_measures_nothing(run, tmp_path):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"stpes": 1}, "stpes: the toy worker has no such key"),
-        ({"steps": "many"}, "steps: must be a whole number, not 'many'"),
-        ({"steps": True}, "steps: must be a whole number, not True"),
-        ({"rate": "x"}, "rate: must be a number"),
+        ({"stpes": 1}, "stpes: there is no such setting. Did you mean 'steps'?"),
+        ({"steps": "many"}, 'steps: it must be a whole number, not "many"'),
+        ({"steps": True}, "steps: it must be a whole number, not true"),
+        ({"rate": "x"}, "rate: it must be a number"),
         ({"run_id": ""}, "run_id is missing"),
     ],
 )
@@ -127,7 +127,7 @@ def test_it_crashes(run):
 
     assert ended.code == 1
     assert ended.objects[-1]["event"] == "run_failed"
-    assert "told to crash at step 5" in ended.err
+    assert "asked to crash at step 5" in ended.err
 
 
 def test_it_exits_with_the_code_it_was_told(run):
@@ -334,14 +334,16 @@ def test_an_evaluation_gives_the_same_returns_for_the_same_seeds(bench, run, tmp
         bench.out.unlink()
         run(extras={"mode": "policy_eval"}, seed=seed, **keys)
         summary = json.loads((tmp_path / "eval_summary.json").read_text())
-        returns.append(summary["returns"])
+        returns.append([row["return"] for row in summary["rows"]])
 
     assert returns[0] == returns[1] != returns[2]
     assert returns[0][1:] == returns[2][:-1]
     assert summary["seeds"] == [6, 7, 8, 9]
 
 
-@pytest.mark.parametrize(("text", "words"), [("", "damaged"), ("[1]", "not a checkpoint of the toy worker")])
+@pytest.mark.parametrize(
+    ("text", "words"), [("", "damaged"), ("[1]", "damaged"), ("{}", "not a checkpoint of the toy worker")]
+)
 def test_a_checkpoint_that_cannot_be_used_is_refused_in_one_sentence(run, tmp_path, text, words):
     (tmp_path / "bad.json").write_text(text)
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mosaic_sdk.cli import WorkerStopped, conduct, refuse, standard_parser, tell_dry_run
+from mosaic_sdk.cli import WorkerStopped, conduct, print_dry_run, refuse, standard_parser
 from mosaic_sdk.config import ConfigError, load_config
 
 from dreamer_worker.config import SCRIPTS, DreamerConfig
@@ -70,7 +70,7 @@ def dry_run(config: DreamerConfig) -> int:
         raise
     except Exception as error:  # whatever a library raises about a name or an option that it does not have
         raise ConfigError(f"env: {config.env} cannot be made: {type(error).__name__}: {error}") from None
-    return tell_dry_run({**config.to_dict(), "secret": "…" if config.secret else ""})
+    return print_dry_run({**config.to_dict(), "secret": "…" if config.secret else ""})
 
 
 def run(config: DreamerConfig) -> int:

@@ -39,7 +39,7 @@ def test_it_is_painted_without_numpy():
 
 def test_without_numpy_the_worker_says_so_and_goes_on(capfd, monkeypatch):
     from toy_worker.config import ToyConfig
-    from toy_worker.picture import show_picture
+    from toy_worker.fastlane import show_picture
 
     for name in [name for name in sys.modules if name.startswith("mosaic_sdk.fastlane") or name == "numpy"]:
         monkeypatch.delitem(sys.modules, name)

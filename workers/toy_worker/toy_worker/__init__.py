@@ -1,11 +1,11 @@
-"""The tests' worker: steps, episodes and metrics at a chosen rate, and every way to misbehave."""
+"""A worker for tests: steps, episodes and metrics at a chosen rate, and every way to misbehave."""
 
 from typing import Any, Dict, Tuple
 
 
 def get_worker_metadata() -> Tuple[Any, Any]:
-    """Who the toy worker is and what it can do."""
-    # Imported here: a run of the worker needs neither, and starts faster without.
+    """The worker's name and capabilities."""
+    # Imported here: a run needs neither, and starts faster without them.
     from mosaic_sdk.contract import WorkerCapabilities, WorkerMetadata
 
     metadata = WorkerMetadata(
@@ -28,7 +28,7 @@ def get_worker_metadata() -> Tuple[Any, Any]:
 
 
 def get_worker_schema() -> Dict[str, Any]:
-    """The keys of its config."""
+    """The schema of its settings."""
     from toy_worker.schema import make_schema
 
     return make_schema()

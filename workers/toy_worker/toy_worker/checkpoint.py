@@ -1,62 +1,55 @@
-"""The toy training's state on disk: small JSON files that are there as a whole or not at all.
+"""The toy training's state on disk: small JSON files.
 
 checkpoints/checkpoint-000000000500.json    after 500 steps
 checkpoints/best/state.json, best.json      the state with the best evaluation, and its score
 """
 
-import json
 import os
 from typing import Any, Dict, List
 
-from mosaic_sdk.config import ConfigError
-from mosaic_sdk.names import WorkerEnv
+from mosaic_sdk import checkpoints
+from mosaic_sdk.checkpoints import CheckpointError
+from mosaic_sdk.files import read_json, write_json
+from mosaic_sdk.names import BEST, CHECKPOINTS, WorkerEnv
 
-FORMAT = 1
+from toy_worker.config import ToyConfig
+
+WORKER, FORMAT = "toy", 1
 _KEYS = ("step", "skill", "horizon", "noise", "episode_index", "episode_return", "last_return")
 
 
 class Checkpoints:
-    """Where a run's states go."""
+    """The folder that a run's states are saved in."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: ToyConfig) -> None:
+        self._config = config
         folder = os.environ.get(WorkerEnv.RUN_DIR, ".")
-        self.folder = os.environ.get(WorkerEnv.CHECKPOINT_DIR) or os.path.join(folder, "checkpoints")
+        self.folder = os.environ.get(WorkerEnv.CHECKPOINT_DIR) or os.path.join(folder, CHECKPOINTS)
 
     def save(self, state: Dict[str, Any]) -> str:
-        """Write a state; its path."""
-        path = os.path.join(self.folder, f"checkpoint-{state['step']:012d}.json")
-        write_whole(path, {"format": FORMAT, **state})
-        return path
+        """Write a state; returns its path."""
+        return self._write(os.path.join(self.folder, f"checkpoint-{state['step']:012d}.json"), state)
 
     def save_best(self, state: Dict[str, Any], score: float, seeds: List[int]) -> str:
-        """Write a state as the best so far, and then what makes it so."""
-        folder = os.path.join(self.folder, "best")
-        path = os.path.join(folder, "state.json")
-        write_whole(path, {"format": FORMAT, **state})
-        told = {"path": "state.json", "step": state["step"], "score": score, "episodes": len(seeds), "seeds": seeds}
-        write_whole(os.path.join(folder, "best.json"), {"version": 1, **told})
-        return path
+        """Write a state as the best one so far; returns its path."""
+        path = self._write(os.path.join(self.folder, BEST, "state.json"), state)
+        return checkpoints.Checkpoints(self.folder).keep_best(path, step=state["step"], score=score, seeds=seeds)
+
+    def _write(self, path: str, state: Dict[str, Any]) -> str:
+        write_json(path, {"format": FORMAT, **state})
+        settings = self._config.to_dict()
+        return checkpoints.commit(path, worker=WORKER, format=FORMAT, step=state["step"], settings=settings).path
 
 
 def load(path: str) -> Dict[str, Any]:
-    """A state that was saved; ConfigError, in one sentence, for anything else."""
+    """A saved state. CheckpointError, in one sentence, for any other file."""
+    checkpoints.read(path).require(worker=WORKER, format=FORMAT)
     try:
-        with open(path, encoding="utf-8") as file:
-            state = json.load(file)
+        state = read_json(path)
     except OSError as error:
-        raise ConfigError(f"checkpoint: {path} cannot be read ({error.strerror}).") from None
+        raise CheckpointError(f"checkpoint: {path} cannot be read ({error.strerror}).") from None
     except ValueError:
-        raise ConfigError(f"checkpoint: {path} is damaged. Use an older one.") from None
-    if not isinstance(state, dict) or state.get("format") != FORMAT or any(key not in state for key in _KEYS):
-        raise ConfigError(f"checkpoint: {path} is not a checkpoint of the toy worker.")
+        raise CheckpointError(f"checkpoint: {path} is damaged. Use an older one.") from None
+    if state.get("format") != FORMAT or any(key not in state for key in _KEYS):
+        raise CheckpointError(f"checkpoint: {path} is not a checkpoint of the toy worker.")
     return state
-
-
-def write_whole(path: str, document: Dict[str, Any]) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    temp = f"{path}.{os.getpid()}.tmp"
-    with open(temp, "w", encoding="utf-8") as file:
-        json.dump(document, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temp, path)

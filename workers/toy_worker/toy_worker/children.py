@@ -1,4 +1,4 @@
-"""Children that live on after the worker has ended, in all the ways that hide a process from its parent."""
+"""Child processes that outlive the worker, hidden from it in every possible way."""
 
 import os
 import sys
@@ -6,22 +6,22 @@ import time
 
 from toy_worker.config import ToyConfig
 
-_LIFE_S = 3600  # not for ever: a test that fails must not leave them for good
+_LIFE_S = 3600  # a test that fails must not leave them for ever
 
 
 def leave_children(config: ToyConfig) -> None:
-    """Start `fork_children` of them, or one if any way to hide is asked for."""
+    """Start `fork_children` of them, or one if only a way to hide is requested."""
     hides = config.double_fork or config.setsid or config.clear_environment or bool(config.rename_process)
     for _ in range(config.fork_children or int(hides)):
         pid = os.fork()
         if pid == 0:
             _live_on(config)
         if config.double_fork:
-            os.waitpid(pid, 0)  # the one in between
+            os.waitpid(pid, 0)  # the intermediate process
 
 
 def _live_on(config: ToyConfig) -> None:
-    """The child's whole life; never returns."""
+    """The body of the child; it never returns."""
     try:
         if config.double_fork and os.fork():
             os._exit(0)
@@ -31,13 +31,13 @@ def _live_on(config: ToyConfig) -> None:
             with open("/proc/self/comm", "w") as comm:
                 comm.write(config.rename_process[:15])
         if config.clear_environment:
-            _lose_environment(config)
+            _exec_without_environment(config)
         time.sleep(_LIFE_S)
     finally:
         os._exit(0)
 
 
-def _lose_environment(config: ToyConfig) -> None:
-    # The run's id stays in argv, so that a test can find the process.
+def _exec_without_environment(config: ToyConfig) -> None:
+    # The run's id is in argv, so that a test can find the process.
     script = f"import time; time.sleep({_LIFE_S})"
     os.execve(sys.executable, [sys.executable, "-c", script, f"toy-child-of-{config.run_id}"], {})

@@ -1,9 +1,9 @@
-"""python -m toy_worker.cli --config FILE"""
+"""python -m toy_worker.cli --config FILE [--dry-run | --interactive]"""
 
 import sys
 from typing import Optional, Sequence
 
-from mosaic_sdk.cli import conduct, refuse, standard_parser, tell_dry_run
+from mosaic_sdk.cli import conduct, print_dry_run, refuse, standard_parser
 from mosaic_sdk.config import ConfigError, load_config
 
 from toy_worker.config import ToyConfig
@@ -12,25 +12,33 @@ from toy_worker.config import ToyConfig
 def main(argv: Optional[Sequence[str]] = None) -> int:
     parser = standard_parser("toy_worker", "Pretends to learn, at a chosen rate, and misbehaves on request.")
     args = parser.parse_args(argv)
-    if args.interactive:
-        parser.error("the toy worker has no interactive mode")
     try:
         config = ToyConfig.from_dict(load_config(args.config))
     except ConfigError as error:
         return refuse(error)
-    return tell_dry_run(config.to_dict()) if args.dry_run else run(config)
+    if args.dry_run:
+        return print_dry_run(config.to_dict())
+    return play(config) if args.interactive else run(config)
 
 
 def run(config: ToyConfig) -> int:
     from toy_worker.runtime import ToyRuntime
     from toy_worker.telemetry import Telemetry
 
-    tell = Telemetry(config)
-    code = conduct(ToyRuntime(config, tell).run, tell)
+    telemetry = Telemetry(config)
+    code = conduct(ToyRuntime(config, telemetry).run, telemetry)
     if config.no_newline_at_end:
-        tell.raw(b'{"event_type":"metric","name":"toy/last","value":1,"step":0}', "unterminated", 0)
-    tell.record.close()
+        telemetry.raw(b'{"event_type":"metric","name":"toy/last","value":1,"step":0}', "unterminated", 0)
+    telemetry.record.close()
     return code or config.exit_code
+
+
+def play(config: ToyConfig) -> int:
+    from mosaic_sdk.interactive import serve
+
+    from toy_worker.interactive import ToyPlayer
+
+    return serve(lambda: ToyPlayer(config), run_id=config.run_id, first_seed=config.seed or 0)
 
 
 if __name__ == "__main__":

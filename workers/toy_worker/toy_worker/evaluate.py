@@ -1,41 +1,37 @@
-"""Evaluation of a toy policy: its skill stands still, so the same state and seeds give the same returns."""
+"""Evaluation of a toy policy: its skill does not change, so the same state and seeds give the same returns."""
 
-import os
 from typing import Any, Dict, List
 
-from mosaic_sdk.config import ConfigError
-from mosaic_sdk.names import WorkerEnv
+from mosaic_sdk.evaluation import Evaluation, seeds_from
 
-from toy_worker.checkpoint import load, write_whole
+from toy_worker.checkpoint import WORKER, load
 from toy_worker.config import ToyConfig
-from toy_worker.learning import Noise
+from toy_worker.learning import ENV_ID, Noise
 from toy_worker.telemetry import Telemetry
 
-FIRST_SEED = 1_000_000  # no training uses these
+
+def evaluate(state: Dict[str, Any], config: ToyConfig, found: Evaluation, seeds: List[int]) -> Evaluation:
+    """Play one episode for each seed."""
+    for seed in seeds:
+        found.add(seed, _play(state["skill"], config.episode_length, Noise(seed)), config.episode_length, True, False)
+    return found
 
 
-def play(state: Dict[str, Any], length: int, seeds: List[int]) -> List[float]:
-    """The return of one episode for each seed."""
-    return [_episode(state["skill"], length, Noise(seed)) for seed in seeds]
-
-
-def _episode(level: float, length: int, noise: Noise) -> float:
+def _play(level: float, length: int, noise: Noise) -> float:
     return sum(level + 0.2 * noise.next() for _ in range(length))
 
 
-def run_evaluation(config: ToyConfig, tell: Telemetry) -> Dict[str, Any]:
-    """mode=policy_eval: play a checkpoint and write eval_summary.json."""
-    if not config.checkpoint:
-        raise ConfigError("checkpoint is missing: mode policy_eval needs the checkpoint to play.")
+def run_evaluation(config: ToyConfig, telemetry: Telemetry) -> Dict[str, Any]:
+    """mode=policy_eval: evaluate a checkpoint and write eval_summary.json."""
     state = load(config.checkpoint)
-    tell.checkpoint_loaded(config.checkpoint, step=state["step"])
-    first = FIRST_SEED if config.seed is None else config.seed
-    seeds = [first + number for number in range(config.eval_episodes)]
-    returns = play(state, config.episode_length, seeds)
-    for number, total in enumerate(returns):
-        more = {"terminated": True, "truncated": False, "episode_seed": seeds[number]}
-        tell.episode(number, total, config.episode_length, **more)
-    summary = {"episodes": len(returns), "avg_return": sum(returns) / len(returns), "checkpoint_step": state["step"]}
-    path = os.path.join(os.environ.get(WorkerEnv.RUN_DIR, "."), "eval_summary.json")
-    write_whole(os.path.abspath(path), {"version": 1, **summary, "returns": returns, "seeds": seeds})
-    return summary
+    telemetry.checkpoint_loaded(config.checkpoint, step=state["step"])
+    about: Dict[str, Any] = {
+        "run_id": config.run_id,
+        "worker": WORKER,
+        "env_id": ENV_ID,
+        "checkpoint": config.checkpoint,
+    }
+    found = Evaluation(emitter=telemetry, **about)
+    evaluate(state, config, found, seeds_from(config.seed, config.eval_episodes))
+    found.write(checkpoint_step=state["step"])
+    return {**found.statistics(), "checkpoint_step": state["step"]}

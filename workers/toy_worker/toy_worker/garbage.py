@@ -1,4 +1,4 @@
-"""Lines no parser likes. Each is printed whole, with its newline."""
+"""Lines that no parser accepts. Each is printed whole, with its newline."""
 
 GARBAGE = (
     ("invalid-utf8", b"caf\xe9 \xff\xfe\x00 is not UTF-8\n"),

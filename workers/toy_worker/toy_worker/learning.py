@@ -1,15 +1,17 @@
-"""How the toy gets better: a skill that rises with the steps, and noise from a seed."""
+"""How the toy improves: a skill that rises with the steps, and noise from a seed."""
 
 import math
 
+ENV_ID = "toy"  # it has one environment, without settings
+
 
 def skill(step: int, horizon: int) -> float:
-    """From 0 towards 1, quickly first and slowly later, as learning goes."""
+    """From 0 towards 1, quickly at first and slowly later."""
     return 1.0 - math.exp(-4.0 * step / horizon)
 
 
 class Noise:
-    """Numbers between -1 and 1 from a seed. Not `random`, whose import the worker's start would feel."""
+    """Numbers between -1 and 1 from a seed. Not `random`, because importing it takes a noticeable part of the start."""
 
     def __init__(self, seed: int) -> None:
         self.state = seed * 2654435769 + 1

@@ -1,4 +1,4 @@
-"""Every way in which a worker can go wrong, each behind its own key."""
+"""Every way in which a worker can go wrong, each with a setting of its own."""
 
 import os
 import select
@@ -20,9 +20,9 @@ _FOR_EVER_S = 86400.0
 class Misbehaviour:
     """Does what the config asks, at the start, at given steps, and at the end."""
 
-    def __init__(self, config: ToyConfig, tell: Telemetry, heart: Heartbeat) -> None:
+    def __init__(self, config: ToyConfig, telemetry: Telemetry, heart: Heartbeat) -> None:
         self.config = config
-        self.tell = tell
+        self.telemetry = telemetry
         self.heart = heart
         self._eaten: List[bytearray] = []
         self._plan = self._make_plan()
@@ -34,29 +34,29 @@ class Misbehaviour:
         for number in range(config.stderr_lines):
             print(f"toy: line {number} on stderr", file=sys.stderr)
         if config.long_line_bytes:
-            self.tell.text("x" * config.long_line_bytes, 0)
+            self.telemetry.text("x" * config.long_line_bytes, 0)
         leave_children(config)
         self._eat_memory()
         for number in range(config.burst):
-            self.tell.metric("toy/burst", float(number), number)
+            self.telemetry.metric("toy/burst", float(number), number)
 
     def at(self, step: int) -> None:
         every = self.config.garbage_every
         if every and step % every == 0:
             name, data = GARBAGE[step // every % len(GARBAGE)]
-            self.tell.raw(data, f"garbage:{name}", step)
+            self.telemetry.raw(data, f"garbage:{name}", step)
         for act in self._plan.get(step, ()):
             act(step)
 
     def at_end(self) -> None:
         if self.config.run_failed_exit_0:
-            self.tell.run_failed("toy worker was told to fail and to exit with 0")
-            self.tell.record.close()
+            self.telemetry.run_failed("toy worker was asked to fail and to exit with 0")
+            self.telemetry.record.close()
             os._exit(0)  # past run_completed
 
     def _make_plan(self) -> Dict[int, List[Callable[[int], None]]]:
         config = self.config
-        wishes: Tuple[Tuple[AtStep, Callable[[int], None]], ...] = (
+        requested: Tuple[Tuple[AtStep, Callable[[int], None]], ...] = (
             (config.crash_at, self._crash),
             (config.signal_at, self._kill_self),
             (config.hang_at, self._hang),
@@ -67,13 +67,13 @@ class Misbehaviour:
             (config.truncate_stdout_at, self._truncate_stdout),
         )
         plan: Dict[int, List[Callable[[int], None]]] = {}
-        for step, act in wishes:
+        for step, act in requested:
             if step is not None:
                 plan.setdefault(step, []).append(act)
         return plan
 
     def _crash(self, step: int) -> None:
-        raise RuntimeError(f"toy worker was told to crash at step {step}")
+        raise RuntimeError(f"toy worker was asked to crash at step {step}")
 
     def _kill_self(self, step: int) -> None:
         os.kill(os.getpid(), getattr(signal, self.config.kill_self))
@@ -97,7 +97,7 @@ class Misbehaviour:
         self.heart.start()
 
     def _stall(self, step: int) -> None:
-        """Heartbeats whose counter stands still."""
+        """Heartbeats whose counter does not advance."""
         _do_nothing(self._hang_s)
 
     @property
@@ -105,14 +105,14 @@ class Misbehaviour:
         return self.config.hang_s or _FOR_EVER_S
 
     def _print_half_a_line_and_die(self, step: int) -> None:
-        self.tell.raw(b'{"event_type":"step","step_index":%d,"rew' % step, "half", step)
+        self.telemetry.raw(b'{"event_type":"step","step_index":%d,"rew' % step, "half", step)
         os.kill(os.getpid(), signal.SIGKILL)
 
     def _close_stdout(self, step: int) -> None:
         os.close(1)
 
     def _truncate_stdout(self, step: int) -> None:
-        """What `> /dev/stdout` in a script does: empties the file, if it may."""
+        """What `> /dev/stdout` in a script does: it empties the file, if that is allowed."""
         try:
             open("/dev/stdout", "w").close()
         except OSError as error:
@@ -127,12 +127,12 @@ class Misbehaviour:
 
             resource.setrlimit(resource.RLIMIT_AS, (self.config.rlimit_mb * megabyte,) * 2)
         for _ in range(self.config.eat_memory_mb):
-            # Repeated, not zeroed: pages that were never written take no memory.
+            # Not zeros: pages that were never written take no memory.
             self._eaten.append(bytearray(b"\1") * megabyte)
 
 
 def _do_nothing(seconds: float) -> None:
-    """Sleep, but not through a SIGTERM that came a moment before: the byte it leaves in the pipe ends the sleep."""
+    """Sleep, unless a SIGTERM arrived a moment before: the byte it leaves in the pipe ends the sleep."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write)

@@ -1,34 +1,31 @@
-"""A moving test picture, painted with bytes: colour bars and a white ball that a step moves one pixel on.
+"""A moving test picture, painted with bytes: colour bars and a white ball that moves one pixel with each step.
 
-The first and the last pixel hold the number of the step (red is its lowest byte), so that whoever looks can tell that
-the picture is whole.
+The first and the last pixel hold the number of the step (red is its lowest byte), so that a viewer can check that the
+picture is whole.
 """
 
-import sys
-from typing import Any, Optional, Tuple
-
-from toy_worker.config import ToyConfig
+from typing import Any, Dict, Tuple
 
 _BARS = ((192, 192, 192), (192, 192, 0), (0, 192, 192), (0, 192, 0), (192, 0, 192), (192, 0, 0), (0, 0, 192))
-Outcome = Tuple[None, float, bool, bool, dict]
+Outcome = Tuple[None, float, bool, bool, Dict[str, Any]]
 
 
 class TestPicture:
-    """What the SDK's wrapper needs of an env: steps that it can count and a picture when somebody watches."""
+    """What the SDK's wrapper needs of an environment: steps to count, and a picture when someone watches."""
 
     render_mode = "rgb_array"
-    __test__ = False  # no test, whatever pytest takes it for
+    __test__ = False  # pytest takes the name for a test's
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
         self._bars = _paint_bars(width) * height
         self._step = 0
 
-    def reset(self) -> Tuple[None, dict]:
+    def reset(self) -> Tuple[None, Dict[str, Any]]:
         return None, {}
 
-    def step(self, told: Tuple[float, bool]) -> Outcome:
-        reward, ended = told
+    def step(self, action: Tuple[float, bool]) -> Outcome:
+        reward, ended = action
         self._step += 1
         return None, reward, ended, False, {}
 
@@ -48,18 +45,6 @@ class TestPicture:
             half = int((radius**2 - (row - radius) ** 2) ** 0.5)
             start = 3 * ((top + row) * self.width + left + radius - half)
             pixels[start : start + 6 * half] = b"\xff" * (6 * half)
-
-
-def show_picture(config: ToyConfig) -> Optional[Any]:
-    """The test picture, shown when MOSAIC asks for frames; None, with a note, where frames cannot be made."""
-    try:
-        from mosaic_sdk.fastlane import maybe_wrap_env
-    except ImportError as error:
-        print(f"toy: no test picture: {error}. Frames need numpy in the worker's environment.", file=sys.stderr)
-        return None
-    picture = maybe_wrap_env(TestPicture(config.paint_width, config.paint_height))
-    picture.reset()
-    return picture
 
 
 def _paint_bars(width: int) -> bytes:

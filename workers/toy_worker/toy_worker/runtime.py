@@ -1,13 +1,14 @@
-"""The toy training: a return that rises with noise, told step by step."""
+"""The toy training: returns that rise with noise, reported step by step."""
 
 import time
 from typing import Any, Dict, List
 
 from mosaic_sdk.heartbeat import Heartbeat
+from mosaic_sdk.names import EVAL_AGENT, EVAL_MEAN_RETURN
 
 from toy_worker.analytics import write_manifest
 from toy_worker.config import POLICY_EVAL, ToyConfig
-from toy_worker.learning import Noise, skill
+from toy_worker.learning import ENV_ID, Noise, skill
 from toy_worker.misbehaviour import Misbehaviour
 from toy_worker.telemetry import Telemetry
 
@@ -15,14 +16,14 @@ from toy_worker.telemetry import Telemetry
 class ToyRuntime:
     """Runs one config to its end."""
 
-    def __init__(self, config: ToyConfig, tell: Telemetry) -> None:
+    def __init__(self, config: ToyConfig, telemetry: Telemetry) -> None:
         self.config = config
-        self.tell = tell
-        self.heart = Heartbeat(config.heartbeat_s, emitter=tell)
-        self.misbehaviour = Misbehaviour(config, tell, self.heart)
+        self.telemetry = telemetry
+        self.heart = Heartbeat(config.heartbeat_s, emitter=telemetry)
+        self.misbehaviour = Misbehaviour(config, telemetry, self.heart)
         self.noise = Noise(config.seed or 0)
         self.first_step = 0
-        self.horizon = config.steps  # a resumed training learns on along the curve that it began
+        self.horizon = config.steps  # a resumed training continues the learning curve that it began
         self.episode_index = 0
         self.episode_return = 0.0
         self.last_return = 0.0
@@ -30,14 +31,14 @@ class ToyRuntime:
         self.picture: Any = None
 
     def run(self) -> Dict[str, Any]:
-        # Before the heart has its thread: forking is safe then.
+        # Before the heartbeat's thread starts: until then forking is safe.
         self.misbehaviour.at_start()
         if self.config.mode == POLICY_EVAL:
             return self._evaluate()
         if self.config.checkpoint:
             self._restore()
         if self.config.paint:
-            from toy_worker.picture import show_picture
+            from toy_worker.fastlane import show_picture
 
             self.picture = show_picture(self.config)
         with self.heart:
@@ -57,9 +58,9 @@ class ToyRuntime:
             if config.metrics_every and step % config.metrics_every == 0:
                 self._metrics(step, time.monotonic() - started)
             if config.text_every and step % config.text_every == 0:
-                self.tell.text(f"global_step={step}, episodic_return={self.last_return:.3f}", step)
+                self.telemetry.text(f"global_step={step}, episodic_return={self.last_return:.3f}", step)
             self.heart.advance()
-            self._look_after(step + 1)
+            self._evaluate_and_save(step + 1)
             if config.rate:
                 _wait_until(started + (step + 1 - self.first_step) / config.rate)
 
@@ -72,24 +73,26 @@ class ToyRuntime:
         if self.picture:
             self.picture.step((reward, ended))
         for agent in self._agents():
-            self.tell.step(step, reward, episode_index=self.episode_index, terminated=ended, truncated=False, **agent)
+            self.telemetry.step(
+                step, reward, episode_index=self.episode_index, terminated=ended, truncated=False, **agent
+            )
         if ended:
             self._end_episode(in_episode, step + 1)
 
     def _end_episode(self, length: int, steps: int) -> None:
         more: Dict[str, Any] = {"terminated": True, "truncated": False, "global_step": steps}
         for agent in self._agents():
-            self.tell.episode(self.episode_index, self.episode_return, length, **more, **agent)
+            self.telemetry.episode(self.episode_index, self.episode_return, length, **more, **agent)
         self.episode_index += 1
         self.last_return, self.episode_return = self.episode_return, 0.0
 
     def _metrics(self, step: int, elapsed_s: float) -> None:
         loss = 1.0 - self._skill(step) + 0.05 * self.noise.next()
         sps = (step + 1 - self.first_step) / elapsed_s if elapsed_s > 0 else 0.0
-        self.tell.metrics({"toy/loss": loss, "charts/SPS": sps, "charts/episodic_return": self.last_return}, step)
+        self.telemetry.metrics({"toy/loss": loss, "charts/SPS": sps, "charts/episodic_return": self.last_return}, step)
 
-    def _look_after(self, steps: int) -> None:
-        """The evaluation and the checkpoint that are due after so many steps."""
+    def _evaluate_and_save(self, steps: int) -> None:
+        """The evaluation and the checkpoint that are due after this many steps."""
         config = self.config
         if config.eval_every and steps % config.eval_every == 0:
             self._evaluate_now(steps)
@@ -99,28 +102,27 @@ class ToyRuntime:
     def _save(self, steps: int) -> None:
         from toy_worker.checkpoint import Checkpoints
 
-        self.tell.checkpoint_saved(Checkpoints().save(self._state(steps)), step=steps)
+        self.telemetry.checkpoint_saved(Checkpoints(self.config).save(self._state(steps)), step=steps)
 
     def _evaluate_now(self, steps: int) -> None:
-        """Play on seeds of its own; the best state so far is kept."""
-        from toy_worker.checkpoint import Checkpoints
-        from toy_worker.evaluate import FIRST_SEED, play
+        """Evaluate on seeds that the training does not use; the best state so far is kept."""
+        from mosaic_sdk.evaluation import Evaluation, seeds_from
 
-        config, state = self.config, self._state(steps)
-        seeds = [FIRST_SEED + number for number in range(config.eval_episodes)]
-        returns = play(state, config.episode_length, seeds)
-        for number, total in enumerate(returns):
-            more: Dict[str, Any] = {"agent_id": "eval", "episode_seed": seeds[number], "global_step": steps}
-            self.tell.episode(number, total, config.episode_length, terminated=True, truncated=False, **more)
-        score = sum(returns) / len(returns)
-        self.tell.metric("eval/mean_return", score, steps)
+        from toy_worker.checkpoint import WORKER, Checkpoints
+        from toy_worker.evaluate import evaluate
+
+        state, seeds = self._state(steps), seeds_from(None, self.config.eval_episodes)
+        about: Dict[str, Any] = {"run_id": self.config.run_id, "worker": WORKER, "env_id": ENV_ID}
+        found = Evaluation(emitter=self.telemetry, agent_id=EVAL_AGENT, global_step=steps, **about)
+        score = evaluate(state, self.config, found, seeds).mean_return
+        self.telemetry.metric(EVAL_MEAN_RETURN, score, steps)
         if score > self.best_score:
             self.best_score = score
-            path = Checkpoints().save_best(state, score, seeds)
-            self.tell.checkpoint_saved(path, step=steps, best=True, score=score)
+            path = Checkpoints(self.config).save_best(state, score, seeds)
+            self.telemetry.checkpoint_saved(path, step=steps, best=True, score=score)
 
     def _state(self, steps: int) -> Dict[str, Any]:
-        """All that the next step depends on, `steps` steps being done."""
+        """Everything that the next step depends on, after `steps` steps."""
         return {
             "step": steps,
             "skill": self._skill(steps),
@@ -138,18 +140,18 @@ class ToyRuntime:
 
         path, state = self.config.checkpoint, load(self.config.checkpoint)
         if state["step"] >= self.config.steps:
-            raise ConfigError(f"steps: {path} is at step {state['step']} already. Give more, or none is left to do.")
+            raise ConfigError(f"steps: {path} is at step {state['step']} already. Set a larger number of steps.")
         self.first_step, self.horizon, self.noise.state = state["step"], state["horizon"], state["noise"]
         self.episode_index, self.episode_return = state["episode_index"], state["episode_return"]
         self.last_return = state["last_return"]
         self.heart.advance(self.first_step)
-        self.tell.checkpoint_loaded(path, step=self.first_step)
+        self.telemetry.checkpoint_loaded(path, step=self.first_step)
 
     def _evaluate(self) -> Dict[str, Any]:
         from toy_worker.evaluate import run_evaluation
 
         with self.heart:
-            summary = run_evaluation(self.config, self.tell)
+            summary = run_evaluation(self.config, self.telemetry)
         write_manifest(self.config)
         return summary
 
@@ -158,7 +160,7 @@ class ToyRuntime:
         return 0.0 if forget_at is not None and step >= forget_at else skill(step, self.horizon)
 
     def _agents(self) -> List[Dict[str, Any]]:
-        """The fields that name each agent; one empty set of them when there is a single unnamed one."""
+        """For each agent the fields that name it; a single agent has no name."""
         fields: Dict[str, Any] = {} if self.config.env_index is None else {"env_index": self.config.env_index}
         if self.config.agents <= 1:
             return [fields]

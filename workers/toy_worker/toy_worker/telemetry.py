@@ -1,4 +1,4 @@
-"""The toy worker's voice: the SDK's emitter with a private record of every line that was printed.
+"""The toy worker's telemetry: the SDK's emitter with a private record of every line that was printed.
 
 The record has one text line `<index> <kind> <step>` per printed line, written after it, and a last line of totals:
 
@@ -8,8 +8,8 @@ The record has one text line `<index> <kind> <step>` per printed line, written a
     …
     total 1125 episode=20 lifecycle:run_started=1 metric=100 …
 
-So whatever is in the record was printed. With `record_sync` at most one printed line is missing at its end (SIGKILL)
-and at most one before `run_cancelled` (SIGTERM), for a signal may come between a line and its note.
+So every line in the record was printed. With `record_sync` at most one printed line is missing at its end (SIGKILL)
+and at most one before `run_cancelled` (SIGTERM), because a signal may arrive between a line and its note.
 """
 
 import os
@@ -17,7 +17,7 @@ import threading
 from typing import Any, Dict, List, Mapping, Optional
 
 from mosaic_sdk.emit import Emitter
-from mosaic_sdk.names import WorkerEnv
+from mosaic_sdk.names import EPISODE, METRIC, STEP, WorkerEnv
 
 from toy_worker.config import ToyConfig
 
@@ -25,7 +25,7 @@ _CHUNK_LINES = 2000
 
 
 class Record:
-    """What was printed, in order. An empty path: nothing is kept."""
+    """What was printed, in order. Nothing is kept if the path is empty."""
 
     def __init__(self, path: str, sync: bool) -> None:
         self.counts: Dict[str, int] = {}
@@ -58,7 +58,7 @@ class Record:
 
 
 class Telemetry(Emitter):
-    """Says it, then notes it. The heartbeat's thread speaks too, so saying and noting are one act."""
+    """Prints a line, then notes it. The heartbeat has a thread of its own, so both happen under one lock."""
 
     def __init__(self, config: ToyConfig) -> None:
         super().__init__(run_id=config.run_id)
@@ -69,32 +69,32 @@ class Telemetry(Emitter):
 
     def step(self, step_index: int, reward: Optional[float] = None, **more: Any) -> bool:
         with self._order:
-            return self._noted(super().step(step_index, reward, **more), "step", step_index)
+            return self._noted(super().step(step_index, reward, **more), STEP, step_index)
 
     def episode(self, episode_index: int, total_reward: float, steps: int, **more: Any) -> bool:
         with self._order:
-            return self._noted(super().episode(episode_index, total_reward, steps, **more), "episode", episode_index)
+            return self._noted(super().episode(episode_index, total_reward, steps, **more), EPISODE, episode_index)
 
     def metric(self, name: str, value: float, step: int, **more: Any) -> bool:
         with self._order:
-            return self._noted(super().metric(name, value, step, **more), "metric", step)
+            return self._noted(super().metric(name, value, step, **more), METRIC, step)
 
     def metrics(self, values: Mapping[str, float], step: int, **more: Any) -> bool:
         with self._order:
-            return self._noted(super().metrics(values, step, **more), "metric", step)
+            return self._noted(super().metrics(values, step, **more), METRIC, step)
 
     def lifecycle(self, event: str, payload: Optional[Mapping[str, Any]] = None) -> bool:
         with self._order:
             return self._noted(super().lifecycle(event, payload), f"lifecycle:{event}", 0)
 
     def text(self, text: str, step: int) -> None:
-        """What a library prints by itself."""
+        """A line as a library prints it."""
         with self._order:
             print(text)
             self._noted(True, "text", step)
 
     def raw(self, data: bytes, kind: str, step: int) -> None:
-        """Bytes as they are."""
+        """Bytes, unchanged."""
         with self._order:
             os.write(1, data)
             self._noted(True, kind, step)
