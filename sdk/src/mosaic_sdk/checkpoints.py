@@ -150,6 +150,19 @@ def find(path: PathLike, pattern: str = PATTERN) -> Checkpoint:
     raise CheckpointError(f"The folder {target} holds no whole checkpoint.")
 
 
+def remove(path: PathLike) -> None:
+    """Remove a checkpoint with its commit.json. One that is removed halfway does not look whole."""
+    target = os.fspath(path)
+    if os.path.isdir(target):
+        import shutil
+
+        _unlink(_commit_path(target))  # first: without it, the folder is not a checkpoint
+        shutil.rmtree(target, ignore_errors=True)
+    else:
+        _unlink(target)
+        _unlink(target + _SIDECAR)
+
+
 class Checkpoints:
     """The checkpoints in one folder whose names match `pattern`; they sort by name, so numbers have one width."""
 
@@ -186,7 +199,7 @@ class Checkpoints:
         write_json(os.path.join(folder, BEST_FILE), about)
         for other in Checkpoints(folder, self.pattern)._names():
             if other != name:
-                _remove(os.path.join(folder, other))
+                remove(os.path.join(folder, other))
         return os.fspath(path)
 
     def prune(self, keep: int) -> None:
@@ -195,7 +208,7 @@ class Checkpoints:
         newest = max(kept, default="")
         for name in self._names():
             if name not in kept and name < newest:
-                _remove(os.path.join(self.folder, name))
+                remove(os.path.join(self.folder, name))
 
     def _names(self) -> List[str]:
         try:
@@ -268,18 +281,6 @@ def _refuse_newer(path: str, key: str, found: Any, known: Optional[int]) -> None
         raise CheckpointError(
             f"{path} was written in {key} {found}, and this worker reads {key} {known}. Install a newer worker."
         )
-
-
-def _remove(path: str) -> None:
-    """What is removed halfway must not look whole: a folder is not without its commit.json, a file is."""
-    if os.path.isdir(path):
-        import shutil
-
-        _unlink(_commit_path(path))
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        _unlink(path)
-        _unlink(path + _SIDECAR)
 
 
 def _unlink(path: str) -> None:

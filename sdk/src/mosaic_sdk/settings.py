@@ -170,12 +170,16 @@ class _Base:
         """
         values, rest = cls._collect(worker_part(data))
         config = cls.__new__(cls)
-        config._fill(cls.prepare(dict(values)), rest, values)
+        prepared = cls.prepare(dict(values))
+        config._fill(prepared, rest, [name for name in values if name in prepared])
         return config
 
     @classmethod
     def prepare(cls, values: Dict[str, Any]) -> Dict[str, Any]:
-        """Override it to derive settings from others: the values of a file by name, before checks and defaults."""
+        """Override it to derive settings from others: the values of a file by name, before checks and defaults.
+
+        What it removes counts as not given.
+        """
         return values
 
     def check(self) -> None:

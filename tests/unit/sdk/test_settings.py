@@ -185,11 +185,14 @@ def test_prepare_derives_settings_from_others_and_given_is_what_the_file_said():
 
         @classmethod
         def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-            return {"steps": 500, **values} if values.get("preset") else values
+            kept = {name: value for name, value in values.items() if value != ""}
+            return {"steps": 500, **kept} if kept.get("preset") else kept
 
     config = Derived.from_dict({"run_id": "r1", "preset": "short"})
+    empty = Derived.from_dict({"run_id": "r1", "preset": ""})
 
     assert (config.steps, config.given) == (500, {"run_id", "preset"})
+    assert (empty.steps, empty.given) == (0, {"run_id"})
 
 
 def test_the_schema_says_what_the_class_says():
