@@ -40,7 +40,7 @@ NOT_RUN = {
     "new-worker.md": {},
     "python-client.md": {},
 }
-FRAGMENTS = {"dreamer-agent.md": 1, "dreamer-envs.md": 1, "new-worker.md": 3}
+FRAGMENTS = {"dreamer-agent.md": 1, "dreamer-envs.md": 1, "new-worker.md": 4}
 ENVIRONMENTS = ("cleanrl", "dreamer")
 
 
