@@ -101,7 +101,7 @@ def conduct(work: Callable[[], Optional[Mapping[str, Any]]], emitter: Optional[e
     except SystemExit as error:
         return _end_by_exit(error, telemetry)
     except (ConfigError, WorkFailed) as error:
-        # A config that proves to be unusable only now is still for the user to correct: a traceback would hide the reason.
+        # A config that proves to be unusable only now is for the user to correct: a traceback would hide the reason.
         print(error, file=sys.stderr)
         telemetry.run_failed(error)
         return USAGE if isinstance(error, ConfigError) else FAILED

@@ -52,5 +52,5 @@ def worker_part(document: Mapping[str, Any], path: str = "the config") -> Dict[s
 
 
 def _kind(value: object) -> str:
-    names = {list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
+    names = {list: "a list", str: "a string", bool: "true or false", int: "a number", float: "a number"}
     return names.get(type(value), "null")

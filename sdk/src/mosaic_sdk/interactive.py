@@ -225,9 +225,9 @@ def _parse(line: str) -> Message:
 def _request(command: Message, in_episode: Set[AgentId]) -> Request:
     mask, agent_id, reward = command.get("action_mask"), _agent_id(command), command.get("reward")
     if mask is not None and not isinstance(mask, list):
-        raise CommandError(f"action_mask: it must be a list with a 0 or 1 for each action, not {mask!r}.")
+        raise CommandError(f"action_mask: must be a list with a 0 or 1 for each action, not {mask!r}.")
     if reward is not None and (not isinstance(reward, (int, float)) or isinstance(reward, bool)):
-        raise CommandError(f"reward: it must be a number, not {reward!r}.")
+        raise CommandError(f"reward: must be a number, not {reward!r}.")
     return Request(
         observation=command.get("observation"),
         info=_object(command, "info") or {},
@@ -242,7 +242,7 @@ def _request(command: Message, in_episode: Set[AgentId]) -> Request:
 def _agent_id(command: Message) -> AgentId:
     value = command.get("agent_id")
     if value is not None and not isinstance(value, (str, int)):
-        raise CommandError(f"agent_id: it must be a text or a number, not {value!r}.")
+        raise CommandError(f"agent_id: must be a string or a number, not {value!r}.")
     return value
 
 
@@ -251,14 +251,14 @@ def _seed(command: Message, default: Optional[int]) -> Optional[int]:
     if value is None:
         return default
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST_SEED:
-        raise CommandError(f"seed: it must be a whole number from 0 to 2^31 - 1, not {value!r}.")
+        raise CommandError(f"seed: must be an integer from 0 to 2^31 - 1, not {value!r}.")
     return value
 
 
 def _object(command: Message, name: str) -> Optional[Dict[str, Any]]:
     value = command.get(name)
     if value is not None and not isinstance(value, dict):
-        raise CommandError(f"{name}: it must be an object, not {value!r}.")
+        raise CommandError(f"{name}: must be an object, not {value!r}.")
     return value
 
 

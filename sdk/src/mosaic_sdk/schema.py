@@ -139,7 +139,7 @@ def _aliases(name: str, setting: Setting, part: Mapping[str, Any]) -> Iterator[T
         copy = {**part, "description": f"The same as {first.get(place, name)}."}
         if place in first:
             copy[keywords.SAME_AS] = first[place]
-        else:
+        if place != setting.place:
             copy.pop("default", None)  # stated once, where the setting is
         first.setdefault(place, alias)
         yield place, alias, copy

@@ -158,7 +158,7 @@ class _Base:
     def __init__(self, **values: Any) -> None:
         for name in values:
             if name not in self._settings:
-                raise ConfigError(f"{name}: there is no such setting. {self._suggest(name)}")
+                raise ConfigError(f"{name}: the worker has no such setting. {self._suggest(name)}")
         self._fill(values, {}, values)
 
     @classmethod
@@ -250,12 +250,13 @@ class _Base:
                 elif place == EXTRAS and key in COMMON_EXTRAS:
                     _leave_to_mosaic(key, value)
                 else:
-                    raise ConfigError(f"{path}: there is no such setting. {cls._suggest(key)}")
+                    raise ConfigError(f"{path}: the worker has no such setting. {cls._suggest(key)}")
             elif value is not None or NULL in cls.kinds()[name]:
-                if name in values and values[name] != value:
+                if name in values and value == "":
+                    continue  # an empty second name says nothing
+                if values.get(name, "") not in ("", value):
                     raise ConfigError(
-                        f"{path}: it is {shown(value)}, and {paths[name]} is {shown(values[name])}. They are the same "
-                        "setting: leave one out."
+                        f"{path}: is the same setting as {paths[name]} but has another value. Keep one of them."
                     )
                 values[name], paths[name] = value, path
         return values, rest
@@ -268,7 +269,9 @@ class _Base:
         near = difflib.get_close_matches(key, known, n=1)
         if near:
             return f"Did you mean '{_path(cls._settings[near[0]].place, near[0])}'?"
-        return f"There are: {', '.join(known)}." if len(known) <= _MOST_NAMES else f"There are {len(known)} others."
+        if len(known) <= _MOST_NAMES:
+            return f"Its settings: {', '.join(known)}."
+        return f"It has {len(known)} settings; list them with: mosaic run WORKER --help"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"settings do not change; use replace({name}=…)")
@@ -312,7 +315,7 @@ def _entries(keys: Mapping[str, Any]) -> Iterator[Tuple[str, str, Any]]:
 def _object(keys: Mapping[str, Any], place: str, name: str) -> Mapping[str, Any]:
     value = keys.get(name)
     if value is not None and not isinstance(value, Mapping):
-        raise ConfigError(f"{_path(place, name)}: it must be an object, not {shown(value)}.")
+        raise ConfigError(f"{_path(place, name)}: must be an object, not {shown(value)}.")
     return value or {}
 
 

@@ -30,10 +30,10 @@ _CLASSES: "Mapping[str, Tuple[type, ...]]" = {
     NULL: (type(None),),
 }
 _NAMES = {
-    "integer": "a whole number",
+    "integer": "an integer",
     "number": "a number",
     "boolean": "true or false",
-    "string": "a text",
+    "string": "a string",
     "array": "a list",
     "object": "an object",
     NULL: "null",
@@ -61,10 +61,10 @@ def checked(value: Any, kinds: Sequence[str], rules: Mapping[str, Any], path: st
     if isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:
         value = int(value)
     if kinds and not any(_is_a(value, kind) for kind in kinds):
-        raise ConfigError(f"{path}: it must be {' or '.join(_NAMES[kind] for kind in kinds)}, not {shown(value)}.")
+        raise ConfigError(f"{path}: must be {' or '.join(_NAMES[kind] for kind in kinds)}, not {shown(value)}.")
     if "enum" in rules and value not in rules["enum"]:
         raise ConfigError(
-            f"{path}: it must be one of {', '.join(_choice(one) for one in rules['enum'])}, not {shown(value)}."
+            f"{path}: must be one of {', '.join(_choice(one) for one in rules['enum'])}, not {shown(value)}."
         )
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         _check_bounds(value, rules, path)
@@ -91,7 +91,7 @@ def _is_a(value: Any, kind: str) -> bool:
 def _check_bounds(value: float, rules: Mapping[str, Any], path: str) -> None:
     for keyword, is_broken, words in _BOUNDS:
         if keyword in rules and is_broken(value, rules[keyword]):
-            raise ConfigError(f"{path}: it must be {words} {rules[keyword]}, not {shown(value)}.")
+            raise ConfigError(f"{path}: must be {words} {rules[keyword]}, not {shown(value)}.")
 
 
 def _check_pattern(value: str, rules: Mapping[str, Any], path: str) -> None:
@@ -100,4 +100,4 @@ def _check_pattern(value: str, rules: Mapping[str, Any], path: str) -> None:
     if not re.search(rules["pattern"], value):
         examples = " or ".join(map(str, rules.get("examples", ())))
         wanted = f"look like {examples}" if examples else f"match {rules['pattern']}"
-        raise ConfigError(f"{path}: it must {wanted}, not {shown(value)}.")
+        raise ConfigError(f"{path}: must {wanted}; {shown(value)} does not.")

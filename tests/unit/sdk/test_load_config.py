@@ -55,7 +55,7 @@ def test_a_missing_run_id_comes_from_the_environment(written, monkeypatch):
         (b"\xff\xfe", "is not JSON"),
         (b"[1, 2]", "holds a list. It must be a JSON object"),
         (b"null", "holds null"),
-        ({"metadata": {"worker": {"config": "x"}}}, "metadata.worker.config in .* is a text"),
+        ({"metadata": {"worker": {"config": "x"}}}, "metadata.worker.config in .* is a string"),
         (b"[" * 200_000, "nested too deeply"),
     ],
 )

@@ -85,7 +85,9 @@ def test_other_names_of_a_setting_count_and_two_values_of_one_are_refused():
     assert Acme.from_dict({"run_id": "r1", "env": "Ant-v4"}).env_id == "Ant-v4"
     assert Acme.from_dict({"run_id": "r1", "env": "A-v1", "env_id": "A-v1"}).env_id == "A-v1"
     assert Open.from_dict({"run_id": "r1", "extras": {"checkpoint_path": "/x"}}).checkpoint == "/x"
-    with pytest.raises(ConfigError, match=r'env_id: it is "B", and env is "A". They are the same setting'):
+    assert Open.from_dict({"run_id": "r1", "checkpoint": "", "extras": {"policy_path": "/x"}}).checkpoint == "/x"
+    assert Open.from_dict({"run_id": "r1", "checkpoint": "/x", "extras": {"policy_path": ""}}).checkpoint == "/x"
+    with pytest.raises(ConfigError, match="env_id: is the same setting as env but has another value"):
         Acme.from_dict({"run_id": "r1", "env": "A", "env_id": "B"})
 
 
@@ -99,22 +101,25 @@ def test_null_means_not_given_where_null_is_no_value():
 @pytest.mark.parametrize(
     ("keys", "reason"),
     [
-        ({"seed": "three"}, 'seed: it must be a whole number or null, not "three".'),
-        ({"seed": True}, "seed: it must be a whole number or null, not true."),
-        ({"seed": -1}, "seed: it must be at least 0, not -1."),
-        ({"total_timesteps": 1.5}, "total_timesteps: it must be a whole number, not 1.5."),
-        ({"rate": 0}, "rate: it must be more than 0, not 0."),
-        ({"rate": 10}, "rate: it must be at most 9, not 10."),
-        ({"size": "huge"}, 'size: it must be one of small, large, null, not "huge".'),
-        ({"parts": "a"}, 'parts: it must be a list, not "a".'),
-        ({"task": "dmc_walk"}, 'task: it must look like gym_CartPole-v1, not "dmc_walk".'),
-        ({"extras": {"cuda": 1}}, "extras.cuda: it must be true or false, not 1."),
-        ({"extras": {"algo_params": {"learning_rate": "x"}}}, "extras.algo_params.learning_rate: it must be a number"),
-        ({"extras": [1]}, "extras: it must be an object, not [1]."),
-        ({"extras": {"algo_params": 3}}, "extras.algo_params: it must be an object, not 3."),
-        ({"total_timestep": 3}, "total_timestep: there is no such setting. Did you mean 'total_timesteps'?"),
-        ({"extras": {"lerning_rate": 3}}, "extras.lerning_rate: there is no such setting. Did you mean 'extras.algo"),
-        ({"zzz": 3}, "zzz: there is no such setting. There are: cuda, env_id, learning_rate,"),
+        ({"seed": "three"}, 'seed: must be an integer or null, not "three".'),
+        ({"seed": True}, "seed: must be an integer or null, not true."),
+        ({"seed": -1}, "seed: must be at least 0, not -1."),
+        ({"total_timesteps": 1.5}, "total_timesteps: must be an integer, not 1.5."),
+        ({"rate": 0}, "rate: must be more than 0, not 0."),
+        ({"rate": 10}, "rate: must be at most 9, not 10."),
+        ({"size": "huge"}, 'size: must be one of small, large, null, not "huge".'),
+        ({"parts": "a"}, 'parts: must be a list, not "a".'),
+        ({"task": "dmc_walk"}, 'task: must look like gym_CartPole-v1; "dmc_walk" does not.'),
+        ({"extras": {"cuda": 1}}, "extras.cuda: must be true or false, not 1."),
+        ({"extras": {"algo_params": {"learning_rate": "x"}}}, "extras.algo_params.learning_rate: must be a number"),
+        ({"extras": [1]}, "extras: must be an object, not [1]."),
+        ({"extras": {"algo_params": 3}}, "extras.algo_params: must be an object, not 3."),
+        ({"total_timestep": 3}, "total_timestep: the worker has no such setting. Did you mean 'total_timesteps'?"),
+        (
+            {"extras": {"lerning_rate": 3}},
+            "extras.lerning_rate: the worker has no such setting. Did you mean 'extras.algo",
+        ),
+        ({"zzz": 3}, "zzz: the worker has no such setting. Its settings: cuda, env_id, learning_rate,"),
         ({"extras": {"mode": "policy_eval"}}, "extras.policy_path is missing."),
         ({"run_id": ""}, 'run_id is missing. Add "run_id" to the config, or set MOSAIC_RUN_ID.'),
     ],
@@ -134,9 +139,9 @@ def test_an_integral_float_becomes_an_integer():
 
 def test_the_constructor_checks_too():
     assert Acme(run_id="r1", seed=3).seed == 3
-    with pytest.raises(ConfigError, match="seed: it must be at least 0"):
+    with pytest.raises(ConfigError, match="seed: must be at least 0"):
         Acme(run_id="r1", seed=-3)
-    with pytest.raises(ConfigError, match=r"sed: there is no such setting. Did you mean 'seed'"):
+    with pytest.raises(ConfigError, match=r"sed: the worker has no such setting. Did you mean 'seed'"):
         Acme(run_id="r1", sed=3)  # type: ignore[call-arg]
 
 
@@ -166,7 +171,7 @@ def test_open_places_keep_what_they_do_not_know():
 
     assert config.rest == {"extras": {"gamma": 0.9}, "extras.algo_params": {"lr": 1}}
     assert Open.from_dict(config.to_dict()) == config
-    with pytest.raises(ConfigError, match="gamma: there is no such setting"):
+    with pytest.raises(ConfigError, match="gamma: the worker has no such setting"):
         Open.from_dict({"run_id": "r1", "gamma": 0.9})
 
 
@@ -219,11 +224,14 @@ def test_the_schema_says_what_the_class_says():
     assert schema["additionalProperties"] is extras["algo_params"]["additionalProperties"] is False
 
 
+SAME = {"description": "The same as policy_path.", keywords.SAME_AS: "policy_path"}
+
+
 def test_aliases_in_another_place_are_properties_there():
     extras = schema_of(Open)["properties"]["extras"]["properties"]
 
     assert extras["policy_path"] == {"type": "string", "description": "The same as checkpoint."}
-    assert extras["checkpoint_path"][keywords.SAME_AS] == "policy_path"
+    assert extras["checkpoint_path"] == {**extras["policy_path"], **SAME}
 
 
 def test_declaring_settings_imports_no_dataclasses():

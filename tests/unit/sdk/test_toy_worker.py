@@ -107,10 +107,10 @@ def test_a_dry_run_prints_the_keys_and_measures_nothing(run, tmp_path):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({"stpes": 1}, "stpes: there is no such setting. Did you mean 'steps'?"),
-        ({"steps": "many"}, 'steps: it must be a whole number, not "many"'),
-        ({"steps": True}, "steps: it must be a whole number, not true"),
-        ({"rate": "x"}, "rate: it must be a number"),
+        ({"stpes": 1}, "stpes: the worker has no such setting. Did you mean 'steps'?"),
+        ({"steps": "many"}, 'steps: must be an integer, not "many"'),
+        ({"steps": True}, "steps: must be an integer, not true"),
+        ({"rate": "x"}, "rate: must be a number"),
         ({"run_id": ""}, "run_id is missing"),
     ],
 )

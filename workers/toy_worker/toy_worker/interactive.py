@@ -46,5 +46,5 @@ class ToyPlayer(Player):
 
 def _checked(action: Any) -> int:
     if isinstance(action, bool) or action not in range(ACTIONS):
-        raise CommandError(f"action: it must be 0 or 1, not {action!r}.")
+        raise CommandError(f"action: must be 0 or 1, not {action!r}.")
     return int(action)
