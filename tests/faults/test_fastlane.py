@@ -318,7 +318,7 @@ import numpy as np
 os.environ |= {"MOSAIC_RUN_ID": sys.argv[1], "GYM_GUI_FASTLANE_ONLY": "1", "CLEANRL_FASTLANE_INTERVAL_MS": "0"}
 import mosaic_sdk.fastlane.lane as lane
 from mosaic_sdk.fastlane import FastLaneReader, maybe_wrap_env
-lane._TROUBLE_NS = 0
+lane._RETRY_NS = 0
 class Env:
     render_mode = "rgb_array"
     size = 400
@@ -353,7 +353,7 @@ def test_a_full_dev_shm_is_a_note_and_the_training_goes_on(run_id):
     done = subprocess.run([*SMALL_SHM, sys.executable, "-c", FULL, run_id], capture_output=True, text=True, timeout=60)
 
     assert done.returncode == 0, done.stderr
-    assert "frames cannot be shown for now: [Errno 28] No space left on device" in done.stderr
+    assert "no frames for now: [Errno 28] No space left on device" in done.stderr
     assert "no frames of Env: [Errno 28] No space left on device" in done.stderr
     assert len(done.stderr.splitlines()) < 6
 

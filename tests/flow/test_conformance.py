@@ -1,4 +1,4 @@
-"""The conformance lab: a sound worker's card is clean, and a broken one's names its fault and no other."""
+"""The conformance lab: a sound worker passes, and the card of a broken one names its fault and no other."""
 
 import json
 import os
@@ -17,14 +17,14 @@ REPO = Path(__file__).parents[2]
 BROKEN = REPO / "tests" / "fixtures" / "broken_workers"
 MOSAIC = Path(sys.executable).parent / "mosaic"
 
-FAULTS = {  # module → the lines of the card that must fail, and words of what was seen
+FAULTS = {  # module → the checks that must fail, and a part of what was observed
     "no_descriptor": (["descriptor"], "capabilities without a worker_type"),
     "no_started": (["lifecycle", "run failed"], "run_started is not the first"),
     "completes_when_it_fails": (["run failed"], "run_completed"),
     "ends_with_one": (["exit code"], "exit code 1"),
-    "cut_lines": (["whole lines"], "a line that is cut or mixed"),
+    "cut_lines": (["whole lines"], "a line that is truncated or mixed"),
     "no_heartbeat": (["heartbeats"], "no heartbeat"),
-    "ignores_sigterm": (["sigterm"], "it still ran 3 s after SIGTERM"),
+    "ignores_sigterm": (["sigterm"], "it was still running 3 s after SIGTERM"),
     "ignores_the_seed": (["seed"], "reward 0 was"),
     "leaves_a_process": (["no leftovers"], "time.sleep(600)"),
     "leaves_shared_memory": (["no leftovers"], "/dev/shm/mosaic.fastlane"),
@@ -45,7 +45,7 @@ def card_of(module, **more):
     return check_worker(module, entry_point=f"{module}:get_worker_metadata", env=env, grace_s=3.0, **more)
 
 
-def test_the_broken_workers_are_broken_in_one_thing_only():
+def test_the_sound_worker_that_the_broken_ones_derive_from_passes():
     card = card_of("sound")
 
     assert card.is_clean, str(card)
@@ -61,22 +61,22 @@ def test_a_broken_workers_card_names_its_fault(module):
     seen = next(check for check in card.checks if check.name == failed[0])
     assert words in seen.seen
     assert seen.asks
-    assert f"seen: {seen.seen}" in str(card)
+    assert f"observed: {seen.seen}" in str(card)
 
 
-def test_a_check_that_had_nothing_to_look_at_is_not_passed():
-    """A worker that never starts is refused a bad config too, prints no broken line and leaves nothing behind."""
+def test_a_check_that_had_nothing_to_check_is_not_passed():
+    """A worker that never starts also refuses a bad config, prints no truncated line and leaves nothing behind."""
     card = card_of("never_starts")
 
     outcomes = {check.name: check.outcome for check in card.checks}
     assert card.failed == NEVER, str(card)
     assert {name for name, outcome in outcomes.items() if outcome == "ok"} == {"descriptor"}
-    assert "bad config (the worker never ran, so there was nothing to look at: it fails with a good config too)" in str(
+    assert "bad config (the worker never ran, so there is nothing to check: it fails with a good config too)" in str(
         card
     )
 
 
-def test_without_lines_no_line_is_whole():
+def test_whole_lines_are_not_checked_without_lines():
     card = card_of("says_nothing")
 
     outcomes = {check.name: check.outcome for check in card.checks}
@@ -92,7 +92,7 @@ def test_a_worker_that_keeps_the_interactive_protocol_passes():
     assert [check.outcome for check in card.checks if check.name in ("interactive", "agent")] == ["ok", "ok"]
 
 
-def test_a_worker_that_writes_beside_its_own_code_is_told_so(tmp_path):
+def test_a_worker_that_writes_beside_its_own_code_fails(tmp_path):
     shutil.copytree(BROKEN / "writes_beside_its_code", tmp_path / "writes_beside_its_code")
     env = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(BROKEN)])}
 
@@ -104,38 +104,38 @@ def test_a_worker_that_writes_beside_its_own_code_is_told_so(tmp_path):
     assert "in its own package: results.csv" in str(card)
 
 
-def test_a_cache_in_the_users_home_is_a_remark_and_no_fault():
+def test_a_cache_in_the_users_home_is_a_note_and_not_a_fault():
     card = card_of("keeps_a_cache")
 
     assert card.is_clean, str(card)
     assert "files inside (it keeps a cache: .cache/acme/model.bin)" in str(card)
 
 
-def test_what_a_library_compiles_for_itself_costs_no_point():
+def test_compilation_caches_of_libraries_are_not_a_fault():
     card = card_of("compiles_for_itself")
 
     assert card.is_clean, str(card)
 
 
-def test_a_worker_under_test_sees_a_home_and_a_folder_of_its_own(tmp_path, monkeypatch):
+def test_a_worker_under_test_has_a_home_and_a_working_directory_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     question = "import os, json; print(json.dumps([os.environ['PWD'], os.getcwd(), os.path.expanduser('~')]))"
 
     with Trial("unused", {}, program=("-c", question)) as trial:
-        told = json.loads(trial.run(60).stdout)
+        printed = json.loads(trial.run(60).stdout)
         ground = trial.ground.path
     with Trial("unused", {}, env={"HOME": str(tmp_path)}, program=("-c", question)) as trial:
         own_home = json.loads(trial.run(60).stdout)[2]
 
-    assert told == [f"{ground}/run", f"{ground}/run", f"{ground}/home"]
+    assert printed == [f"{ground}/run", f"{ground}/run", f"{ground}/home"]
     assert own_home == str(tmp_path)
 
 
 def test_nothing_of_a_broken_worker_outlives_its_card():
-    told = [check.seen for check in card_of("leaves_a_process").checks if check.name == "no leftovers"]
-    told += [check.seen for check in card_of("leaves_shared_memory").checks if check.name == "no leftovers"]
+    seen = [check.seen for check in card_of("leaves_a_process").checks if check.name == "no leftovers"]
+    seen += [check.seen for check in card_of("leaves_shared_memory").checks if check.name == "no leftovers"]
 
-    pids, segments = re.findall(r"process (\d+)", told[0]), re.findall(r"/dev/shm/\S+[^;\s]", told[1])
+    pids, segments = re.findall(r"process (\d+)", seen[0]), re.findall(r"/dev/shm/\S+[^;\s]", seen[1])
 
     assert pids
     assert segments
@@ -143,11 +143,11 @@ def test_nothing_of_a_broken_worker_outlives_its_card():
     assert not [path for path in segments if os.path.exists(path)]
 
 
-def test_a_new_worker_passes_at_once_and_brings_tests_that_pass(home, tmp_path):
+def test_a_new_worker_passes_unchanged_and_its_own_tests_pass(home, tmp_path):
     env = {**os.environ, "MOSAIC_HOME": str(home)}
 
-    def mosaic(*words):
-        return subprocess.run([MOSAIC, *words], env=env, cwd=tmp_path, capture_output=True, text=True)
+    def mosaic(*arguments):
+        return subprocess.run([MOSAIC, *arguments], env=env, cwd=tmp_path, capture_output=True, text=True)
 
     written = mosaic("worker", "new", "acme")
     installed = mosaic("worker", "install", "./acme_worker")
@@ -168,7 +168,7 @@ def test_a_new_worker_passes_at_once_and_brings_tests_that_pass(home, tmp_path):
     assert own.returncode == 0, own.stdout
 
 
-def test_a_stranger_written_to_the_guide_alone_gets_a_card(tmp_path):
+def test_a_worker_written_for_the_public_mosaic_passes(tmp_path):
     shutil.copytree(REPO / "tests/fixtures/my_worker/my_worker", tmp_path / "my_worker")
     path = os.pathsep.join([str(tmp_path), str(REPO / "sdk/gym_gui/src")])
 

@@ -1,6 +1,6 @@
-"""What a MOSAIC worker needs. Standard library only, Python 3.9 and newer.
+"""The MOSAIC SDK for workers. Standard library only, Python 3.9 and newer.
 
-Nothing is imported here, so that a worker pays only for the parts it uses:
+Nothing is imported here, so that a worker loads only the parts it uses:
 
     from mosaic_sdk import emit
     emit.step(step_index=0, reward=1.0)

@@ -1,6 +1,6 @@
-"""Where libraries keep what they compile for themselves: one folder, instead of /tmp, HOME and the middle of a package.
+"""Compilation caches of libraries: all in one folder, instead of /tmp, HOME and the installed packages.
 
-Caches of what is *downloaded* (Hugging Face, torch.hub, pip) are left where the user has them.
+Caches of downloads (Hugging Face, torch.hub, pip) stay where the user has them.
 """
 
 import os
@@ -19,10 +19,10 @@ _PLACES = {
 
 
 def cache_variables(folder: str, environ: Mapping[str, str]) -> Dict[str, str]:
-    """The variables that point into `folder`; those that the user set are left out, and so stay as they are."""
+    """The variables that point into `folder`, without those that the user has set."""
     found = {name: os.path.join(folder, place) for name, place in _PLACES.items() if name not in environ}
     if _has_matplotlibrc(environ):
-        found.pop("MPLCONFIGDIR", None)  # it would hide the user's own settings
+        found.pop("MPLCONFIGDIR", None)  # the user's own settings would be hidden
     return found
 
 

@@ -1,4 +1,4 @@
-"""The worker's config file: the flat one the daemon writes, or a whole trainer config with the worker's part inside."""
+"""The worker's config file: the flat one that the daemon writes, or a whole trainer config that contains it."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from mosaic_sdk.names import WorkerEnv
 
 
 class ConfigError(Exception):
-    """A config that cannot be used; the text says which file and what to do."""
+    """A config that cannot be used. The text names the file or setting and says what to do."""
 
 
 def load_config(path: "Union[str, os.PathLike[str]]") -> Dict[str, Any]:
@@ -27,7 +27,7 @@ def _read_object(path: str) -> Dict[str, Any]:
             document = json.load(file)
     except OSError as error:
         raise ConfigError(
-            f"Cannot read the config {path}: {error.strerror}. Give an existing file to --config."
+            f"Cannot read the config {path}: {error.strerror}. Pass an existing file to --config."
         ) from None
     except ValueError as error:
         raise ConfigError(f"The config {path} is not JSON ({error}). Correct it, or write it again.") from None

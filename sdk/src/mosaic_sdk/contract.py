@@ -1,4 +1,4 @@
-"""The contract between a worker and MOSAIC: its names, and how a worker describes itself."""
+"""The contract between a worker and MOSAIC: names, and how a worker describes itself."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Protocol, Tuple, runtime_checkable
@@ -54,7 +54,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class WorkerMetadata:
-    """Who a worker is. Everything has a default, so a descriptor says only what it knows."""
+    """The identity of a worker. Every field has a default."""
 
     name: str = ""
     version: str = "0.0.0"
@@ -68,7 +68,7 @@ class WorkerMetadata:
 
 @dataclass(frozen=True)
 class WorkerCapabilities:
-    """What a worker can do and what it needs."""
+    """What a worker supports and requires."""
 
     worker_type: str = ""
     supported_paradigms: Tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class WorkerCapabilities:
     gpu_memory_mb: Optional[int] = None
     cpu_cores: int = 1
     estimated_memory_mb: int = 512
-    spin_s: Optional[float] = None  # without any output it is ended after so long; 0: never, None: MOSAIC's own limit
+    spin_s: Optional[float] = None  # it is stopped after so long without output; 0: never, None: MOSAIC's limit
 
     def supports_paradigm(self, paradigm: str) -> bool:
         return paradigm in self.supported_paradigms
@@ -98,7 +98,7 @@ class WorkerCapabilities:
 
 @runtime_checkable
 class WorkerConfig(Protocol):
-    """What every worker's config offers."""
+    """The interface of every worker's config."""
 
     run_id: str
     seed: Optional[int]
@@ -111,6 +111,6 @@ class WorkerConfig(Protocol):
 
 @runtime_checkable
 class WorkerRuntime(Protocol):
-    """What runs a config to its end and returns a summary."""
+    """Runs a config to its end and returns a summary."""
 
     def run(self) -> Dict[str, Any]: ...

@@ -9,11 +9,11 @@ Promises of an Emitter:
 1. A line is in the file when the call returns: one write(2), nothing kept in a buffer.
 2. Lines of threads and of forked children stay whole (the spool is opened O_APPEND).
 3. It never raises because of the file. Lines that cannot be written (disk full) are counted, and the first line after
-   them is preceded by a `telemetry_gap` line that tells how many were lost, when and why.
-4. A line torn by a full disk is ended before anything else is written, so it spoils no other line.
+   them is preceded by a `telemetry_gap` line that reports how many were lost, when and why.
+4. A line that a full disk truncated is ended before anything else is written, so that it damages no other line.
 
-Values may be anything: numpy and torch scalars and arrays are written as numbers, NaN and Infinity as themselves, and
-what JSON cannot say as its repr. Importing this module makes `sys.stdout` line-buffered if it is the same descriptor:
+Values may have any type: numpy and torch scalars and arrays are written as numbers, NaN and Infinity as themselves, and
+what JSON cannot hold as its repr. Importing this module makes `sys.stdout` line-buffered if it is the same descriptor:
 then print() and emit stay in order and neither needs a flush.
 """
 
@@ -30,9 +30,11 @@ from typing import Any, Dict, Mapping, Optional, Union
 from mosaic_sdk import names
 
 _STDOUT = 1
-# Names of this module are found faster, and these two are looked up at every line.
+# Names of this module are looked up faster, and these two are used for every line.
 _time_ns = time.time_ns
 _write = os.write
+# How the line of each kind begins.
+_STEP, _EPISODE, _METRIC = (f'{{"{names.EVENT_TYPE_KEY}":"{kind}"' for kind in names.KINDS)
 
 
 class Emitter:
@@ -41,15 +43,15 @@ class Emitter:
     def __init__(self, fd: int = _STDOUT, run_id: Optional[str] = None) -> None:
         self.run_id = os.environ.get(names.WorkerEnv.RUN_ID, "") if run_id is None else run_id
         self._fd = fd
-        # Reentrant, because a signal handler may emit while its own thread is inside write_line.
+        # Reentrant, because a signal handler may emit while its own thread is in write_line.
         self._lock = threading.RLock()
         self._is_file = _is_file(fd)
-        self._torn = False  # the file ends in a part of a line
+        self._torn = False  # the file ends with a part of a line
         self._gap: Optional[_Gap] = None  # lines lost since the last one that was written
         if fd == _STDOUT:
             _line_buffer_stdout()
-        os.register_at_fork(after_in_child=self._start_anew)
-        atexit.register(self._tell_gap)  # should no line follow it
+        os.register_at_fork(after_in_child=self._reset_in_child)
+        atexit.register(self._report_gap)  # in case no line follows it
 
     def step(
         self,
@@ -63,8 +65,8 @@ class Emitter:
         truncated: Optional[bool] = None,
         **more: Any,
     ) -> bool:
-        """One environment step. `more`: action, observation, info, episode_seed and whatever else belongs to it."""
-        line = f'{{"event_type":"step","step_index":{_number(step_index)}'
+        """One environment step. `more`: action, observation, info, episode_seed and any other field."""
+        line = f'{_STEP},"step_index":{_number(step_index)}'
         if reward is not None:
             line += f',"reward":{_number(reward)}'
         if env_index is not None:
@@ -93,9 +95,9 @@ class Emitter:
         **more: Any,
     ) -> bool:
         """The end of an episode. `global_step`: environment steps of all training envs so far, so that episodes can
-        be drawn over steps. `more`: metadata and whatever else belongs to it."""
+        be drawn over steps. `more`: metadata and any other field."""
         line = (
-            f'{{"event_type":"episode","episode_index":{_number(episode_index)}'
+            f'{_EPISODE},"episode_index":{_number(episode_index)}'
             f',"total_reward":{_number(total_reward)},"steps":{_number(steps)}'
         )
         optional: Dict[str, Any] = {"env_index": env_index, "agent_id": agent_id}
@@ -104,17 +106,17 @@ class Emitter:
         return self._finish(line, more)
 
     def metric(self, name: str, value: float, step: int, **more: Any) -> bool:
-        """One scalar of a curve: a loss, `charts/SPS`, anything."""
-        line = f'{{"event_type":"metric","name":{_quoted(name)},"value":{_number(value)},"step":{_number(step)}'
+        """One value of a curve: a loss, `charts/SPS`, any number."""
+        line = f'{_METRIC},"name":{_quoted(name)},"value":{_number(value)},"step":{_number(step)}'
         return self._finish(line, more) if more else self.write_line(f'{line},"ts_unix_ns":{_time_ns()}}}\n')
 
     def metrics(self, values: Mapping[str, float], step: int, **more: Any) -> bool:
         """Several scalars of the same step in one line."""
         pairs = ",".join([f"{_quoted(name)}:{_number(value)}" for name, value in values.items()])
-        return self._finish(f'{{"event_type":"metric","values":{{{pairs}}},"step":{_number(step)}', more)
+        return self._finish(f'{_METRIC},"values":{{{pairs}}},"step":{_number(step)}', more)
 
     def lifecycle(self, event: str, payload: Optional[Mapping[str, Any]] = None) -> bool:
-        """Something that happened to the run itself."""
+        """An event of the run itself."""
         return self.write_line(self._lifecycle_line(event, payload or {}))
 
     def run_started(self, payload: Optional[Mapping[str, Any]] = None) -> bool:
@@ -125,16 +127,16 @@ class Emitter:
 
     def run_failed(self, error: Union[str, BaseException], **payload: Any) -> bool:
         """The run failed; followed by exit code 0 it still counts as failed."""
-        told = {"error": error} if isinstance(error, str) else {"error": str(error), "error_type": type(error).__name__}
-        return self.lifecycle(names.RUN_FAILED, {**told, **payload})
+        text = {"error": error} if isinstance(error, str) else {"error": str(error), "error_type": type(error).__name__}
+        return self.lifecycle(names.RUN_FAILED, {**text, **payload})
 
     def run_cancelled(self, reason: str = "", **payload: Any) -> bool:
         return self.lifecycle(names.RUN_CANCELLED, {"reason": reason, **payload})
 
     def heartbeat(self, progress: Optional[int] = None, **payload: Any) -> bool:
-        """Alive; `progress` is a counter that grows while work is done. mosaic_sdk.heartbeat sends them by itself."""
-        told = {} if progress is None else {"progress": progress}
-        return self.lifecycle(names.HEARTBEAT, {**told, **payload})
+        """`progress`: a counter that grows while work is done. mosaic_sdk.heartbeat sends heartbeats automatically."""
+        counter = {} if progress is None else {"progress": progress}
+        return self.lifecycle(names.HEARTBEAT, {**counter, **payload})
 
     def checkpoint_saved(self, path: "Union[str, os.PathLike[str]]", **payload: Any) -> bool:
         return self.lifecycle(names.CHECKPOINT_SAVED, {"path": os.fspath(path), **payload})
@@ -143,18 +145,18 @@ class Emitter:
         return self.lifecycle(names.CHECKPOINT_LOADED, {"path": os.fspath(path), **payload})
 
     def write_line(self, line: str) -> bool:
-        """Append `line`, which ends in its newline, whole."""
+        """Append `line`, which ends with its newline, in one piece."""
         data = line.encode("utf-8", "backslashreplace")
         done = 0
         if self._is_file and not self._torn and self._gap is None:
-            # The good case apart and flat, because a training pays for it at every step. The kernel keeps one write to
-            # a file whole by itself; taking the lock would cost a third as much again.
+            # The usual case is separate and flat, because a training pays for it at every step. The kernel keeps one
+            # write to a file whole; taking the lock would cost a third more.
             try:
                 done = _write(self._fd, data)
                 if done == len(data):
                     return True
             except OSError:
-                pass  # met again below
+                pass  # handled below
         with self._lock:
             return self._write_carefully(data, done)
 
@@ -170,10 +172,10 @@ class Emitter:
         return f'{head},"payload":{to_json(payload)}}}\n'
 
     def _write_carefully(self, data: bytes, done: int) -> bool:
-        """Write `data` of which `done` bytes are in the file, after what is owed from before; or count it as lost."""
+        """Write `data`, of which `done` bytes are in the file, after ending an earlier gap; or count it as lost."""
         try:
             if not done and (self._torn or self._gap):
-                self._mend()
+                self._end_gap()
             self._append(data, done)
         except OSError as error:
             self._gap = self._gap or _Gap()
@@ -187,28 +189,28 @@ class Emitter:
             while done < len(data):
                 try:
                     done += _write(self._fd, data[done:])
-                except BlockingIOError:  # a pipe that somebody made non-blocking, and it is full
+                except BlockingIOError:  # a full pipe that was made non-blocking
                     _wait_until_writable(self._fd)
         finally:
             if done:
                 self._torn = done < len(data)
 
-    def _mend(self) -> None:
-        """End a torn line and tell of the lost ones, or raise OSError."""
+    def _end_gap(self) -> None:
+        """End a truncated line and report the lost ones, or raise OSError."""
         gap = self._lifecycle_line(names.TELEMETRY_GAP, self._gap.payload()) if self._gap else ""
         self._append((("\n" if self._torn else "") + gap).encode())
         self._gap = None
 
-    def _tell_gap(self) -> None:
+    def _report_gap(self) -> None:
         with self._lock:
             try:
                 if self._torn or self._gap:
-                    self._mend()
+                    self._end_gap()
             except OSError:
-                pass  # still no room, and nobody left to tell
+                pass  # the disk is still full
 
-    def _start_anew(self) -> None:
-        # In a forked child: another thread may have held the lock, and the parent tells of its own gap.
+    def _reset_in_child(self) -> None:
+        # In a forked child: another thread may have held the lock, and the parent reports its own gap.
         self._lock = threading.RLock()
         self._gap = None
 
@@ -246,18 +248,18 @@ def _wait_until_writable(fd: int) -> None:
 def _line_buffer_stdout() -> None:
     out = sys.stdout
     try:
-        # Not a flush before every line: that would write the beginning of a line that print(end="") has not finished.
+        # Not a flush before every line: that would write the first part of a line that print(end="") has not finished.
         if out.fileno() == _STDOUT and not out.line_buffering:
             out.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     except (AttributeError, OSError, ValueError):
-        pass  # closed, or replaced by an object (pytest, notebooks) that has nothing to do with the descriptor
+        pass  # closed, or replaced by an object (pytest, notebooks) without a descriptor
 
 
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _number(value: Any) -> str:
-    """A scalar as JSON; the fast path of the two types that nearly every value has."""
+    """A scalar as JSON; the fast path is for the two types that nearly every value has."""
     kind = type(value)
     if kind is float:
         text = repr(value)
@@ -268,7 +270,7 @@ def _number(value: Any) -> str:
 
 
 def _odd_number(value: Any) -> str:
-    """A bool, a numpy scalar, a one-element tensor; anything else as it is."""
+    """A bool, a numpy scalar, a one-element tensor; anything else unchanged."""
     if isinstance(value, float):
         return _number(float(value))
     if isinstance(value, int):
@@ -281,11 +283,11 @@ _quoted_texts: Dict[str, str] = {}
 
 
 def _quoted(text: Any) -> str:
-    """A name as JSON, remembered: a run has few names and says them often."""
+    """A name as JSON, cached: a run has few names and uses them often."""
     found = _quoted_texts.get(text) if type(text) is str else None
     if found is None:
         found = to_json(text)
-        # A name that holds a counter must not fill the memory.
+        # Names that contain a counter must not fill the memory.
         if type(text) is str and len(_quoted_texts) < 4096:
             _quoted_texts[text] = found
     return found
@@ -299,13 +301,13 @@ def to_json(value: Any) -> str:
     """Any value as JSON: arrays and scalars of numpy, torch and jax as numbers, what JSON cannot hold as its repr."""
     try:
         return _encode(value)
-    except (TypeError, ValueError, RecursionError):  # odd keys, a circle, too deep
+    except (TypeError, ValueError, RecursionError):  # invalid keys, a cycle, too deep
         return _encode(repr(value))
 
 
 def json_default(value: Any) -> Any:
-    """What JSON can say of an object it does not know."""
-    for method in ("tolist", "item"):  # numpy, torch, jax; none of them is imported for it
+    """What JSON can hold of an object that it does not know."""
+    for method in ("tolist", "item"):  # numpy, torch, jax, without importing them
         convert = getattr(value, method, None)
         if callable(convert):
             return convert()

@@ -1,4 +1,4 @@
-"""Heartbeats: lines that say "alive, and this far", from a thread of their own."""
+"""Heartbeats: lines that report progress, from a thread of their own."""
 
 import os
 import threading
@@ -17,8 +17,8 @@ class Heartbeat:
                 heart.advance()
 
     1. Each line carries the progress counter: what `progress()` returns, else what `advance` counted.
-    2. `total`, where the config leaves it open, is how far it goes: runs are then shown with a percentage. A function
-       is asked at each line, and says 0 as long as nobody knows.
+    2. `total` is the final value of the counter, if the config does not state it: runs are then shown with a
+       percentage. A function is called for each line, and returns 0 as long as the total is unknown.
     3. Nothing is emitted after the `with` block, and nothing by forked children.
     """
 
@@ -56,7 +56,7 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self) -> None:
-        # A forked child has neither the thread nor a usable lock inside the event.
+        # A forked child has neither the thread nor a usable lock in the event.
         if self._thread is None or os.getpid() != self._owner_pid:
             return
         self._stop.set()
@@ -64,7 +64,7 @@ class Heartbeat:
         self._thread = None
 
     def _run(self) -> None:
-        # The first beat at once: a worker that hangs in its first seconds is then known to have had a heart.
+        # The first one at once: a worker that hangs in its first seconds is then known to send heartbeats.
         while True:
             total = self.total
             self._emitter.heartbeat(self.progress, **({"total": total} if total else {}))

@@ -85,7 +85,7 @@ def test_other_machines_are_refused_with_a_sentence(run_id, monkeypatch):
 
 
 def test_a_page_that_somebody_unlinked_comes_back_while_it_is_watched(run_id, monkeypatch):
-    monkeypatch.setattr("mosaic_sdk.fastlane.writer._MEND_NS", 0)
+    monkeypatch.setattr("mosaic_sdk.fastlane.writer._CHECK_NS", 0)
     writer = FastLaneWriter.create(run_id, SMALL)
     reader = FastLaneReader.attach(run_id, lease_s=1000)
     writer.publish(FRAME)
@@ -341,7 +341,7 @@ def test_a_writer_makes_again_what_a_stranger_spoiled(run_id, spoil, part):
     writer.publish(FRAME)
     SPOILS[spoil](f"{page_of(run_id)}.1" if part == "frames" else page_of(run_id))
 
-    writer.mend()
+    writer.repair()
 
     reader = FastLaneReader.attach(run_id, lease_s=1000)
     assert writer.publish(FRAME + 1)

@@ -297,7 +297,7 @@ def test_a_reward_of_any_kind_reaches_the_script(fastlane, run_id, reward):
 
 
 def test_a_full_dev_shm_is_a_note_and_the_frames_come_back(fastlane, run_id, monkeypatch, capfd):
-    monkeypatch.setattr("mosaic_sdk.fastlane.lane._TROUBLE_NS", 0)
+    monkeypatch.setattr("mosaic_sdk.fastlane.lane._RETRY_NS", 0)
     env = maybe_wrap_env(Duck())
     reader = watch(run_id)
 

@@ -69,5 +69,5 @@ def test_a_config_that_cannot_be_used_is_an_error_that_names_it(written, value, 
 
 
 def test_a_config_that_does_not_exist_is_an_error_that_says_what_to_do(tmp_path):
-    with pytest.raises(ConfigError, match=r"No such file.*Give an existing file to --config"):
+    with pytest.raises(ConfigError, match=r"No such file.*Pass an existing file to --config"):
         load_config(tmp_path / "none.json")

@@ -1,7 +1,7 @@
-"""Runs at the start of every Python of a worker: MOSAIC puts this folder first in the worker's PYTHONPATH.
+"""Runs at the start of every Python process of a worker: MOSAIC puts this folder first in the worker's PYTHONPATH.
 
-Self-contained, because the worker's environment may have neither mosaic_sdk nor a Python newer than 3.8. It must not be
-felt: it never raises, imports nothing heavy, and steps aside for the sitecustomize it hides.
+It is self-contained, because the worker's environment may have neither mosaic_sdk nor a Python newer than 3.8. It never
+raises, imports nothing heavy, and then runs the sitecustomize module that it hides.
 """
 
 import os
@@ -13,30 +13,30 @@ def _keep_lines_whole():
     out = sys.stdout
     if out is None:
         return
-    # write_through is `python -u`, which would write every piece of a print() by itself.
+    # write_through is `python -u`, which would write every piece of a print() separately.
     out.reconfigure(line_buffering=True, write_through=False)
-    # Without this a line over 8 kB is written apart from its newline.
+    # Without this a line over 8 kB is written separately from its newline.
     out._CHUNK_SIZE = 1 << 20
 
 
 def _print_stacks_on_sigusr2():
     """The autopsy of a hung run: SIGUSR2 prints the stacks of all threads to stderr."""
-    import _signal  # not `signal`: its enums take longer to import than all the rest here
+    import _signal  # not `signal`, whose enums take longer to import than everything else here
     import faulthandler
 
-    # Whoever started us has plans of its own for the signal if it is not at its default.
+    # If the signal is not at its default, the parent process uses it for something else.
     if _signal.getsignal(_signal.SIGUSR2) == _signal.SIG_DFL:
         faulthandler.register(_signal.SIGUSR2, file=2, all_threads=True)
 
 
 def _show_what_gym_makes():
-    """Frames: what makes envs wraps what it makes, from the moment that the script imports it."""
-    wanted = os.environ.get("GYM_GUI_FASTLANE_ONLY", "0") not in ("", "0")
-    if wanted and os.environ.get("GYM_GUI_FASTLANE_VIDEO_MODE") != "off":
+    """Frames: functions that create envs wrap them, from the moment that the script imports these functions."""
+    is_requested = os.environ.get("GYM_GUI_FASTLANE_ONLY", "0") not in ("", "0")
+    if is_requested and os.environ.get("GYM_GUI_FASTLANE_VIDEO_MODE") != "off":
         sys.meta_path.insert(0, _GymWatch)
 
 
-# Modules that make envs, and for each of their functions the one of mosaic_sdk.fastlane.hook that stands in for it.
+# Modules that create envs, and for each of their functions the replacement in mosaic_sdk.fastlane.hook.
 _MAKERS = {
     "gymnasium.envs.registration": {"make": "make_shown", "make_vec": "make_vec_shown"},
     "gym.envs.registration": {"make": "make_shown"},
@@ -53,7 +53,7 @@ def _makers_in(name):
 
 
 class _GymWatch:
-    """Finds nothing itself; has `make` replaced right after its module was run, before anybody can take it."""
+    """Finds no modules itself. It replaces `make` right after its module was run, before any code can import it."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -72,7 +72,7 @@ def _call_after_run(loader, action):
     run = loader.exec_module
 
     def run_and_call(module):
-        del loader.exec_module  # as it was before
+        del loader.exec_module  # restore the original
         run(module)
         try:
             action(module)
@@ -82,7 +82,7 @@ def _call_after_run(loader, action):
     try:
         loader.exec_module = run_and_call
     except AttributeError:
-        pass  # a loader that cannot be changed: no frames
+        pass  # this loader cannot be changed: no frames
 
 
 def _replace_makers(module):
@@ -117,7 +117,7 @@ def _fastlane_hook():
 
 
 def _load_fastlane_hook():
-    """The worker's own mosaic_sdk, else the one this file lies in, without the packages that lie beside that."""
+    """The worker's own mosaic_sdk, else the one that this file is in, without the packages beside that one."""
     import importlib.util
 
     if importlib.util.find_spec("mosaic_sdk") is None:
@@ -138,7 +138,7 @@ def _note(error):
 
 _SDK = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# What is done to a worker's interpreter, in order.
+# Applied to a worker's interpreter, in this order.
 _PREPARATIONS = (_keep_lines_whole, _print_stacks_on_sigusr2, _show_what_gym_makes)
 
 
@@ -150,8 +150,8 @@ def _prepare():
             pass  # the script matters more than any of these
 
 
-def _step_aside():
-    """Import the sitecustomize that ours hides, as if we were not there; its errors are its own."""
+def _run_hidden_sitecustomize():
+    """Import the sitecustomize that this one hides, as if this one did not exist; its errors are passed on."""
     ours = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != ours]
     this = sys.modules.pop(__name__)
@@ -167,4 +167,4 @@ def _step_aside():
 if os.environ.get("MOSAIC_RUN_ID"):
     _prepare()
 if __name__ == "sitecustomize":
-    _step_aside()
+    _run_hidden_sitecustomize()

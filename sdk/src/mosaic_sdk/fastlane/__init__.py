@@ -1,4 +1,4 @@
-"""FastLane: live frames through shared memory, at the price of one copy, and free when nobody looks.
+"""FastLane: live frames through shared memory. A frame costs one copy, and nothing while no one watches.
 
     writer = FastLaneWriter.create(run_id, FastLaneConfig(width=640, height=480))
     writer.publish(pixels, metrics=FastLaneMetrics(last_reward=1.0))
@@ -6,8 +6,8 @@
     reader = FastLaneReader.attach(run_id)
     frame = reader.latest_frame()
 
-Nothing is imported before it is used: a script that makes no frames pays nothing, and those who only look after the
-files in /dev/shm (`fastlane.control`) need no numpy.
+Nothing is imported before it is used: a script without frames pays nothing, and code that only cleans up /dev/shm
+(`fastlane.control`) needs no numpy.
 """
 
 from importlib import import_module

@@ -1,24 +1,24 @@
-"""The control page of a lane: who writes it, who watches it, and where its frames are. Standard library only.
+"""The control page of a lane: its writer, its viewers, and where its frames are. Standard library only.
 
     /dev/shm/mosaic.fastlane.<run_id>                 the page, one per run, made when the env is made
-    /dev/shm/mosaic.fastlane.<run_id>.<generation>    the frames (ring.py), made when somebody watches
+    /dev/shm/mosaic.fastlane.<run_id>.<generation>    the frames (ring.py), made when someone watches
     /dev/shm/mosaic.fastlane.<run_id>.t<n>[.<gen>]    the same for tile n of a grid (grid.py)
 
-The page is 4096 bytes of 8-byte words, each of them stored whole:
+The page is 4096 bytes of 8-byte words, each written with one store:
 
-    word 0  magic        stored last when the page is made: without it the page is not ready
+    word 0  magic        stored last when the page is created: without it the page is not ready
          1  lease        "watched until", CLOCK_MONOTONIC in ns; any reader stores it
-         2  generation   of the frames to look at; 0: none yet
+         2  generation   of the current frames; 0: none yet
          3  width        ┐
          4  height       ├ of these frames
          5  channels     ┘
-         6  state        OPEN, CLOSED (the writer is done), MOVED (look up the name again)
+         6  state        OPEN, CLOSED (the writer is done), MOVED (open the name again)
 
-The writer holds a flock on the page as long as it lives: pids mean nothing across namespaces. Only who holds that lock
-removes anything: the writer, or a janitor after the writer's death.
+The writer holds a flock on the page as long as it lives, because pids mean nothing across namespaces. Only the holder
+of that lock removes anything: the writer, or a janitor after the writer's death.
 
-The writer has the page mapped, because it asks for the lease all the time. Readers use read and write: in a mapping, a
-page that some stranger cut short would be their death (SIGBUS), and one of them is MOSAIC's daemon.
+The writer maps the page, because it checks the lease all the time. Readers use read and write: if another program
+truncated a mapped page, they would die of SIGBUS, and one of them is MOSAIC's daemon.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ SIZE = 4096
 _MAGIC = int.from_bytes(b"MOSAICL1", "little")
 MAGIC, LEASE, GENERATION, WIDTH, HEIGHT, CHANNELS, STATE = range(7)
 OPEN, CLOSED, MOVED = range(3)
-# More than any run has or any reader asks for: such a number is garbage.
+# Larger values are garbage: no run has so many, and no reader asks for so long.
 _MOST_GENERATIONS = 1 << 32
 _LONGEST_LEASE_NS = 1 << 50  # thirteen days
 
@@ -49,12 +49,12 @@ _FRAMES = re.compile(r"(.+)\.[0-9]+\Z")
 
 
 class FastLaneError(RuntimeError):
-    """Frames cannot be shown here; the text says why."""
+    """Frames cannot be shown on this machine. The text says why."""
 
 
 def create_fastlane_name(run_id: str) -> str:
     """The name of the run's control page in /dev/shm."""
-    # A dot would let one run's name be taken for a part of another's.
+    # With a dot, one run's name could be mistaken for a part of another's.
     if not _RUN_ID.match(run_id):
         raise ValueError(f"{run_id!r} cannot name a FastLane. Use letters, digits, '-' and '_'.")
     return PREFIX + run_id
@@ -77,7 +77,7 @@ def refuse_other_machines() -> None:
     machine = os.uname().machine
     if machine not in ("x86_64", "AMD64"):
         raise FastLaneError(
-            f"FastLane relies on the memory ordering of x86-64, and this machine is {machine}. No frames here."
+            f"FastLane relies on the memory ordering of x86-64, and this machine is {machine}. Frames are unavailable."
         )
 
 
@@ -85,14 +85,14 @@ class ControlPage:
     """One mapped page. Its promises:
 
     1. A claimed page has one owner, in one process: a second claim is a FileExistsError, a forked child owns nothing.
-    2. What the owner made is gone after its exit, SIGTERM included; what kill -9 left is taken over by the next claim.
+    2. What the owner created is removed when it exits, also by SIGTERM. After kill -9 the next claim takes it over.
     """
 
     def __init__(self, lane: str, fd: int, owned: bool) -> None:
         self.lane = lane
         self._fd = fd
         self.words: Words = _map_words(fd) if owned else FileWords(fd)
-        self._frames = (0, 0, 0, 0)  # generation, width, height, channels: what the owner led its readers to
+        self._frames = (0, 0, 0, 0)  # generation, width, height, channels that the owner has published
         self._end: Optional["weakref.finalize[..., ControlPage]"] = None
         if owned:
             self._own()
@@ -104,12 +104,12 @@ class ControlPage:
         """The page of `lane`, ours until unlink(); FileExistsError while another writer lives."""
         refuse_other_machines()
         page = cls(lane, _lock(lane), owned=True)
-        # A dead writer's frames go now; its generation is counted on, so that its readers see the change.
+        # A dead writer's frames are removed; generations count on from its last, so that its readers see the change.
         _remove_frames(lane)
         before = page.words[GENERATION]
         page._frames = (before if before < _MOST_GENERATIONS else 0, 0, 0, 0)
         page._write(page.words[LEASE])
-        _leave_in_order_on_sigterm()
+        _clean_up_on_sigterm()
         return page
 
     @classmethod
@@ -128,7 +128,7 @@ class ControlPage:
 
     @property
     def is_current(self) -> bool:
-        """Whether the page's name still leads to it."""
+        """Whether the page's name still refers to it."""
         return _is_at(self._fd, path_of(self.lane))
 
     def renew_lease(self, until_ns: int) -> None:
@@ -138,18 +138,18 @@ class ControlPage:
 
     @property
     def generation(self) -> int:
-        """Of the frames that the owner has made so far."""
+        """Of the last frames that the owner has published."""
         return self._frames[0]
 
     def point_to(self, generation: int, shape: Tuple[int, int, int]) -> None:
-        """Lead the readers to frames that are ready."""
+        """Announce frames that are ready."""
         height, width, channels = shape
         self._frames = (generation, width, height, channels)
         self.words[HEIGHT], self.words[WIDTH], self.words[CHANNELS] = shape
         self.words[GENERATION] = generation
 
-    def mend(self) -> bool:
-        """Make the page again if somebody unlinked it (logind does at logout) or spoiled it; says whether it was so."""
+    def repair(self) -> bool:
+        """Recreate the page if another program removed it (logind does at logout) or damaged it; whether it had."""
         if self.is_current:
             if self._is_whole:
                 return False
@@ -170,13 +170,13 @@ class ControlPage:
 
     @property
     def _is_whole(self) -> bool:
-        # The size first: to look into a page that was cut off is SIGBUS.
+        # The size first: reading a truncated page is SIGBUS.
         if os.fstat(self._fd).st_size < SIZE or self.words[MAGIC] != _MAGIC or self.words[STATE] != OPEN:
             return False
         return self.words[GENERATION] == self.generation
 
     def _write(self, lease: int) -> None:
-        """All that the page tells, whatever was there before; the magic last."""
+        """Write every word of the page, the magic last."""
         words = self.words
         words[LEASE] = lease if lease < time.monotonic_ns() + _LONGEST_LEASE_NS else 0
         words[GENERATION], words[WIDTH], words[HEIGHT], words[CHANNELS] = self._frames
@@ -184,22 +184,22 @@ class ControlPage:
         words[MAGIC] = _MAGIC
 
     def close(self) -> None:
-        """Tell the readers that no frame will follow. The name stays until unlink()."""
+        """Announce that no frame will follow. The name stays until unlink()."""
         self.words[STATE] = CLOSED
         self.words = _private_words()
 
     def unlink(self) -> None:
-        """Remove all that the lane has in /dev/shm; FileNotFoundError when its page is gone."""
+        """Remove all files of the lane in /dev/shm; FileNotFoundError if its page is gone."""
         ours = self._end is not None and self._end.detach() is not None
         if not ours:
-            raise FileNotFoundError(errno.ENOENT, "This FastLane is gone already", path_of(self.lane))
+            raise FileNotFoundError(errno.ENOENT, "This FastLane has already been removed", path_of(self.lane))
         was_there = self.is_current
         _remove(self.lane, self._fd, os.getpid())
         if not was_there:
-            raise FileNotFoundError(errno.ENOENT, "Somebody else removed this FastLane", path_of(self.lane))
+            raise FileNotFoundError(errno.ENOENT, "Another program removed this FastLane", path_of(self.lane))
 
     def forget(self) -> None:
-        """Let go of the page without a trace: a reader's end, and what a forked child does with its parent's page."""
+        """Release the page without changing it, as a reader does, and a forked child with its parent's page."""
         if self._end and self._end.detach() is None:
             return
         self.words = _private_words()
@@ -208,7 +208,7 @@ class ControlPage:
 
 
 class FileWords:
-    """The words of a page that is not mapped; those that it does not have are 0."""
+    """The words of a page that is not mapped; words beyond its end are 0."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -224,7 +224,7 @@ Words = Union["memoryview[int]", FileWords]
 
 
 def open_ours(name: str, flags: int, size: int) -> int:
-    """A descriptor of a segment that is ours to trust: made by this user and at least `size` long."""
+    """A descriptor of a segment that can be trusted: created by this user, and at least `size` bytes long."""
     fd = os.open(path_of(name), flags | os.O_NOFOLLOW | os.O_CLOEXEC)
     facts = os.fstat(fd)
     if facts.st_uid not in (os.geteuid(), 0) and os.geteuid() != 0:
@@ -237,11 +237,11 @@ def open_ours(name: str, flags: int, size: int) -> int:
 
 
 def remove_dead(run_id: Optional[str] = None) -> List[str]:
-    """The janitor: remove the lanes, of one run or of all, whose writer is proven dead. Returns their names."""
+    """The janitor: remove the lanes, of one run or of all, whose writer is dead. Returns their names."""
     removed = []
     for lane in lanes(run_id):
-        with contextlib.suppress(OSError):  # alive, or another user's, or nothing that a writer makes
-            # Not allocated: a full /dev/shm is what the janitor may have come for.
+        with contextlib.suppress(OSError):  # alive, or another user's, or not a lane
+            # Nothing is allocated: /dev/shm may be full.
             fd = _lock(lane, size=0)
             _remove(lane, fd, os.getpid())
             removed.append(lane)
@@ -259,18 +259,18 @@ def lanes(run_id: Optional[str] = None) -> List[str]:
 
 
 def run_of(lane: str) -> str:
-    """Whose lane it is: the reverse of create_fastlane_name, for tiles too."""
+    """The run of a lane: the reverse of create_fastlane_name, for tiles too."""
     return lane[len(PREFIX) :].partition(".")[0]
 
 
 def _lock(lane: str, size: int = SIZE) -> int:
-    """A descriptor of the page, made if need be, that holds its lock."""
+    """A descriptor of the page, created if necessary, that holds its lock."""
     path = path_of(lane)
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Without blocks behind it, a full /dev/shm would kill us at the first store.
+            # Without allocated blocks, the first store would be SIGBUS on a full /dev/shm.
             if size:
                 os.posix_fallocate(fd, 0, size)
         except BlockingIOError:
@@ -280,7 +280,7 @@ def _lock(lane: str, size: int = SIZE) -> int:
             os.unlink(path)
             os.close(fd)
             raise
-        # Between open and flock its last owner may have removed it.
+        # Its last owner may have removed it between open and flock.
         if _is_at(fd, path):
             return fd
         os.close(fd)
@@ -299,12 +299,12 @@ def _map_words(fd: int) -> "memoryview[int]":
 
 
 def _private_words() -> "memoryview[int]":
-    """Words that nobody else sees: a lane that has them is never watched."""
+    """Words of this process alone: a lane with them is never watched."""
     return memoryview(bytearray(SIZE)).cast("Q")
 
 
 def _remove(lane: str, fd: int, owner_pid: int) -> None:
-    """Remove a lane whose lock is held by `fd`, the page last: while it is there, a janitor finds the rest."""
+    """Remove a lane whose lock `fd` holds, the page last: as long as it exists, a janitor finds the rest."""
     if os.getpid() != owner_pid:
         return
     _remove_frames(lane)
@@ -325,7 +325,7 @@ _owned: "weakref.WeakSet[ControlPage]" = weakref.WeakSet()
 
 
 def _forget_all() -> None:
-    # A child that kept the descriptor would keep the lock after its parent's death, and two would write one ring.
+    # A child with the descriptor would keep the lock after its parent's death, and two would write one ring.
     for page in list(_owned):
         page.forget()
 
@@ -333,14 +333,14 @@ def _forget_all() -> None:
 os.register_at_fork(after_in_child=_forget_all)
 
 
-def _leave_in_order_on_sigterm() -> None:
-    """SIGTERM ends a process without its exit handlers: unless the script has plans of its own, we tidy up first."""
+def _clean_up_on_sigterm() -> None:
+    """SIGTERM ends a process without its exit handlers: clean up first, unless the script handles the signal."""
     in_main = threading.current_thread() is threading.main_thread()
     if in_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _leave)
+        signal.signal(signal.SIGTERM, _clean_up_and_die)
 
 
-def _leave(number: int, frame: Optional[FrameType]) -> None:
+def _clean_up_and_die(number: int, frame: Optional[FrameType]) -> None:
     for page in list(_owned):
         with contextlib.suppress(OSError):
             page.unlink()

@@ -1,7 +1,7 @@
-"""Many envs in one picture. The env in slot 0 composes; each other one shows itself as a tile, a lane of its own.
+"""Many envs in one picture. The env in slot 0 composes it; each other env is a tile with a lane of its own.
 
-The composer watches the tiles as any reader would, so a tile may live in another process (AsyncVectorEnv), is rendered
-only while the grid is watched, and is always the newest frame of its own env.
+The composer reads the tiles like any viewer. So a tile may be in another process (AsyncVectorEnv), is rendered only
+while the grid is watched, and is always the newest frame of its env.
 """
 
 import math
@@ -18,7 +18,7 @@ _SEARCH_NS = 1_000_000_000
 
 
 class Grid:
-    """The picture made of slot 0's frames and of the tiles 1 … limit - 1."""
+    """The picture of slot 0's frame and the tiles 1 … limit - 1."""
 
     def __init__(self, run_id: str, limit: int) -> None:
         self._run_id = run_id
@@ -53,13 +53,13 @@ class Grid:
         self._missing.add(tile)
 
     def _frames(self, own: Any) -> List[Any]:
-        """A black tile stands for an env that has not shown itself yet: the picture keeps its shape."""
+        """An env without a frame yet is a black tile, so that the picture keeps its shape."""
         frames = [self._tiles[tile].latest_frame() for tile in sorted(self._tiles)]
         return [np.zeros_like(own) if frame is None else frame.pixels for frame in frames]
 
 
 def lay_out(frames: List[Any]) -> Any:
-    """The frames as one picture, nearly square. Each is put in the corner of a cell of the first one's size."""
+    """The frames as one nearly square picture. Each is in the corner of a cell that has the first one's size."""
     first = frames[0]
     columns = math.ceil(math.sqrt(len(frames)))
     rows = math.ceil(len(frames) / columns)
@@ -73,7 +73,7 @@ def lay_out(frames: List[Any]) -> Any:
 
 
 def claim_tile(run_id: str, first: int, limit: int) -> Optional[FastLaneWriter]:
-    """The writer of tile `first`, or of the next one that is free: processes of no known order count alike."""
+    """The writer of tile `first`, or of the next free one: the order of unrelated processes is unknown."""
     for tile in range(first, limit):
         try:
             return FastLaneWriter.of_lane(tile_name(run_id, tile))

@@ -1,4 +1,4 @@
-"""What the import hook (autowrap/sitecustomize.py) does inside `gymnasium.make`, `gym.make` and PettingZoo's makers."""
+"""What the import hook (autowrap/sitecustomize.py) does in `gymnasium.make`, `gym.make` and PettingZoo's functions."""
 
 import contextlib
 import importlib
@@ -11,11 +11,11 @@ from mosaic_sdk.fastlane.wrapper import is_fastlane_enabled, maybe_wrap_env
 def make_shown(
     registration: ModuleType, make: Callable[..., Any], args: Tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """What `make` makes, able to render where it can be, and shown. Its errors are its own."""
+    """The env that `make` creates, with rendering where possible, and shown. Errors of `make` are passed on."""
     if not is_fastlane_enabled():
         return make(*args, **kwargs)
     if _should_render(registration, args, kwargs, "entry_point"):
-        with contextlib.suppress(Exception):  # whatever it is, the script meets it below, without us
+        with contextlib.suppress(Exception):  # if make() itself fails, it fails again below, without our argument
             return maybe_wrap_env(make(*args, **{**kwargs, "render_mode": "rgb_array"}))
     return maybe_wrap_env(make(*args, **kwargs))
 
@@ -23,7 +23,7 @@ def make_shown(
 def make_vec_shown(
     registration: ModuleType, make_vec: Callable[..., Any], args: Tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """The same for vector envs; those made of single ones are shown already, by make()."""
+    """The same for vector envs; those that consist of single ones are shown already, by make()."""
     env = None
     if is_fastlane_enabled() and _should_render(registration, args, kwargs, "vector_entry_point"):
         with contextlib.suppress(Exception):
@@ -35,17 +35,17 @@ def make_vec_shown(
 def make_game_shown(
     module: ModuleType, make: Callable[..., Any], args: Tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """The same for PettingZoo, in turns and parallel. What a game can render is known only when it is made."""
+    """The same for PettingZoo, AEC and parallel. What a game can render is known only once it exists."""
     if not is_fastlane_enabled():
         return make(*args, **kwargs)
     if kwargs.get("render_mode") is None:
-        with contextlib.suppress(Exception):  # whatever it is, the script meets it below, without us
+        with contextlib.suppress(Exception):  # if make() itself fails, it fails again below, without our argument
             return maybe_wrap_env(make(*args, **{**kwargs, "render_mode": "rgb_array"}))
     return maybe_wrap_env(make(*args, **kwargs))
 
 
 def _should_render(registration: ModuleType, args: Tuple[Any, ...], kwargs: Mapping[str, Any], creator: str) -> bool:
-    """Whether the script left render_mode open and the env knows rgb_array."""
+    """Whether the script set no render_mode and the env supports rgb_array."""
     if kwargs.get("render_mode") is not None:
         return False
     try:
@@ -53,7 +53,7 @@ def _should_render(registration: ModuleType, args: Tuple[Any, ...], kwargs: Mapp
         modes = _metadata(registration, getattr(spec, creator)).get("render_modes") or ()
         return spec.kwargs.get("render_mode") is None and "rgb_array" in modes
     except Exception:
-        return False  # make() will say what is wrong, if anything is
+        return False  # if something is wrong, make() will raise it
 
 
 def _spec(registration: ModuleType, env_id: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The watching end of a lane: its existence is what makes the writer work."""
+"""The reading end of a lane. The writer works only while there is one."""
 
 import time
 from typing import Any, NamedTuple, Optional
@@ -7,7 +7,7 @@ from mosaic_sdk.fastlane.control import CLOSED, GENERATION, OPEN, STATE, Control
 from mosaic_sdk.fastlane.ring import FastLaneConfig, FastLaneMetrics, RingFile
 
 LEASE_S = 2.0
-_PATIENCE_NS = 1_000_000_000  # how long a frame from before our time is held back
+_PATIENCE_NS = 1_000_000_000  # how long a frame from before attach() is held back
 
 
 class Frame(NamedTuple):
@@ -15,7 +15,7 @@ class Frame(NamedTuple):
 
     pixels: Any  # uint8 array, height × width × channels
     metrics: FastLaneMetrics
-    number: int  # rises with the writer's frames, within one generation
+    number: int  # increases with each frame of one generation
     when_ns: int  # CLOCK_MONOTONIC
     config: FastLaneConfig
 
@@ -41,9 +41,9 @@ class FastLaneReader:
 
     1. The lane is watched from attach() until `lease_s` after the last latest_frame(); then it costs nothing again.
     2. latest_frame() is whole, never older than the one before, and after the first never None.
-    3. What a reader stores, its lease and its mark on a slot, ends by itself; nothing else that it does, and not how it
-       dies, changes the writer's files.
-    4. Files that a stranger spoiled or cut short cost it the frames, never its life.
+    3. What a reader stores, its lease and its mark on a slot, expires. Nothing else that it does, and no way in which
+       it ends, changes the writer's files.
+    4. If another program damages or truncates the files, the reader gets no frames, but does not crash.
     """
 
     def __init__(self, page: ControlPage, lease_s: float = LEASE_S) -> None:
@@ -58,7 +58,7 @@ class FastLaneReader:
 
     @classmethod
     def attach(cls, run_id: str, lease_s: float = LEASE_S) -> "FastLaneReader":
-        """Watch a run; FileNotFoundError when it has no FastLane (no env was made yet, or the run is over)."""
+        """Watch a run; FileNotFoundError if it has no FastLane (no env was created yet, or the run is over)."""
         return cls.of_lane(create_fastlane_name(run_id), lease_s)
 
     @classmethod
@@ -67,25 +67,25 @@ class FastLaneReader:
 
     @property
     def cost_ns(self) -> int:
-        """CPU that a frame takes from its env, render and copy; 0 when it is not known."""
+        """CPU time that a frame takes from its env, render and copy; 0 if unknown."""
         return self._ring.cost_ns if self._ring else 0
 
     @property
     def is_current(self) -> bool:
-        """Whether the lane is still the one of its name: not after its end, and for a moment not after a logout."""
+        """Whether the lane's name still refers to it. Not after its end, and for a moment not after a logout."""
         return self._page.is_current
 
     @property
     def is_over(self) -> bool:
-        """Whether the writer said that no frame will follow, and none has taken its place."""
+        """Whether the writer announced that no frame will follow, and no other writer has replaced it."""
         return self._page.words[STATE] == CLOSED and not self._page.is_current
 
     def renew(self) -> None:
-        """Keep the lane watched without looking."""
+        """Extend the lease without reading a frame."""
         self._page.renew_lease(time.monotonic_ns() + self._lease_ns)
 
     def latest_frame(self) -> Optional[Frame]:
-        """The newest frame there is, the same again if none followed; None before the first."""
+        """The newest frame, the same again if none followed; None before the first."""
         if self._page.words[STATE] != OPEN:
             self._follow_page()
         self.renew()
@@ -97,9 +97,9 @@ class FastLaneReader:
         return self._last
 
     def fresh_frame(self) -> Optional[Frame]:
-        """The newest frame if it was not given before; None when there is no other.
+        """The newest frame, if it was not returned before; else None.
 
-        What an earlier viewer left behind may be hours old: it is given only when no newer one comes for a second.
+        A frame from before attach() may be hours old: it is returned only if no newer one arrives within a second.
         """
         frame = self.latest_frame()
         if frame is None or (frame.number, frame.when_ns) == self._given:
@@ -110,7 +110,7 @@ class FastLaneReader:
         return frame
 
     def close(self) -> None:
-        """Stop watching. The lease ends by itself: others may hold it too."""
+        """Stop watching. The lease expires later: other readers may need it."""
         if self._ring:
             self._ring.close()
         self._ring = None
@@ -120,17 +120,17 @@ class FastLaneReader:
         try:
             fresh = ControlPage.open(self._page.lane)
         except OSError:
-            return  # not made again yet, or over, or not ours
+            return  # not recreated yet, or over, or another user's
         self._page.forget()
         self._page = fresh
-        self._generation = 0  # a new page counts from the beginning: its first frames may have the number of ours
+        self._generation = 0  # a new page counts from the beginning, so its first frames may have the same numbers
 
     def _follow_generation(self) -> None:
         generation = self._page.words[GENERATION]
         try:
             fresh = RingFile.open(self._page.lane, generation)
         except OSError:
-            return  # already followed by another, or removed: what we have is still good
+            return  # already replaced or removed: the frame that we have is still good
         if self._ring:
             self._ring.close()
         self._ring, self._generation = fresh, generation

@@ -6,15 +6,15 @@
     4096  pixels of slot 0  rows from the top, channels together
           pixels of slot 1  `stride` bytes further; slot 2; slot 3
 
-Frame n (1, 2, 3 …) lies in slot n % 4. Writing it: sequence = 2n-1, metrics, pixels, sequence = 2n, newest = n. A
+Frame n (1, 2, 3 …) is in slot n % 4. Writing it: sequence = 2n-1, metrics, pixels, sequence = 2n, newest = n. A
 reader takes frame `newest` and keeps it only if its sequence was 2n before and after the copy; while it copies, the
 writer has three other slots to fill. A writer killed in the middle leaves `newest` at a whole frame. `cost` is what a
-frame takes from its env, render and copy, in ns of CPU; 0 when nobody measured it.
+frame takes from its env, render and copy, in ns of CPU; 0 if it was not measured.
 
-While a reader copies a slot, "read until" lies ahead (monotonic ns; 0 when it is done), and the writer leaves that slot
-and its number out, never two in a row. Otherwise a writer that publishes without pause, which comes round in a quarter
-of the time that a copy takes, would overtake the reader again and again, and both fight for the same memory each time.
-It is a wish, no lock: it ends by itself, and what a reader may believe is told by the sequence alone.
+While a reader copies a slot, "read until" is in the future (monotonic ns; 0 when it is done), and the writer skips that
+slot and its number, never two in a row. Otherwise a writer that publishes without pause would return to the slot in a
+quarter of the time that a copy takes, and overtake the reader again and again. It is a request, not a lock: it expires,
+and only the sequence decides whether a frame is whole.
 
 Every word is one aligned 8-byte store (memoryview), never struct.pack_into, which zero-fills first. That the stores are
 seen in this order is x86's promise; control.py refuses other machines. The pixels begin with a page: 64 bytes further,
@@ -42,9 +42,9 @@ _HEADER = 4096
 _HEAD = 128
 _SLOT_HEAD = struct.Struct("<QdddQ")
 READ_UNTIL = 5  # the word after these
-_READ_NS = 20_000_000  # more than a copy takes; who is stopped in the middle may be overtaken
+_READ_NS = 20_000_000  # more than a copy takes; a reader that is stopped in the middle may be overtaken
 _MAP_POPULATE = getattr(mmap, "MAP_POPULATE", 0x8000)  # has a name since Python 3.10
-# A reader that is overtaken tries again; that it is overtaken so often means that the segment is broken.
+# A reader that is overtaken tries again; after so many tries the segment must be damaged.
 _TRIES = 1000
 
 
@@ -71,7 +71,7 @@ class FastLaneConfig:
 
 
 class FastLaneMetrics(NamedTuple):
-    """What is shown beside a frame, and belongs to it."""
+    """The numbers that belong to a frame."""
 
     last_reward: float = 0.0
     rolling_return: float = 0.0
@@ -79,10 +79,10 @@ class FastLaneMetrics(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A frame as a reader found it."""
+    """A frame that a reader has copied."""
 
     number: int
-    pixels: Any  # an array of the reader's own
+    pixels: Any  # the reader's own array
     metrics: FastLaneMetrics
     when_ns: int
 
@@ -92,7 +92,7 @@ _Slot = Tuple["memoryview[int]", "memoryview[float]", Any]
 
 
 class Ring:
-    """The frames of one generation in the hands of their writer: mapped memory."""
+    """The frames of one generation as their writer sees them: mapped memory."""
 
     def __init__(self, name: str, config: FastLaneConfig, bytes_: mmap.mmap) -> None:
         self.name = name
@@ -109,15 +109,15 @@ class Ring:
 
     @classmethod
     def create(cls, lane: str, generation: int, config: FastLaneConfig) -> "Ring":
-        """A new segment, its memory allocated and mapped; OSError, and nothing left behind, when /dev/shm is full."""
+        """A new segment, allocated and mapped; if /dev/shm is full, OSError, and nothing is left behind."""
         name = frames_name(lane, generation)
-        _unlink(name)  # who holds the lane's lock owns its names: what lies there is no writer's
+        _unlink(name)  # the holder of the lane's lock owns its names: a file there is a leftover
         fd = os.open(path_of(name), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         size = _size(config)
         try:
-            # Blocks now, or SIGBUS later.
+            # Allocate now, or die of SIGBUS later.
             os.posix_fallocate(fd, 0, size)
-            # Populated, because touching a page for the first time costs more than copying it.
+            # Populated, because the first access to a page costs more than copying it.
             bytes_ = mmap.mmap(fd, size, flags=mmap.MAP_SHARED | _MAP_POPULATE)
         except OSError:
             os.unlink(path_of(name))
@@ -127,10 +127,10 @@ class Ring:
         return cls(name, config, bytes_)
 
     def put(self, frame: Any, metrics: Tuple[float, float, float], when_ns: int, fits: bool = False) -> None:
-        """Write the next frame, an array or bytes; ValueError, and nothing is shown, when it has another size.
+        """Write the next frame, an array or bytes; ValueError, and nothing is shown, if it has another size.
 
-        Of one that is said to fit nothing is asked. If it does not, it is a ValueError or TypeError as well, unless
-        numpy knows how to repeat it until it does.
+        With `fits` the frame is not checked. If it does not fit, that is a ValueError or TypeError too, unless numpy
+        can broadcast it.
         """
         if not fits and (type(frame) is not _ndarray or frame.shape != self.shape):
             frame = _as_pixels(frame, self.config)
@@ -142,16 +142,16 @@ class Ring:
         words[0] = 2 * number - 1
         floats[1], floats[2], floats[3] = metrics
         words[4] = when_ns
-        place[...] = frame  # numpy.copyto does the same, but takes half a microsecond to start
+        place[...] = frame  # numpy.copyto does the same, but takes half a microsecond more
         words[0] = 2 * number
         self.header[NEWEST] = number
         self.number = number
 
     @property
     def is_current(self) -> bool:
-        """Whether its name still leads to it, with the size and the head that it was given."""
+        """Whether its name still refers to it, with its original size and header."""
         try:
-            # The size first: to look into what was cut off is SIGBUS.
+            # The size first: reading a truncated mapping is SIGBUS.
             return _identity(self.name) == self._identity and self.header[:NEWEST].tolist() == self._head
         except FileNotFoundError:
             return False
@@ -161,7 +161,7 @@ class Ring:
 
 
 class RingFile:
-    """The same for a reader: an open file, for the reason that control.py gives."""
+    """The frames of one generation as a reader sees them: an open file, for the reason given in control.py."""
 
     def __init__(self, config: FastLaneConfig, fd: int) -> None:
         self.config = config
@@ -171,7 +171,7 @@ class RingFile:
 
     @classmethod
     def open(cls, lane: str, generation: int) -> "RingFile":
-        """The frames of a generation; FileNotFoundError when the writer has moved on or this is no ring of frames."""
+        """The frames of a generation; FileNotFoundError if they were replaced or the file is not a ring of frames."""
         name = frames_name(lane, generation)
         fd = open_ours(name, os.O_RDWR, _HEADER)
         config = _config(FileWords(fd))
@@ -185,7 +185,7 @@ class RingFile:
         return self._words[COST]
 
     def take(self) -> Optional[Taken]:
-        """The newest frame, whole, with its own metrics; None before the first, or when the file was spoiled."""
+        """The newest frame, whole, with its own metrics; None before the first, or if the file is damaged."""
         pixels: Any = np.empty(self.config.shape, np.uint8)
         for _ in range(_TRIES):
             number = self._words[NEWEST]
@@ -193,7 +193,7 @@ class RingFile:
                 return None
             head = _HEAD * (number % SLOTS + 1)
             sequence, *metrics, when_ns = self._read_head(head)
-            # Asked before the pixels are copied: a spoiled file must not cost a thousand copies.
+            # Checked before the pixels are copied: a damaged file must not cost a thousand copies.
             if sequence != 2 * number:
                 continue
             if not self._read_pixels(number % SLOTS, pixels):
@@ -216,7 +216,7 @@ class RingFile:
         return count == self.config.frame_bytes
 
 
-# A name of this module is found faster, and this one is looked up at every frame.
+# A name of this module is looked up faster, and this one is used for every frame.
 _ndarray = np.ndarray
 
 
@@ -250,7 +250,7 @@ def _slot(bytes_: mmap.mmap, slot: int, config: FastLaneConfig) -> _Slot:
 
 
 def _config(header: FileWords) -> Optional[FastLaneConfig]:
-    """The geometry that a header tells; None when it tells none."""
+    """The geometry in a header; None if it is invalid."""
     if header[MAGIC] != _MAGIC or header[FORMAT] >= len(PIXEL_FORMATS):
         return None
     try:

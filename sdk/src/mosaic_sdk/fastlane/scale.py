@@ -1,4 +1,4 @@
-"""Making frames smaller: every pixel of the result is the mean of the area it covers."""
+"""Shrinks frames: each pixel of the result is the mean of the area it covers."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def shrink(frame: Any, max_dim: int) -> Any:
-    """`frame` with neither side over `max_dim`, its shape kept; as it is when it fits or when `max_dim` is 0."""
+    """`frame` with no side over `max_dim`, its proportions kept; unchanged if it fits or `max_dim` is 0."""
     height, width = frame.shape[:2]
     longest = max(height, width)
     if not max_dim or longest <= max_dim:
@@ -17,7 +17,7 @@ def shrink(frame: Any, max_dim: int) -> Any:
 
 
 def _mean_areas(image: Any, size: int) -> Any:
-    """`size` rows instead of more: differences of the integral at the new rows' edges, which cut pixels in parts."""
+    """Reduce to `size` rows: differences of the integral at the edges of the new rows, which may divide pixels."""
     count = image.shape[0]
     integral = np.zeros((count + 1, *image.shape[1:]), np.float32)
     np.cumsum(image, axis=0, dtype=np.float32, out=integral[1:])

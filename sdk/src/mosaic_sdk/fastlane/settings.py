@@ -1,4 +1,4 @@
-"""How the frames of this process are to be shown, as its environment says."""
+"""How the frames of this process are shown, from its environment variables."""
 
 import os
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Settings:
     slot: int = 0  # which env is shown in mode single
     grid_limit: int = 4  # how many are shown in mode grid
     interval_ms: float = 33.0
-    max_dim: int = 0  # 0: as large as it comes
+    max_dim: int = 0  # 0: no limit
 
     @classmethod
     def of(cls, env: Mapping[str, str] = os.environ) -> "Settings":
@@ -31,7 +31,7 @@ class Settings:
         )
 
     def shows(self, place: int) -> bool:
-        """Whether the run's env number `place` is to be seen."""
+        """Whether the run's env number `place` is shown."""
         return place < self.grid_limit if self.mode == VideoModes.GRID else place == self.slot
 
     @property
@@ -40,7 +40,7 @@ class Settings:
 
 
 def _number(env: Mapping[str, str], name: str, default: float) -> float:
-    """A wrong number must not stop a training: it counts as not given."""
+    """An invalid number must not stop a training: it counts as not given."""
     try:
         number = float(env.get(name, ""))
     except ValueError:

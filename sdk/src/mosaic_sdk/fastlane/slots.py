@@ -1,4 +1,4 @@
-"""Which number an env has among those of its run: what `slot` and the tiles of a grid count."""
+"""The number of an env among those of its run, which `slot` and the tiles of a grid refer to."""
 
 import os
 import re
@@ -28,7 +28,7 @@ class Slots:
 
 
 def place_in_run(number: int) -> Optional[int]:
-    """The place among all envs of the run of this process's env `number`; None for one that has no place."""
+    """The number in the whole run of this process's env `number`; None if it has none."""
     first = _async_worker()
     if first is None:
         return number
@@ -36,6 +36,6 @@ def place_in_run(number: int) -> Optional[int]:
 
 
 def _async_worker() -> Optional[int]:
-    processes = sys.modules.get("multiprocessing.process")  # not imported: then nobody made a process with it
+    processes = sys.modules.get("multiprocessing.process")  # not imported: then no process was started with it
     match = _ASYNC_WORKER.match(processes.current_process().name) if processes else None
     return int(match.group(1)) if match else None

@@ -1,9 +1,9 @@
-"""The wrapper that shows an env while somebody watches, for Gymnasium, Gym, PettingZoo and whatever has their methods.
+"""The wrapper that shows an env while someone watches, for Gymnasium, Gym, PettingZoo and envs with the same methods.
 
     env = maybe_wrap_env(gymnasium.make("CartPole-v1", render_mode="rgb_array"))
 
-MOSAIC's import hook does this by itself for what `gymnasium.make` makes. No library is imported here: the wrapper's
-class is made from the one that the env's library has loaded.
+MOSAIC's import hook does this automatically for envs from `gymnasium.make`. No library is imported here: the wrapper
+derives from the wrapper class of the library that the env belongs to.
 """
 
 import importlib
@@ -26,10 +26,10 @@ def is_fastlane_enabled() -> bool:
 
 
 def maybe_wrap_env(env: Any) -> Any:
-    """`env` in a wrapper that shows it, or `env` itself when it is not to be shown. Never raises."""
+    """`env` in a wrapper that shows it, or `env` itself if it is not shown. Never raises."""
     try:
         settings = Settings.of()
-        is_shown = isinstance(env, Shown)  # by another maker, which this one calls
+        is_shown = isinstance(env, Shown)  # wrapped already: one make function may call another
         return _wrap(env, settings) if settings.enabled and not is_shown else env
     except Exception as error:
         note(f"no frames of {_name(env)}: {error}")
@@ -45,7 +45,7 @@ def _wrap(env: Any, settings: Settings) -> Any:
 
 
 def _lane_for(env: Any, place: Optional[int], settings: Settings) -> Optional[Lane]:
-    # A vector env stands for the numbers 0, 1 … of its envs.
+    # A vector env has the numbers 0, 1 … of its envs.
     is_seen = place is not None and any(settings.shows(place + n) for n in range(_count(env)))
     if place is None or not is_seen or not _can_be_rendered(env):
         return None
@@ -53,7 +53,7 @@ def _lane_for(env: Any, place: Optional[int], settings: Settings) -> Optional[La
 
 
 def _can_be_rendered(env: Any) -> bool:
-    """Only rgb_array may be rendered by us: "human" draws a window, a list would be taken from the script."""
+    """Only rgb_array can be rendered here: "human" opens a window, and a list of frames belongs to the script."""
     mode = getattr(env, "render_mode", None)
     if mode != "rgb_array":
         note(f"no frames of {_name(env)}: its render_mode is {mode!r}, and only 'rgb_array' can be shown")
@@ -68,7 +68,7 @@ def _count(env: Any) -> int:
 def _name(env: Any) -> str:
     try:
         return str(env.spec.id)
-    except Exception:  # it has none; and an env's str() may do anything
+    except Exception:  # it has none, and an env's str() may do anything
         return type(env).__name__
 
 
@@ -76,7 +76,7 @@ class Shown:
     """What the wrappers of all libraries share. Its promises:
 
     1. The script sees the env: every result, attribute and error is the env's own.
-    2. What goes wrong with the frames ends the frames, with a note, and nothing else.
+    2. An error with frames ends the frames, with a note, and nothing else.
     3. A copy of it, also through pickle, is the env without frames: two must not write one lane.
     """
 
@@ -115,10 +115,10 @@ class Shown:
         self._leave()
 
     def _leave(self) -> None:
-        # From here on the script calls the env itself.
+        # From here on the script calls the env directly.
         self.step, self.reset = self.env.step, self.env.reset  # type: ignore[method-assign]
         _slots.give_back(self._number)
-        self._number = -1  # it may be another's when we are closed again
+        self._number = -1  # another env may have it by the time we are closed again
         try:
             self._lane.close()
         except OSError as error:
@@ -130,9 +130,9 @@ class ShownGym(Shown):
 
     @property
     def spec(self) -> Any:
-        return self.env.spec  # the script asked for this one; ours would name a wrapper that others do not have
+        return self.env.spec  # the env's: ours would name a wrapper that does not exist elsewhere
 
-    # Gymnasium looks for an attribute with hasattr, which would find the env's in the wrapper, and set it there.
+    # Gymnasium uses hasattr, which finds the env's attributes in the wrapper, and would set them there.
     def get_wrapper_attr(self, name: str) -> Any:
         return self.env.get_wrapper_attr(name)
 
@@ -141,12 +141,12 @@ class ShownGym(Shown):
 
 
 class ShownEnv(ShownGym):
-    """One env. Its step and reset are functions that know all they need: whatever has a __getattr__, as a wrapper must,
-    takes a tenth of a microsecond for each attribute, and a training pays for that at every step, watched or not."""
+    """One env. Its step and reset are closures: in a class with __getattr__, which a wrapper needs, an attribute costs
+    a tenth of a microsecond, and a training would pay for that at every step, watched or not."""
 
     def __init__(self, env: Any, lane: Lane, number: int) -> None:
         super().__init__(env, lane, number)
-        # The functions do not hold the wrapper: one that is thrown away must be freed at once, and its lane with it.
+        # The closures do not refer to the wrapper: when it is dropped, it must be freed at once, with its lane.
         stop = _stopper(weakref.ref(self))
         self.step = _shown_step(env, lane, stop)
         self.reset = _shown_reset(env, lane, stop)  # type: ignore[method-assign]
@@ -191,7 +191,7 @@ def _stopper(shown: "weakref.ref[Shown]") -> Callable[[Exception], None]:
 
 
 class ShownVector(ShownGym):
-    """A vector env that is not made of single ones: its render() gives a picture of each. Metrics: the first one's."""
+    """A vector env that does not consist of single ones: render() returns a picture of each. Metrics: the first's."""
 
     def __init__(self, env: Any, lane: Lane, number: int) -> None:
         super().__init__(env, lane, number)
@@ -253,7 +253,7 @@ class ShownTurns(ShownParallel):
 
 
 class Plain:
-    """The base for an env of no library that we know."""
+    """The base class for an env of an unknown library."""
 
     def __init__(self, env: Any) -> None:
         self.env = env

@@ -1,10 +1,10 @@
-"""The conformance lab: what `mosaic_sdk.testing.check_worker` is made of.
+"""The conformance lab: the parts of `mosaic_sdk.testing.check_worker`.
 
-ground.py     the folders a worker is given, and what it wrote elsewhere
-processes.py  what lives, and whose child it is
+ground.py     the folders that a worker receives, and what it wrote elsewhere
+processes.py  running processes and their parents
 trial.py      one start of a worker, as the daemon would start it
-questions.py  what a worker's Python is asked about it
-dialogue.py   commands and answers with an interactive worker
+questions.py  programs that inspect a worker in its own Python
+dialogue.py   commands to an interactive worker, and its answers
 scorecard.py  the lines of the result
 bench.py      the checks, in the order of a worker's life
 """

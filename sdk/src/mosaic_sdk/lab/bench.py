@@ -15,12 +15,12 @@ from mosaic_sdk.schema import LAB_KEY
 
 _REWARDS = 50
 _PROGRESS_KEYS = ("progress", "step", "global_step")
-_NEVER_RAN = "the worker never ran, so there was nothing to look at"
-_WANTED = {"step": ("step_index",), "episode": ("episode_index", "total_reward"), "metric": ("step",)}
+_NEVER_RAN = "the worker never ran, so there is nothing to check"
+_REQUIRED = {names.STEP: ("step_index",), names.EPISODE: ("episode_index", "total_reward"), names.METRIC: ("step",)}
 
 
 class Bench:
-    """Each check is a method; its docstring is what the contract asks, and what it returns a remark."""
+    """Each check is a method. Its docstring is the requirement of the contract, its result a note."""
 
     def __init__(
         self,
@@ -40,8 +40,8 @@ class Bench:
         self.grace_s = grace_s
         self.limit_s = limit_s
         self.schema: Dict[str, Any] = {}
-        self.package_folder = ""  # known when the worker described itself and is a package
-        self.has_run = False  # a short run said something or ended well
+        self.package_folder = ""  # known once the worker has described itself, if it is a package
+        self.has_run = False  # a short run printed something or succeeded
 
     def checks(self) -> Iterator[Check]:
         yield judge(self.descriptor)
@@ -99,25 +99,25 @@ class Bench:
             if trial.code == 2 and "--dry-run" in trial.last_words:
                 raise Skip("the worker has no --dry-run")
             if trial.code != 0:
-                raise Fault(f"{trial.ended}; last words: {trial.last_words}")
+                raise Fault(f"{trial.ended}; last line of stderr: {trial.last_words}")
             if trial.measurements():
                 raise Fault(f"{len(trial.measurements())} lines of telemetry")
 
     def exit_code(self, trial: Trial) -> None:
-        """A run that went well ends by itself with exit code 0."""
+        """A successful run exits with code 0."""
         if trial.code != 0:
-            raise Fault(f"{trial.ended}; last words: {trial.last_words}")
+            raise Fault(f"{trial.ended}; last line of stderr: {trial.last_words}")
 
     def lifecycle(self, trial: Trial) -> None:
         """run_started first, run_completed last, each once, with this run's id."""
-        told = [line[names.EVENT_KEY] for line in trial.events()]
-        if told[:1] != [names.RUN_STARTED] or told.count(names.RUN_STARTED) != 1:
-            raise Fault(f"events {_short(told)}: run_started is not the first, or not the only one")
-        if told[-1:] != [names.RUN_COMPLETED] or told.count(names.RUN_COMPLETED) != 1:
-            raise Fault(f"events {_short(told[-5:])}: run_completed is not the last, or not the only one")
-        strange = [line["run_id"] for line in trial.events() if line.get("run_id", trial.run_id) != trial.run_id]
-        if strange:
-            raise Fault(f"a run_id of its own: {strange[0]}")
+        events = [line[names.EVENT_KEY] for line in trial.events()]
+        if events[:1] != [names.RUN_STARTED] or events.count(names.RUN_STARTED) != 1:
+            raise Fault(f"events {_short(events)}: run_started is not the first, or not the only one")
+        if events[-1:] != [names.RUN_COMPLETED] or events.count(names.RUN_COMPLETED) != 1:
+            raise Fault(f"events {_short(events[-5:])}: run_completed is not the last, or not the only one")
+        other = [line["run_id"] for line in trial.events() if line.get("run_id", trial.run_id) != trial.run_id]
+        if other:
+            raise Fault(f"another run_id: {other[0]}")
 
     def whole_lines(self, trial: Trial) -> None:
         """Every telemetry line is one whole JSON object with the fields of its kind; the last line has its newline."""
@@ -131,7 +131,7 @@ class Bench:
             _check_line(line)
 
     def telemetry(self, trial: Trial) -> None:
-        """A training run tells steps, episodes or metrics."""
+        """A training run reports steps, episodes or metrics."""
         if not trial.measurements():
             raise Fault("no step, episode or metric line")
 
@@ -145,10 +145,10 @@ class Bench:
                 raise Fault(f"a heartbeat without progress: {_short(beat)}")
         counts = [_progress(beat) or 0 for beat in beats]
         if counts != sorted(counts):
-            raise Fault(f"progress that goes back: {_short(counts)}")
+            raise Fault(f"progress that decreases: {_short(counts)}")
 
     def seed(self, rewards: List[Tuple[Any, ...]]) -> None:
-        """Two runs with one seed give the same first rewards."""
+        """Two runs with one seed have the same first rewards."""
         if not rewards:
             raise Skip("no rewards to compare")
         with self._trial("short") as trial:
@@ -159,7 +159,7 @@ class Bench:
                 raise Fault(f"reward {number} was {one[1]} and then {other[1]}")
 
     def bad_config(self) -> None:
-        """A config that is not JSON ends the worker with an exit code that is not 0, before it measures anything."""
+        """A config that is not JSON makes the worker exit with a nonzero code before it measures anything."""
         if not self.has_run:
             raise Skip(f"{_NEVER_RAN}: it fails with a good config too")
         with Trial(self.module, {}, self.python, self.env, config_text="{ this is not JSON") as trial:
@@ -167,14 +167,14 @@ class Bench:
             if trial.code == 0:
                 raise Fault("exit code 0")
             if trial.code is None:
-                raise Fault(f"it still ran after {self.limit_s:g} s")
+                raise Fault(f"it was still running after {self.limit_s:g} s")
             if trial.measurements():
                 raise Fault(f"{trial.ended}, after {len(trial.measurements())} lines of telemetry")
 
     def run_failed(self) -> None:
-        """A run that fails says run_failed, not run_completed, and ends with an exit code that is not 0."""
+        """A run that fails reports run_failed, not run_completed, and exits with a nonzero code."""
         if "fails" not in self.lab:
-            raise Skip(f"no config that fails is known; put one into the schema: {LAB_KEY}.fails")
+            raise Skip(f"there is no config that fails; add one to the schema: {LAB_KEY}.fails")
         with self._trial("fails") as trial:
             trial.run(self.limit_s)
             if not trial.events(names.RUN_FAILED) or trial.events(names.RUN_COMPLETED):
@@ -183,30 +183,30 @@ class Bench:
                 raise Fault(trial.ended)
 
     def sigterm(self, leftovers: List[str]) -> None:
-        """After SIGTERM the worker ends within its grace, and does not say run_completed."""
+        """After SIGTERM the worker exits within the grace period and does not report run_completed."""
         has_long = "long" in self.lab
         with self._trial("long" if has_long else "short") as trial:
             trial.start()
             if not trial.wait_for(lambda: bool(trial.measurements()), self.limit_s):
-                raise Fault("no telemetry, so that nobody knows when it works")
+                raise Fault("no telemetry, so that it is unknown when it works")
             trial.terminate()
             if trial.wait(self.grace_s) is None:
-                raise Fault(f"it still ran {self.grace_s:g} s after SIGTERM")
+                raise Fault(f"it was still running {self.grace_s:g} s after SIGTERM")
             leftovers += trial.leftovers
             if trial.events(names.RUN_COMPLETED) and not has_long:
-                raise Skip(f"it was done before it could be stopped; put a long run into the schema: {LAB_KEY}.long")
+                raise Skip(f"it ended before it could be stopped; add a long run to the schema: {LAB_KEY}.long")
             if trial.events(names.RUN_COMPLETED):
-                raise Fault("run_completed, though it was stopped")
+                raise Fault("run_completed, although it was stopped")
 
     def no_leftovers(self, leftovers: List[str]) -> None:
-        """When the worker has ended, no process of it lives and no shared memory of it remains."""
+        """After the worker has exited, no process and no shared memory of it remain."""
         if leftovers:
             raise Fault("; ".join(leftovers))
         if not self.has_run:
             raise Skip(_NEVER_RAN)
 
     def files_inside(self, outside: List[str], cached: List[str]) -> Optional[str]:
-        """What a worker writes is in its run folder, its temporary files are gone; only a cache may be elsewhere."""
+        """All files are in the run folder, and temporary files are removed; only a cache may be elsewhere."""
         if outside:
             raise Fault("; ".join(outside))
         if not self.has_run:
@@ -214,19 +214,19 @@ class Bench:
         return f"it keeps a cache: {', '.join(cached[:3])}{' …' if len(cached) > 3 else ''}" if cached else None
 
     def interactive(self) -> None:
-        """ping is answered; reset gives ready; step gives step, the last one episode_done; stop ends it with 0."""
+        """ping is answered; reset → ready; step → step, and after the last one episode_done; stop → exit code 0."""
         if "interactive" not in self.lab:
             raise Skip("the worker does not claim an interactive mode")
         with self._trial("interactive", "--interactive") as trial:
             trial.start(stdin=subprocess.PIPE)
             dialogue = Dialogue(trial, self.limit_s, self.grace_s)
-            dialogue.ask([], cmd="ping")
+            dialogue.ask([], cmd=names.PING)
             dialogue.play_episode()
             dialogue.play_episode()
             dialogue.stop()
 
     def agent(self) -> None:
-        """init_agent gives agent_ready; select_action gives action_selected with an action; stop ends it with 0."""
+        """init_agent → agent_ready; select_action → action_selected with an action; stop → exit code 0."""
         config = dict(self.lab["agent"])
         observation = config.pop("observation", [0.0])
         with Trial(self.module, {"seed": 1, **config}, self.python, self.env, ["--interactive"]) as trial:
@@ -240,15 +240,15 @@ class Bench:
         return Trial(self.module, config, self.python, self.env, arguments)
 
     def _ask(self, code: str, *arguments: str) -> Any:
-        """The JSON that a piece of code prints last in the worker's Python."""
+        """The last line that a program prints in the worker's Python, as JSON."""
         with Trial(self.module, {}, self.python, self.env, program=("-c", code, *arguments)) as trial:
             trial.run(self.limit_s)
             if trial.code != 0:
-                raise Fault(f"{trial.ended}; last words: {trial.last_words}")
+                raise Fault(f"{trial.ended}; last line of stderr: {trial.last_words}")
             return json.loads(trial.stdout.strip().split(b"\n")[-1])
 
     def _package_files(self) -> Dict[str, int]:
-        """The files of the worker's own package, with their times: libraries like to write beside their code."""
+        """The files of the worker's own package, with their times: some libraries write beside their code."""
         files = files_below(self.package_folder) if self.package_folder else []
         return {name: os.stat(os.path.join(self.package_folder, name)).st_mtime_ns for name in files}
 
@@ -262,16 +262,16 @@ def _check_line(line: bytes) -> None:
     try:
         value = json.loads(line)
     except ValueError:
-        raise Fault(f"a line that is cut or mixed: {_short(text)}") from None
-    for name in _WANTED.get(kind_of(value), ()):
+        raise Fault(f"a line that is truncated or mixed: {_short(text)}") from None
+    for name in _REQUIRED.get(kind_of(value), ()):
         if not isinstance(value.get(name), (int, float)) or isinstance(value.get(name), bool):
             raise Fault(f"a {kind_of(value)} without a number in {name}: {_short(text)}")
 
 
 def _progress(beat: Mapping[str, Any]) -> Optional[int]:
     payload = beat.get("payload")
-    told = payload if isinstance(payload, dict) else {}
-    return next((told[key] for key in _PROGRESS_KEYS if isinstance(told.get(key), int)), None)
+    fields = payload if isinstance(payload, dict) else {}
+    return next((fields[key] for key in _PROGRESS_KEYS if isinstance(fields.get(key), int)), None)
 
 
 def _short(value: object) -> str:

@@ -1,11 +1,11 @@
-"""The ground a worker is tried on: every folder it is told of is ours, so that what it writes can be seen.
+"""The folders of a trial: every folder that a worker knows is temporary, so that its files can be found.
 
 <folder>/
   worker.json            its --config
-  run/                   its run folder and working folder
+  run/                   its run folder and working directory
     logs/                worker.stdout.log worker.stderr.log
   tmp/                   its TMPDIR
-  cache/                 where libraries keep what they compile, as under the daemon
+  cache/                 compilation caches of libraries, as under the daemon
   home/                  its HOME, empty; caches (XDG_CACHE_HOME) are in home/.cache
 """
 
@@ -26,7 +26,7 @@ _CACHE = _XDG["XDG_CACHE_HOME"] + os.sep
 
 
 class Ground:
-    """`given` are variables the user set: with a HOME of his own the worker gets that, and nobody looks into it."""
+    """`given`: variables that the user set. If they include HOME, the worker gets that one, and it is not checked."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="mosaic-lab-")
@@ -39,18 +39,18 @@ class Ground:
 
     @property
     def variables(self) -> Dict[str, str]:
-        told = cache_variables(os.path.join(self.path, "cache"), os.environ)
-        told.update({"TMPDIR": os.path.join(self.path, "tmp"), "PWD": self.run})
+        variables = cache_variables(os.path.join(self.path, "cache"), os.environ)
+        variables.update({"TMPDIR": os.path.join(self.path, "tmp"), "PWD": self.run})
         if self._has_own_home:
-            return told
+            return variables
         home = os.path.join(self.path, "home")
-        # Packages that the user installed for himself are still found: they are code, not what a run writes.
+        # Packages in the user's site folder are still found: they are code, not files that a run writes.
         packages = os.environ.get("PYTHONUSERBASE") or os.path.expanduser("~/.local")
         xdg = {name: os.path.join(home, place) for name, place in _XDG.items()}
-        return {**told, **xdg, "HOME": home, "PYTHONUSERBASE": packages}
+        return {**variables, **xdg, "HOME": home, "PYTHONUSERBASE": packages}
 
     def files_outside(self) -> List[str]:
-        """What a run left outside its folder, in words."""
+        """The files that a run left outside its folder, in words."""
         beside = [name for name in os.listdir(self.path) if name not in _OURS]
         forgotten = os.listdir(os.path.join(self.path, "tmp"))
         home = [name for name in self._in_home() if not name.startswith(_CACHE)]
@@ -58,7 +58,7 @@ class Ground:
         return [f"{place}: {', '.join(sorted(names)[:5])}" for place, names in places if names]
 
     def files_cached(self) -> List[str]:
-        """A cache is nobody's result: it may grow outside the run's folder."""
+        """A cache is not a result: it may grow outside the run's folder."""
         return [name for name in self._in_home() if name.startswith(_CACHE)]
 
     def clear(self) -> None:
@@ -69,7 +69,7 @@ class Ground:
 
 
 def files_below(folder: str) -> List[str]:
-    """Every file, by its path below the folder; compiled Python is left out."""
+    """Every file, by its path below the folder, without compiled Python."""
     found = []
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name != "__pycache__"]

@@ -1,4 +1,4 @@
-"""Processes, read from /proc: what lives, whose child it is, and its end."""
+"""Processes, read from /proc."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def subreaper(on: bool) -> None:
-    """Whether orphans below us become our children, so that none can hide behind a double fork."""
+    """Whether orphaned descendants become our children, so that none can hide behind a double fork."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
 
 
@@ -18,7 +18,7 @@ def children() -> Set[int]:
 
 
 def naming(mark: str) -> Set[int]:
-    """Those whose environment or command line holds `mark`."""
+    """Those whose environment or command line contains `mark`."""
     text = mark.encode()
     return {pid for pid in pids() if text in _read(f"/proc/{pid}/environ") + _read(f"/proc/{pid}/cmdline")}
 
@@ -44,7 +44,7 @@ def end(pid: int) -> None:
 
 
 def _stat(pid: int) -> List[str]:
-    """The fields after the name: state, parent …"""
+    """The fields after the process name: state, parent …"""
     return _read(f"/proc/{pid}/stat").decode(errors="replace").rpartition(")")[2].split()
 
 

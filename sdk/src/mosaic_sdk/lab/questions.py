@@ -1,4 +1,4 @@
-"""What is asked in the worker's own Python, which may be 3.9. The answer is the last line, in JSON."""
+"""Programs for the worker's own Python, which may be 3.9. The answer is the last line of output, in JSON."""
 
 # package:function → metadata, capabilities, schema, and the folder of its package ("" for a single module)
 DESCRIBE = """
@@ -13,7 +13,7 @@ place = os.path.dirname(module.__file__) if hasattr(module, "__path__") else ""
 print("\\n" + json.dumps([*pair, getattr(module, "get_worker_schema", dict)(), place], default=plain))
 """
 
-# module, config → whether it survives, and the run_id and seed it came back with; null without a config class
+# module, config → whether the round trip is equal, its run_id and its seed; null without a config class
 ROUND_TRIP = """
 import importlib.util, inspect, json, sys
 module = importlib.import_module(sys.argv[1]) if importlib.util.find_spec(sys.argv[1]) else None

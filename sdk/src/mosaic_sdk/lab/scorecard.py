@@ -1,4 +1,4 @@
-"""The score card: a line for each thing the contract asks, with what was seen instead."""
+"""The score card: one line for each requirement of the contract, with what was observed instead."""
 
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional
@@ -8,11 +8,11 @@ _MARKS = {OK: "✓", FAILED: "✗", SKIPPED: "·"}
 
 
 class Fault(Exception):
-    """What was seen instead of what the contract asks."""
+    """What was observed instead of what the contract requires."""
 
 
 class Skip(Exception):
-    """Why a check says nothing about this worker."""
+    """Why a check does not apply to this worker."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Check:
     name: str
     outcome: str
     asks: str
-    seen: str = ""  # what was wrong, why it was skipped, or a remark
+    seen: str = ""  # what was wrong, why it was skipped, or a note
 
     def __str__(self) -> str:
         line = f"{_MARKS[self.outcome]} {self.name}"
         if self.outcome == FAILED:
-            return f"{line}\n    the contract asks: {self.asks}\n    seen: {self.seen}"
+            return f"{line}\n    the contract requires: {self.asks}\n    observed: {self.seen}"
         return f"{line} ({self.seen})" if self.seen else line
 
 
@@ -58,7 +58,7 @@ class ScoreCard:
 
 
 def judge(check: Callable[..., Optional[str]], *arguments: Any) -> Check:
-    """The line of a check: its name is the function's, what it asks is the docstring, what it returns a remark."""
+    """The line of a check: its name is the function's, its requirement the docstring, and its result a note."""
     name, asks = check.__name__.replace("_", " "), " ".join((check.__doc__ or "").split())
     try:
         return Check(name, OK, asks, check(*arguments) or "")

@@ -1,4 +1,4 @@
-"""One start of a worker, as the daemon would start it, with everything it says and leaves behind."""
+"""One start of a worker, as the daemon would start it, with its output and what it leaves behind."""
 
 import json
 import os
@@ -11,14 +11,14 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 from mosaic_sdk.lab import processes
 from mosaic_sdk.lab.ground import Ground
-from mosaic_sdk.names import EVENT_KEY, KIND_KEYS, TelemetryEnv, VideoModes, WorkerEnv
+from mosaic_sdk.names import EPISODE, EVENT_KEY, KIND_KEYS, KINDS, STEP, TelemetryEnv, VideoModes, WorkerEnv
 
 _NOT_INHERITED = ("PYTHONUNBUFFERED", "PYTHONHOME", "VIRTUAL_ENV", "OLDPWD")
 _POLL_S = 0.01
 
 
 class Trial:
-    """Use it in a `with`: at the end nothing of the worker lives."""
+    """Use it in a `with` block: at its end no process of the worker is left."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Trial:
         config_text: Optional[str] = None,
         program: Sequence[str] = (),
     ) -> None:
-        """`config_text`: what is in the config file instead; `program`: what its Python runs instead."""
+        """`config_text`: the content of the config file instead of `config`; `program`: what Python runs instead."""
         self.run_id = "LAB" + uuid.uuid4().hex[:23].upper()
         self.ground = Ground(env or {})
         document = {"run_id": self.run_id, "worker_id": "lab", "extras": {}, **config}
@@ -38,13 +38,13 @@ class Trial:
             output.write(json.dumps(document) if config_text is None else config_text)
         self._argv = [python, *(program or ("-m", module, "--config", self.ground.config_file, *arguments))]
         self._env = self._environment(env or {})
-        self._strangers: Set[int] = set()
+        self._other_children: Set[int] = set()
         self._child: Optional["subprocess.Popen[bytes]"] = None
         self.leftovers: List[str] = []
 
     def __enter__(self) -> "Trial":
         processes.subreaper(True)
-        self._strangers = processes.children()
+        self._other_children = processes.children()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -65,13 +65,13 @@ class Trial:
             )
 
     def run(self, limit_s: float) -> "Trial":
-        """Start and wait for the end; a worker that takes longer is killed, and `code` is None."""
+        """Start it and wait for its end; a worker that takes longer is killed, and `code` is None."""
         self.start()
         self.wait(limit_s)
         return self
 
     def wait(self, limit_s: float) -> Optional[int]:
-        """The exit code (minus the signal's number), or None after the limit."""
+        """The exit code (minus the number of a signal), or None after the limit."""
         assert self._child is not None
         try:
             self._child.wait(limit_s)
@@ -81,13 +81,13 @@ class Trial:
             self.leftovers = self._left_behind()
         return self._child.returncode
 
-    def wait_for(self, wish: Callable[[], bool], limit_s: float) -> bool:
-        """Whether the wish came true before the limit and while the worker lived."""
+    def wait_for(self, condition: Callable[[], bool], limit_s: float) -> bool:
+        """Whether the condition became true before the limit and while the worker ran."""
         assert self._child is not None
         deadline = time.monotonic() + limit_s
-        while not wish():
+        while not condition():
             if time.monotonic() > deadline or self._child.poll() is not None:
-                return wish()
+                return condition()
             time.sleep(_POLL_S)
         return True
 
@@ -95,8 +95,8 @@ class Trial:
         assert self._child is not None
         self._child.send_signal(signal.SIGTERM)
 
-    def tell(self, command: Mapping[str, Any]) -> None:
-        """A line on its stdin; one that is gone does not hear it."""
+    def send(self, command: Mapping[str, Any]) -> None:
+        """Write a line to its stdin; ignored if it has exited."""
         assert self._child is not None
         assert self._child.stdin is not None
         try:
@@ -116,10 +116,10 @@ class Trial:
 
     @property
     def ended(self) -> str:
-        """How it ended, in words."""
+        """How it ended, as a text."""
         if self.code is None:
             return "it did not end in time"
-        return f"exit code {self.code}" if self.code >= 0 else f"died of signal {-self.code}"
+        return f"exit code {self.code}" if self.code >= 0 else f"killed by signal {-self.code}"
 
     @property
     def stdout_file(self) -> str:
@@ -156,19 +156,19 @@ class Trial:
         return [line for line in self.objects() if EVENT_KEY in line and name in ("", line[EVENT_KEY])]
 
     def measurements(self) -> List[Dict[str, Any]]:
-        return [line for line in self.objects() if kind_of(line) in ("step", "episode", "metric")]
+        return [line for line in self.objects() if kind_of(line) in KINDS]
 
     def rewards(self, most: int) -> List[Tuple[Any, ...]]:
-        """The first rewards and returns, as far as they tell whether two runs are the same."""
-        told = [(kind_of(line), line.get("reward", line.get("total_reward"))) for line in self.measurements()]
-        return [pair for pair in told if pair[0] in ("step", "episode")][:most]
+        """The first rewards and returns, to compare two runs."""
+        found = [(kind_of(line), line.get("reward", line.get("total_reward"))) for line in self.measurements()]
+        return [pair for pair in found if pair[0] in (STEP, EPISODE)][:most]
 
     def _left_behind(self) -> List[str]:
         alive = [f"process {pid} ({processes.command_of(pid)})" for pid in self._survivors()]
         return alive + [f"/dev/shm/{name}" for name in self._segments()]
 
     def _survivors(self) -> List[int]:
-        ours = processes.children() - self._strangers
+        ours = processes.children() - self._other_children
         return sorted(pid for pid in (ours | processes.naming(self.run_id)) - {os.getpid()} if processes.lives(pid))
 
     def _segments(self) -> List[str]:
@@ -204,7 +204,7 @@ class Trial:
             }
         )
         sdk = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        # Absolute: the worker stands in its run folder, not where we do.
+        # Absolute, because the worker's working directory is its run folder.
         given = [os.path.abspath(part) for part in env.get("PYTHONPATH", "").split(os.pathsep) if part]
         env["PYTHONPATH"] = os.pathsep.join([os.path.join(sdk, "autowrap"), *given])
         return env
