@@ -183,7 +183,7 @@ class _Base:
         return values
 
     def check(self) -> None:
-        """Override it to raise ConfigError for what no single setting can tell."""
+        """Override it to raise ConfigError for invalid combinations of settings."""
 
     @classmethod
     def names(cls) -> List[str]:
@@ -291,7 +291,7 @@ class Settings(_Base):
     """The base class of a worker's config. Instances do not change; `replace` makes a changed copy.
 
     `open_places`, a tuple set in the class: places where unknown keys are kept in `rest` instead of refused.
-    `given`: the names of the settings that were given, which tells a default from a choice.
+    `given`: the names of the settings that were given explicitly.
     """
 
     run_id: str = setting("")
@@ -299,7 +299,7 @@ class Settings(_Base):
 
 
 def _rules(one: Setting, kinds: Sequence[str]) -> Mapping[str, Any]:
-    """null is a value of every nullable setting, whatever its choices."""
+    """null is a valid value of every nullable setting, also of one with choices."""
     return {**one.rules, "enum": [*one.rules["enum"], None]} if "enum" in one.rules and NULL in kinds else one.rules
 
 

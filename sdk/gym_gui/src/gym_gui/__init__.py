@@ -1,1 +1,1 @@
-"""The import paths of the worker guide. Re-exports from mosaic_sdk, no code."""
+"""The import paths of workers written for the public MOSAIC: re-exports from mosaic_sdk, no code."""

@@ -1,4 +1,4 @@
-"""Names of the variables that steer the frames, and their values."""
+"""Names of the variables that control frames, and their values."""
 
 from mosaic_sdk.names import TelemetryEnv, VideoModes
 
