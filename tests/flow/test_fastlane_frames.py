@@ -41,7 +41,7 @@ def painting(lab):
 
 @pytest.fixture
 def far_away(tmp_path, monkeypatch):
-    """This process sees no lane of this machine, as a client elsewhere would not; the daemon does."""
+    """This process sees no lane of this machine, like a client on another one; the daemon does."""
     monkeypatch.setattr(control, "FOLDER", str(tmp_path))
 
 
@@ -70,7 +70,7 @@ def is_watched(run):
 
 
 def frames_made(run):
-    """How many the worker has made, found out without watching it."""
+    """How many frames the worker has published, without watching it."""
     page = control.ControlPage.open(control.create_fastlane_name(run.run_id))
     ring = RingFile.open(page.lane, page.words[control.GENERATION])
     taken = ring.take()
@@ -96,7 +96,7 @@ def test_a_client_elsewhere_sees_the_same_through_the_daemon(lab, painting, far_
     assert frames[-1].cost_ns > 0
 
 
-def test_frames_may_be_made_smaller_on_their_way(lab, painting, far_away):
+def test_frames_can_be_shrunk_by_the_daemon(lab, painting, far_away):
     (frame,) = take(lab, painting, 1, max_dim=80)
 
     assert frame.size == (80, 60)
@@ -105,7 +105,7 @@ def test_frames_may_be_made_smaller_on_their_way(lab, painting, far_away):
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 def test_watching_makes_the_worker_render_and_its_end_stops_it(lab, painting, where, request):
     if where == "elsewhere":
-        # Only for this process's client, so that what the worker does can still be looked at.
+        # Only for this process's client, so that the test can still see what the worker does.
         request.getfixturevalue("monkeypatch").setattr("mosaic.client.frames.FrameStream._attach", lambda *_: None)
     assert not is_watched(painting)
 
@@ -121,7 +121,7 @@ def test_the_first_frame_is_not_the_one_that_an_earlier_viewer_left(lab, paintin
     take(lab, painting, 1)
     wait_until(lambda: not is_watched(painting), words="the end of the lease")
     steps = lab.client.get_run(painting.run_id).summary.steps
-    lab.wait_until_run(painting, lambda now: now.summary.steps > steps + 300, "steps that nobody watches")
+    lab.wait_until_run(painting, lambda now: now.summary.steps > steps + 300, "steps that are not watched")
 
     assert step_of(take(lab, painting, 1)[0]) > steps + 200
 
@@ -140,18 +140,18 @@ def test_frames_end_with_their_run(lab, where, request):
 
 
 @pytest.mark.parametrize(
-    ("config", "words"),
+    ("config", "reason"),
     [
         ({"paint": False}, "has created no environment that can be shown"),
         ({"paint": True, "extras": {"fastlane_video_mode": "off"}}, "are disabled in its config"),
     ],
     ids=["nothing to show", "off"],
 )
-def test_a_run_without_frames_says_why(lab, config, words):
+def test_a_run_without_frames_says_why(lab, config, reason):
     run = lab.submit(steps=FOR_EVER, rate=100, **config)
     lab.wait_for(run, RunState.EXECUTING)
 
-    with pytest.raises(NoFrames, match=words):
+    with pytest.raises(NoFrames, match=reason):
         take(lab, run, 1, wait_s=0.5)
 
 
@@ -188,7 +188,7 @@ def test_frames_need_the_token(lab, painting):
 
 
 @pytest.mark.parametrize("hz", [float("nan"), float("inf"), -1.0, 1e-300])
-def test_an_odd_rate_is_taken_for_a_possible_one(lab, painting, hz):
+def test_an_invalid_rate_is_replaced_by_a_valid_one(lab, painting, hz):
     async def look():
         async with AsyncTrainerClient(find_endpoint(lab.root)) as client:
             request = pb.StreamFramesRequest(run_id=painting.run_id, hz=hz, wait_s=60, max_dim=2**32 - 1)
@@ -198,7 +198,7 @@ def test_an_odd_rate_is_taken_for_a_possible_one(lab, painting, hz):
     assert asyncio.run(look()).startswith(b"\x89PNG")
 
 
-def test_who_stops_reading_leases_nothing(lab, painting):
+def test_a_client_that_stops_reading_has_no_lease(lab, painting):
     async def sleep_with_an_open_stream():
         async with AsyncTrainerClient(find_endpoint(lab.root)) as client:
             request = pb.StreamFramesRequest(run_id=painting.run_id, hz=30)
@@ -214,12 +214,14 @@ def test_who_stops_reading_leases_nothing(lab, painting):
 def test_a_slow_client_sees_the_newest_frame(lab, painting, far_away):
     with closing(lab.client.frames(painting.run_id, hz=30)) as frames:
         first = step_of(next(frames))
-        lab.wait_until_run(painting, lambda now: now.summary.steps > first + 400, "steps while nobody looks")
+        lab.wait_until_run(
+            painting, lambda now: now.summary.steps > first + 400, "steps while the client reads nothing"
+        )
 
         assert step_of(next(frames)) > first + 300
 
 
-def test_watching_goes_on_when_the_daemon_asks_who_still_looks(lab, painting, far_away):
+def test_watching_continues_after_the_daemon_ends_a_stream(lab, painting, far_away):
     with closing(lab.client.frames(painting.run_id, hz=5)) as frames:
         until = time.monotonic() + 12  # longer than one stream
         steps = [step_of(frame) for frame in itertools.takewhile(lambda _: time.monotonic() < until, frames)]
@@ -231,9 +233,9 @@ def test_watching_goes_on_when_the_daemon_asks_who_still_looks(lab, painting, fa
 
 @pytest.fixture
 def mosaic(lab):
-    def call(*words, code=0):
+    def call(*arguments, code=0):
         env = {**os.environ, "MOSAIC_HOME": str(lab.root.path), "NO_COLOR": "1"}
-        done = subprocess.run([MOSAIC, *words], env=env, capture_output=True, text=True, timeout=90)
+        done = subprocess.run([MOSAIC, *arguments], env=env, capture_output=True, text=True, timeout=90)
         assert done.returncode == code, done.stdout + done.stderr
         assert "Traceback" not in done.stderr
         return done.stdout if code == 0 else done.stderr
@@ -241,13 +243,13 @@ def mosaic(lab):
     return call
 
 
-def test_the_command_tells_size_rate_metrics_and_cost(mosaic, painting):
-    told = mosaic("frames", painting.run_id[:14], "--seconds", "1")
+def test_the_command_prints_size_rate_metrics_and_cost(mosaic, painting):
+    printed = mosaic("frames", painting.run_id[:14], "--seconds", "1")
 
     pattern = (
         r"320×240  [\d.]+ fps  reward \S+  return \S+  \S+ steps/s  watching costs \S+ ms per frame, \S+% of a core"
     )
-    assert re.match(pattern, told)
+    assert re.match(pattern, printed)
     facts = json.loads(mosaic("frames", painting.run_id, "--seconds", "1", "--json"))
     assert (facts["width"], facts["height"], facts["channels"], facts["through"]) == (320, 240, 3, "shared memory")
     assert facts["fps"] > 0
@@ -276,7 +278,7 @@ def test_the_command_saves_a_clip_that_moves(mosaic, painting, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "sentence"),
+    ("arguments", "code", "sentence"),
     [
         (("--save", "now.jpg"), 2, "does not end with .png"),
         (("--clip", "run.mp4"), 2, "does not end with .gif"),
@@ -286,17 +288,17 @@ def test_the_command_saves_a_clip_that_moves(mosaic, painting, tmp_path):
         (("--hz", "0"), 2, "is not a valid number of frames per second"),
     ],
 )
-def test_a_file_that_cannot_be_written_is_told_before_anything_is_watched(mosaic, lab, home, words, code, sentence):
+def test_a_file_that_cannot_be_written_is_refused_first(mosaic, lab, home, arguments, code, sentence):
     (home / "there.png").write_bytes(b"precious")
-    words = [str(home / word) if "." in word else word for word in words]
+    arguments = [str(home / argument) if "." in argument else argument for argument in arguments]
 
-    told = mosaic("frames", "01AAAAAAAAAAAAAAAAAAAAAAAA", *words, code=code)
+    printed = mosaic("frames", "01AAAAAAAAAAAAAAAAAAAAAAAA", *arguments, code=code)
 
-    assert sentence in told
+    assert sentence in printed
     assert (home / "there.png").read_bytes() == b"precious"
 
 
-def test_a_file_is_overwritten_when_the_user_says_so(mosaic, painting, tmp_path):
+def test_a_file_is_overwritten_on_request(mosaic, painting, tmp_path):
     (tmp_path / "now.png").write_bytes(b"old")
 
     mosaic("frames", painting.run_id, "--save", str(tmp_path / "now.png"), "--force")
@@ -304,7 +306,7 @@ def test_a_file_is_overwritten_when_the_user_says_so(mosaic, painting, tmp_path)
     assert Image.open(tmp_path / "now.png").size == (320, 240)
 
 
-def test_the_command_says_why_there_is_nothing_to_see(mosaic, lab):
+def test_the_command_explains_why_there_are_no_frames(mosaic, lab):
     run = lab.submit(steps=5)
     lab.wait_until_over(run)
 

@@ -10,7 +10,7 @@ from lanes import Scripts, segments
 
 @pytest.fixture
 def run_id():
-    """A run that nobody else has; what it left in /dev/shm is removed."""
+    """A unique run; its files in /dev/shm are removed."""
     run_id = f"test-{os.getpid()}-{secrets.token_hex(4)}"
     yield run_id
     for name in segments(run_id):

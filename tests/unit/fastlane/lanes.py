@@ -15,7 +15,7 @@ GYM_GUI = ROOT / "sdk" / "gym_gui" / "src"
 
 
 def segments(run_id):
-    """All that a run has in /dev/shm."""
+    """All files of a run in /dev/shm."""
     return sorted(name for name in os.listdir("/dev/shm") if run_id in name)
 
 
@@ -42,7 +42,7 @@ class Scripts:
         return process
 
     def run(self, text, *args, timeout_s=60, **kwargs):
-        """stdout of a script that must end well, and whatever it said on stderr."""
+        """stdout and stderr of a script that must succeed."""
         process = self.start(text, *args, **kwargs)
         out, err = process.communicate(timeout=timeout_s)
         assert process.returncode == 0, err

@@ -31,7 +31,7 @@ def test_a_second_writer_is_refused_while_the_first_lives(run_id):
     FastLaneWriter.create(run_id, SMALL).unlink()
 
 
-def test_unlink_removes_everything_and_says_when_it_is_gone(run_id):
+def test_unlink_removes_everything_and_fails_if_it_is_gone(run_id):
     writer = FastLaneWriter.create(run_id, SMALL)
     FastLaneReader.attach(run_id)
     writer.publish(FRAME)
@@ -58,12 +58,12 @@ def test_there_is_nothing_to_attach_to_before_a_writer(run_id):
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a.1", "a\n"])
-def test_a_run_cannot_be_named_so_that_it_leads_elsewhere(name):
+def test_a_run_id_cannot_refer_to_another_file(name):
     with pytest.raises(ValueError, match="cannot name a FastLane"):
         create_fastlane_name(name)
 
 
-def test_the_guides_way_to_a_page_works_once_it_is_free(run_id):
+def test_the_public_mosaics_way_to_a_page_works_once_it_is_free(run_id):
     FastLaneWriter.create(run_id, SMALL).page.forget()  # as after a kill: the page is there, its lock is not
     shm = shared_memory.SharedMemory(name=create_fastlane_name(run_id), create=False)
 
@@ -84,7 +84,7 @@ def test_other_machines_are_refused_with_a_sentence(run_id, monkeypatch):
         FastLaneWriter.create(run_id, SMALL)
 
 
-def test_a_page_that_somebody_unlinked_comes_back_while_it_is_watched(run_id, monkeypatch):
+def test_a_page_that_was_unlinked_is_recreated_while_it_is_watched(run_id, monkeypatch):
     monkeypatch.setattr("mosaic_sdk.fastlane.writer._CHECK_NS", 0)
     writer = FastLaneWriter.create(run_id, SMALL)
     reader = FastLaneReader.attach(run_id, lease_s=1000)
@@ -138,9 +138,9 @@ def test_a_forked_child_neither_writes_nor_removes_nor_keeps_the_lock(run_id):
     pid = os.fork()
     if pid == 0:
         try:
-            told = writer.publish(FRAME)
+            is_copied = writer.publish(FRAME)
             writer.close()
-            os.write(write, b"copied" if told else b"silent")
+            os.write(write, b"copied" if is_copied else b"silent")
             signal.pause()
         finally:
             os._exit(0)
@@ -270,7 +270,7 @@ def test_a_storm_of_kills_leaves_dev_shm_as_it_was(run_id, scripts, waves):
     assert segments(run_id) == []
 
 
-def test_who_watched_a_killed_writer_watches_the_next_one(run_id, scripts):
+def test_a_reader_of_a_killed_writer_follows_to_the_next_one(run_id, scripts):
     killed = scripts.start(LEAVE, run_id, "exit")
     assert killed.stdout.readline() == "ready\n"
     reader = FastLaneReader.attach(run_id, lease_s=1000)
@@ -318,7 +318,7 @@ SPOILS = {
 
 
 @pytest.mark.parametrize("spoil", SPOILS)
-def test_a_reader_survives_files_that_a_stranger_spoiled(run_id, spoil):
+def test_a_reader_survives_files_that_another_program_damaged(run_id, spoil):
     writer = FastLaneWriter.create(run_id, SMALL)
     reader = FastLaneReader.attach(run_id, lease_s=1000)
     writer.publish(FRAME)
@@ -335,7 +335,7 @@ def test_a_reader_survives_files_that_a_stranger_spoiled(run_id, spoil):
 
 @pytest.mark.parametrize("spoil", SPOILS)
 @pytest.mark.parametrize("part", ["page", "frames"])
-def test_a_writer_makes_again_what_a_stranger_spoiled(run_id, spoil, part):
+def test_a_writer_recreates_what_another_program_damaged(run_id, spoil, part):
     writer = FastLaneWriter.create(run_id, SMALL)
     FastLaneReader.attach(run_id, lease_s=1000)
     writer.publish(FRAME)
@@ -368,7 +368,7 @@ def test_the_janitor_needs_no_numpy(scripts):
     scripts.run("import sys; sys.modules['numpy'] = None\nfrom mosaic_sdk.fastlane.control import remove_dead")
 
 
-def test_the_guides_import_paths_work(scripts):
+def test_the_import_paths_of_the_public_mosaic_work(scripts):
     names = "FastLaneWriter, FastLaneConfig, FastLaneMetrics, FastLaneReader"
     script = f"from gym_gui.fastlane import {names}\nfrom gym_gui.fastlane.buffer import create_fastlane_name\n"
 

@@ -37,7 +37,7 @@ def script(scripts, run_id):
     return run
 
 
-def test_what_a_script_makes_is_shown_and_gone_afterwards(script, run_id):
+def test_an_env_of_a_script_is_shown_and_its_lane_removed_afterwards(script, run_id):
     out, err = script("""
 env = gym.make("CartPole-v1")
 reader = watch()
@@ -103,7 +103,7 @@ print(env.step(1)[1], env.render_mode, lanes())
     assert err.count("mosaic: no frames of") == 1
 
 
-def test_the_errors_of_make_are_its_own(script):
+def test_errors_of_make_are_passed_on_unchanged(script):
     text = """
 try: gym.make("NoSuchEnv-v0")
 except gym.error.Error as error: print(type(error).__name__, error)
@@ -160,7 +160,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(("mode", "shape"), [("single", (400, 600, 3)), ("grid", (800, 1200, 3))])
-def test_a_vector_env_of_its_own_making_is_shown(script, mode, shape):
+def test_a_vector_env_without_single_envs_is_shown(script, mode, shape):
     out, err = script(
         """
 envs = gym.make_vec("CartPole-v1", 3)
@@ -202,7 +202,7 @@ print((env.step(0)[0] == twin.step(0)[0]).all(), "FastLane" in str(env), "FastLa
 
 
 @pytest.mark.skipif(sys.version_info < (3, 9), reason="the SDK's own limit")
-def test_the_hook_is_not_felt_by_a_script_without_gymnasium(scripts, run_id):
+def test_the_hook_does_not_affect_a_script_without_gymnasium(scripts, run_id):
     text = "import sys, json; print('numpy' in sys.modules, any('mosaic' in name for name in sys.modules))"
 
     env = {"MOSAIC_RUN_ID": run_id, "GYM_GUI_FASTLANE_ONLY": "1"}
@@ -211,7 +211,7 @@ def test_the_hook_is_not_felt_by_a_script_without_gymnasium(scripts, run_id):
     assert (out, err) == ("False False\n", "")
 
 
-def test_importing_gymnasium_imports_nothing_of_ours(script):
+def test_importing_gymnasium_imports_nothing_of_the_sdk(script):
     out, _ = script("print(any(name.startswith('mosaic') for name in sys.modules), gym.make.__module__)")
 
     assert out == "False gymnasium.envs.registration\n"

@@ -52,7 +52,7 @@ def script(scripts, run_id, tmp_path):
 MAKE = "import gymnasium; env = gymnasium.make('Env'); env.reset(); print(type(env).__name__, env.render_mode)"
 
 
-def test_make_shows_what_it_makes_and_stays_itself(script, run_id):
+def test_make_shows_its_env_and_keeps_its_identity(script, run_id):
     out, err = script(MAKE + "; print(gymnasium.make.__name__, gymnasium.make.__doc__, gymnasium.make.__module__)")
 
     assert out == "FastLaneWrapper rgb_array\nmake Make it. gymnasium.envs.registration\n"
@@ -78,7 +78,7 @@ def test_an_env_that_refuses_to_render_is_made_as_the_script_asked(script):
     assert err.count("no frames of Picky") == 1
 
 
-def test_errors_of_make_are_the_scripts_own(script):
+def test_errors_of_make_reach_the_script(script):
     out, _ = script("import gymnasium\ntry: gymnasium.make('Nothing')\nexcept KeyError as error: print(error)")
 
     assert out == "'Nothing'\n"

@@ -96,7 +96,7 @@ def test_a_reader_that_asks_before_the_first_frame_gets_it(run_id):
     assert reader.latest_frame().number == 1
 
 
-def test_the_lease_ends_by_itself_and_begins_again(run_id):
+def test_the_lease_expires_and_can_begin_again(run_id):
     writer = FastLaneWriter.create(run_id, SMALL)
     reader = FastLaneReader.attach(run_id, lease_s=0.05)
     assert writer.is_watched
@@ -136,7 +136,7 @@ def test_the_newest_frame_is_seen_after_any_number_of_frames(pair):
         assert np.array_equal(frame.pixels, picture(first=number))
 
 
-def test_a_frame_is_the_readers_own_and_stays_as_it_was(pair):
+def test_a_frame_is_the_readers_own_copy_and_does_not_change(pair):
     writer, reader = pair
     writer.publish(picture())
     frame = reader.latest_frame()
@@ -180,7 +180,7 @@ def words(ring, number):
 
 @pytest.fixture
 def copying(ring, run_id, monkeypatch):
-    """A reader of the ring, to whose copies something happens in the middle."""
+    """A reader of the ring whose copies are interrupted."""
     reader, real = RingFile.open(f"mosaic.fastlane.{run_id}", 1), os.preadv
     happens = []
 
@@ -199,7 +199,7 @@ def test_a_reader_overtaken_in_the_middle_of_its_copy_takes_a_later_frame(ring, 
     reader, happens = copying
 
     def overtake(values):
-        words(ring, ring.number)[READ_UNTIL] = 0  # as another reader of the same frame does when it has it
+        words(ring, ring.number)[READ_UNTIL] = 0  # as another reader of the same frame does when it is done
         for value in values:
             put(ring, value)
 
@@ -225,7 +225,7 @@ def test_a_writer_leaves_the_slot_out_that_is_being_read(ring, copying):
 
 
 @pytest.mark.parametrize("marked", [1, 2, SLOTS])
-def test_slots_that_are_marked_for_ever_take_no_frame_from_anybody(ring, run_id, marked):
+def test_slots_that_are_marked_for_ever_cost_no_reader_a_frame(ring, run_id, marked):
     for number in range(marked):
         words(ring, number)[READ_UNTIL] = 2**64 - 1
     reader = RingFile.open(f"mosaic.fastlane.{run_id}", 1)
@@ -237,7 +237,7 @@ def test_slots_that_are_marked_for_ever_take_no_frame_from_anybody(ring, run_id,
         assert set(taken.pixels.ravel()) == {taken.metrics.last_reward} == {value}
 
 
-def test_a_reader_that_died_in_the_middle_of_its_copy_lets_go_of_the_slot(ring):
+def test_the_mark_of_a_reader_that_died_during_its_copy_expires(ring):
     words(ring, ring.number)[READ_UNTIL] = time.monotonic_ns()
 
     for value in range(2, 2 * SLOTS):
@@ -293,7 +293,7 @@ def test_spinning_readers_never_see_a_torn_frame(run_id, scripts, size, reads):
     writer = scripts.start(WRITER, run_id, str(size))
     assert writer.stdout.readline() == "ready\n"
 
-    # More than there are cores: who is interrupted in the middle of a copy is overtaken.
+    # More than there are cores, so that readers are interrupted during a copy and overtaken.
     readers = [scripts.start(READER, run_id, str(reads)) for _ in range(3)]
     ended = [reader.communicate(timeout=100) for reader in readers]
 

@@ -13,7 +13,7 @@ from mosaic_sdk.fastlane.scale import shrink
 
 
 class Duck:
-    """An env of no library: counts its steps, and its picture shows how many there were."""
+    """An env without a library: it counts its steps, and its picture shows the count."""
 
     render_mode = "rgb_array"
     special = "its own"
@@ -40,7 +40,7 @@ class Duck:
 
 @pytest.fixture
 def fastlane(run_id, monkeypatch):
-    """Sets the variables of the frames; every frame is shown unless it says otherwise."""
+    """Sets the variables for frames; every frame is shown by default."""
 
     def set_variables(mode="single", slot=0, limit=4, interval_ms=0, max_dim=0):
         monkeypatch.setenv("MOSAIC_RUN_ID", run_id)
@@ -102,7 +102,7 @@ def test_a_picture_that_changes_its_shape_is_shown_in_the_new_one(shown, run_id,
 
 
 @pytest.mark.parametrize("size", [(1, 6, 3), (4, 1, 3), (6, 3)], ids=str)
-def test_a_picture_that_numpy_would_repeat_is_found_by_the_next_close_look(shown, run_id, monkeypatch, size):
+def test_a_picture_that_numpy_would_broadcast_is_found_by_the_next_close_look(shown, run_id, monkeypatch, size):
     now = [time.monotonic_ns()]
     monkeypatch.setattr("mosaic_sdk.fastlane.lane._monotonic_ns", lambda: now[0])
     reader = watch(run_id)
@@ -143,7 +143,7 @@ def test_unwatched_nothing_is_rendered(shown, run_id):
     assert segments(run_id) == [f"mosaic.fastlane.{run_id}"]
 
 
-def test_the_throttle_is_asked_before_the_env_is_rendered(fastlane, run_id):
+def test_the_throttle_is_checked_before_the_env_is_rendered(fastlane, run_id):
     fastlane(interval_ms=1e6)
     env = maybe_wrap_env(Duck())
     watch(run_id)
@@ -157,7 +157,7 @@ def test_the_throttle_is_asked_before_the_env_is_rendered(fastlane, run_id):
 
 @pytest.mark.parametrize(("step_s", "stride"), [(1e-6, 16), (1e-5, 16), (2.4e-4, 4), (1e-2, 1), (10.0, 1)])
 @pytest.mark.parametrize("before_s", [1e-6, 1.0], ids=["quick", "slow"])
-def test_the_quicker_the_steps_the_fewer_look_for_a_viewer(fastlane, run_id, monkeypatch, before_s, step_s, stride):
+def test_the_faster_the_steps_the_fewer_check_for_a_viewer(fastlane, run_id, monkeypatch, before_s, step_s, stride):
     now_s = [1.0]
     monkeypatch.setattr("mosaic_sdk.fastlane.lane._monotonic", lambda: now_s[0])
     fastlane(interval_ms=32)
@@ -178,7 +178,7 @@ def test_the_quicker_the_steps_the_fewer_look_for_a_viewer(fastlane, run_id, mon
     env.close()
 
 
-def test_frames_that_somebody_removed_come_back_within_a_second(shown, run_id, monkeypatch):
+def test_frames_that_were_removed_are_recreated_within_a_second(shown, run_id, monkeypatch):
     watch(run_id)
     shown.step(0)
     os.unlink(f"/dev/shm/mosaic.fastlane.{run_id}.1")
@@ -254,7 +254,7 @@ def test_closing_the_env_removes_its_lane_and_frees_its_slot(fastlane, run_id):
         assert (env.env.closed, segments(run_id)) == (1, [])
 
 
-def test_an_env_that_is_thrown_away_takes_its_lane_with_it(fastlane, run_id):
+def test_the_lane_of_an_env_that_is_dropped_is_removed(fastlane, run_id):
     env = maybe_wrap_env(Duck())
     assert segments(run_id)
 
@@ -275,7 +275,7 @@ class Empty(Duck):
 
 
 @pytest.mark.parametrize(("kind", "word"), [(Blind, "no display"), (Empty, "no picture")])
-def test_an_env_that_cannot_render_trains_on_with_a_note(fastlane, run_id, capfd, kind, word):
+def test_an_env_that_cannot_render_continues_with_a_note(fastlane, run_id, capfd, kind, word):
     env = maybe_wrap_env(kind())
     watch(run_id)
 
@@ -327,7 +327,7 @@ def test_only_rgb_array_is_rendered_for_viewers(fastlane, run_id, mode, capfd):
 
 
 @pytest.mark.parametrize(("name", "value"), [("ONLY", "0"), ("VIDEO_MODE", "off")])
-def test_switched_off_an_env_stays_as_it_is(fastlane, run_id, monkeypatch, name, value):
+def test_an_env_is_not_wrapped_when_frames_are_off(fastlane, run_id, monkeypatch, name, value):
     monkeypatch.setenv(f"GYM_GUI_FASTLANE_{name}", value)
     env = Duck()
 
@@ -348,7 +348,7 @@ def test_single_shows_the_env_of_its_slot(fastlane, run_id):
     envs[1].close()
 
 
-def test_two_runs_do_not_touch_each_others_lanes(fastlane, run_id, monkeypatch):
+def test_two_runs_do_not_change_each_others_lanes(fastlane, run_id, monkeypatch):
     first = maybe_wrap_env(Duck())
     monkeypatch.setenv("MOSAIC_RUN_ID", f"{run_id}-b")
     monkeypatch.setenv("GYM_GUI_FASTLANE_SLOT", "1")
@@ -394,7 +394,7 @@ def test_the_tiles_of_an_unwatched_grid_are_not_rendered(fastlane, run_id):
         env.close()
 
 
-def test_a_large_picture_is_made_smaller_by_the_mean_of_its_areas(fastlane, run_id):
+def test_a_large_picture_is_shrunk_to_the_means_of_its_areas(fastlane, run_id):
     fastlane(max_dim=3)
     env = maybe_wrap_env(Duck(size=(4, 6)))
     reader = watch(run_id)

@@ -21,7 +21,7 @@ def test_every_field_of_a_descriptor_has_a_default_and_none_can_be_changed(descr
         setattr(value, dataclasses.fields(value)[0].name, "x")
 
 
-def test_the_guides_descriptor_can_be_written_as_it_is_printed():
+def test_a_descriptor_of_the_public_mosaic_can_be_written_unchanged():
     capabilities = WorkerCapabilities(
         worker_type="myworker",
         supported_paradigms=("sequential",),
@@ -40,7 +40,7 @@ def test_the_guides_descriptor_can_be_written_as_it_is_printed():
     assert WorkerCapabilities(max_agents=2).is_multi_agent()
 
 
-def test_a_config_is_known_by_what_it_offers():
+def test_a_config_is_recognised_by_its_interface():
     class Config:
         run_id, seed = "r1", None
 
@@ -55,7 +55,7 @@ def test_a_config_is_known_by_what_it_offers():
     assert not isinstance(object(), WorkerConfig)
 
 
-def test_the_names_are_those_of_the_design():
+def test_the_names_of_the_contract_do_not_change():
     assert LIFECYCLE_EVENTS == (
         "run_started",
         "run_completed",
@@ -70,7 +70,7 @@ def test_the_names_are_those_of_the_design():
     assert (VideoModes.SINGLE, VideoModes.GRID, VideoModes.OFF) == ("single", "grid", "off")
 
 
-def test_the_guides_import_paths_give_the_same_things(bench):
+def test_the_import_paths_of_the_public_mosaic_give_the_same_objects(bench):
     script = (
         "import mosaic_sdk.contract as c\n"
         "from gym_gui.core.worker import WorkerMetadata, WorkerCapabilities, WorkerConfig\n"

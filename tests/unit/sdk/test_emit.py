@@ -35,7 +35,7 @@ def spool(tmp_path):
 
 
 class Scalar:
-    """What numpy's scalars look like from outside."""
+    """Has the interface of numpy's scalars."""
 
     def __init__(self, value):
         self.value = value
@@ -44,7 +44,7 @@ class Scalar:
         return self.value
 
 
-def test_a_step_says_what_it_was_given_and_when(spool):
+def test_a_step_has_the_given_fields_and_a_time(spool):
     before = time.time_ns()
 
     assert spool.emitter.step(7, 0.5, env_index=1, agent_id="a", episode_index=2, terminated=True, truncated=False)
@@ -71,7 +71,7 @@ def test_a_step_carries_any_other_field(spool):
     assert spool.path.read_bytes().count(b"ts_unix_ns") == 1
 
 
-def test_an_episode_says_its_return_and_length(spool):
+def test_an_episode_has_its_return_and_length(spool):
     spool.emitter.episode(3, 41.5, 200, agent_id="a", truncated=True, metadata={"map": "x"})
 
     line = spool.last()
@@ -87,7 +87,7 @@ def test_an_episode_says_its_return_and_length(spool):
     }
 
 
-def test_an_episode_says_at_which_env_step_it_ended_when_it_is_told(spool):
+def test_an_episode_has_the_env_step_at_which_it_ended_if_it_is_given(spool):
     spool.emitter.episode(0, 1.0, 10, global_step=4096, terminated=True)
 
     line = spool.last()
@@ -129,23 +129,23 @@ def test_every_lifecycle_line_names_its_run(spool):
     ]
 
 
-@pytest.mark.parametrize(("value", "told"), [(math.nan, b"NaN"), (math.inf, b"Infinity"), (-math.inf, b"-Infinity")])
-def test_nan_and_infinity_are_data(spool, value, told):
+@pytest.mark.parametrize(("value", "written"), [(math.nan, b"NaN"), (math.inf, b"Infinity"), (-math.inf, b"-Infinity")])
+def test_nan_and_infinity_are_data(spool, value, written):
     spool.emitter.metric("m", value, 1)
     spool.emitter.step(1, value, info={"x": value})
 
     metric, step = spool.path.read_bytes().splitlines()
-    assert b'"value":%b,' % told in metric
-    assert b'"reward":%b,' % told in step
-    assert b'"info":{"x":%b}' % told in step
+    assert b'"value":%b,' % written in metric
+    assert b'"reward":%b,' % written in step
+    assert b'"info":{"x":%b}' % written in step
 
 
-@pytest.mark.parametrize(("value", "told"), [(True, 1), (Scalar(1.5), 1.5), (Scalar(3), 3), (Scalar(True), 1)])
-def test_a_number_may_be_a_bool_or_a_scalar_of_numpy(spool, value, told):
+@pytest.mark.parametrize(("value", "written"), [(True, 1), (Scalar(1.5), 1.5), (Scalar(3), 3), (Scalar(True), 1)])
+def test_a_number_may_be_a_bool_or_a_scalar_of_numpy(spool, value, written):
     spool.emitter.metric("m", value, Scalar(2))
 
-    assert spool.last()["value"] == told
-    assert type(spool.last()["value"]) is type(told)
+    assert spool.last()["value"] == written
+    assert type(spool.last()["value"]) is type(written)
     assert spool.last()["step"] == 2
 
 
@@ -161,7 +161,7 @@ def test_a_scalar_of_numpy_that_is_a_float_is_written_as_its_number(spool):
     assert math.isnan(spool.objects()[1]["reward"])
 
 
-def test_what_json_cannot_say_becomes_its_repr(spool):
+def test_what_json_cannot_hold_becomes_its_repr(spool):
     circle = []
     circle.append(circle)
 
@@ -184,7 +184,7 @@ json_values = st.recursive(
 
 
 @given(value=json_values, name=st.text(), number=st.floats(allow_nan=False) | st.integers())
-def test_whatever_is_said_is_one_line_that_reads_back(tmp_path_factory, value, name, number):
+def test_any_value_is_one_line_that_reads_back(tmp_path_factory, value, name, number):
     spool = Spool(tmp_path_factory.mktemp("emit") / "spool")
 
     spool.emitter.metric(name, number, 1, info=value, agent=name)
@@ -318,19 +318,19 @@ def room(n):
     size = os.fstat(1).st_size + n if n is not None else resource.RLIM_INFINITY
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
-told = [emit.step(0)]
+results = [emit.step(0)]
 room({room})
-told += [emit.step(1), emit.step(2), emit.step(3)]
+results += [emit.step(1), emit.step(2), emit.step(3)]
 room(None)
 {after}
 import sys
-print(told, file=sys.stderr)
+print(results, file=sys.stderr)
 """
 
 
 @pytest.mark.parametrize("room", [0, 1, 30])
 def test_lines_that_did_not_fit_are_a_counted_gap(bench, room):
-    ended = bench.script(FULL.format(room=room, after="told += [emit.step(4), emit.step(5)]"))
+    ended = bench.script(FULL.format(room=room, after="results += [emit.step(4), emit.step(5)]"))
 
     assert ended.code == 0, ended.err
     assert ended.err.strip() == "[True, False, False, False, True, True]"
@@ -344,7 +344,7 @@ def test_lines_that_did_not_fit_are_a_counted_gap(bench, room):
     assert gap["payload"]["first_ts"] <= gap["payload"]["last_ts"] <= gap["timestamp"]
 
 
-def test_a_gap_at_the_end_is_told_at_the_exit(bench):
+def test_a_gap_at_the_end_is_reported_at_exit(bench):
     ended = bench.script(FULL.format(room=10, after=""))
 
     assert len(ended.lines) == 3
@@ -352,7 +352,7 @@ def test_a_gap_at_the_end_is_told_at_the_exit(bench):
     assert (gap["event"], gap["payload"]["lines"]) == ("telemetry_gap", 3)
 
 
-def test_a_gap_is_told_by_the_process_that_lost_the_lines(bench):
+def test_a_gap_is_reported_by_the_process_that_lost_the_lines(bench):
     child = "if os.fork() == 0:\n    emit.step(10); os._exit(0)\nos.wait(); emit.step(4)"
     ended = bench.script(FULL.format(room=0, after=child))
 
@@ -436,10 +436,20 @@ def test_a_broken_pipe_and_a_closed_descriptor_do_not_raise():
     assert emitter.run_completed() is False
 
 
-def test_the_module_speaks_on_stdout_for_the_run_of_the_environment(bench):
+def test_the_module_writes_to_stdout_for_the_run_in_the_environment(bench):
     ended = bench.script("from mosaic_sdk import emit; emit.run_started(); emit.heartbeat(3)")
 
     assert [(line["event"], line["run_id"]) for line in ended.objects] == [
         ("run_started", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
         ("heartbeat", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
     ]
+
+
+def test_importing_it_loads_no_heavy_module(bench):
+    ended = bench.script(
+        "import sys; from mosaic_sdk import emit\n"
+        "heavy = ('dataclasses', 'inspect', 'logging', 'difflib', 'subprocess', 'argparse', 'mosaic_sdk.settings')\n"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
+    )
+
+    assert (ended.code, ended.err.strip()) == (0, "[]")

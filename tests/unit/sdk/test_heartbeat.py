@@ -39,14 +39,14 @@ def listener():
     return Listener()
 
 
-def test_beats_tell_how_far_it_goes_where_that_is_known(listener):
+def test_heartbeats_carry_the_total_if_it_is_known(listener):
     with Heartbeat(3600, progress=lambda: 3, emitter=listener.emitter, total=10):
         pass
 
     assert b'"progress":3,"total":10' in listener.rest()
 
 
-def test_a_total_that_is_known_later_is_told_later(listener):
+def test_a_total_that_is_known_later_is_reported_later(listener):
     totals = iter([0, 10])
     with Heartbeat(0.001, progress=lambda: 3, emitter=listener.emitter, total=lambda: next(totals, 10)):
         first, second = listener.payload(), listener.payload()
@@ -54,12 +54,12 @@ def test_a_total_that_is_known_later_is_told_later(listener):
     assert (first, second) == ({"progress": 3}, {"progress": 3, "total": 10})
 
 
-def test_the_first_beat_comes_at_once(listener):
+def test_the_first_heartbeat_is_immediate(listener):
     with Heartbeat(3600, emitter=listener.emitter):
         assert listener.next() == 0
 
 
-def test_beats_carry_what_advance_counted(listener):
+def test_heartbeats_carry_what_advance_counted(listener):
     with Heartbeat(0.001, emitter=listener.emitter) as heart:
         heart.advance()
         heart.advance(4)
@@ -67,12 +67,12 @@ def test_beats_carry_what_advance_counted(listener):
         listener.wait_for(5)
 
 
-def test_beats_carry_what_the_callable_returns(listener):
+def test_heartbeats_carry_what_the_callable_returns(listener):
     with Heartbeat(3600, progress=lambda: 17, emitter=listener.emitter):
         assert listener.next() == 17
 
 
-def test_nothing_beats_after_the_block(listener):
+def test_no_heartbeat_follows_the_block(listener):
     with Heartbeat(0.001, emitter=listener.emitter) as heart:
         listener.next()
         heart.advance(9)
@@ -83,7 +83,7 @@ def test_nothing_beats_after_the_block(listener):
     assert last == b"" or last.endswith(b"}\n")
 
 
-def test_a_stopped_heart_can_start_again(listener):
+def test_a_stopped_heartbeat_can_start_again(listener):
     heart = Heartbeat(3600, emitter=listener.emitter)
     heart.start()
     listener.next()
@@ -120,7 +120,7 @@ if pid == 0:
 """
 
 
-def test_a_forked_child_does_not_beat_and_can_leave_the_block(bench):
+def test_a_forked_child_sends_no_heartbeat_and_can_leave_the_block(bench):
     ended = bench.script(CHILD)
 
     assert ended.code == 0, ended.err

@@ -16,13 +16,13 @@ def written(tmp_path, monkeypatch):
     return write
 
 
-def test_a_flat_config_is_taken_as_it_is(written):
+def test_a_flat_config_is_used_unchanged(written):
     config = {"run_id": "r1", "env_id": "CartPole-v1", "extras": {"cuda": True}}
 
     assert load_config(written(config)) == config
 
 
-def test_a_trainer_config_gives_the_workers_part_with_its_run_id(written):
+def test_of_a_trainer_config_the_workers_part_is_used_with_its_run_id(written):
     worker = {"module": "x.cli", "worker_id": "w1", "config": {"env_id": "CartPole-v1"}}
 
     config = load_config(written({"metadata": {"run_id": "r1", "worker": worker}, "payload": {}}))
@@ -49,7 +49,7 @@ def test_a_missing_run_id_comes_from_the_environment(written, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reason"),
     [
         (b"{not json", "is not JSON"),
         (b"\xff\xfe", "is not JSON"),
@@ -59,10 +59,10 @@ def test_a_missing_run_id_comes_from_the_environment(written, monkeypatch):
         (b"[" * 200_000, "nested too deeply"),
     ],
 )
-def test_a_config_that_cannot_be_used_is_an_error_that_names_it(written, value, told):
+def test_a_config_that_cannot_be_used_is_an_error_that_names_it(written, value, reason):
     path = written(value)
 
-    with pytest.raises(ConfigError, match=told) as error:
+    with pytest.raises(ConfigError, match=reason) as error:
         load_config(path)
 
     assert str(path) in str(error.value)

@@ -4,7 +4,7 @@ import pytest
 from mosaic_sdk.manifest import AnalyticsManifest, ManifestError
 
 
-def test_a_manifest_has_the_shape_all_readers_know(tmp_path):
+def test_a_manifest_has_its_documented_shape(tmp_path):
     manifest = AnalyticsManifest(
         "r1",
         "cleanrl",
@@ -34,7 +34,7 @@ def test_a_manifest_has_the_shape_all_readers_know(tmp_path):
     }
 
 
-def test_a_manifest_says_null_for_what_there_is_not(tmp_path):
+def test_a_manifest_has_null_for_missing_artifacts(tmp_path):
     AnalyticsManifest("r1", "toy").write(tmp_path)
 
     artifacts = json.loads((tmp_path / "analytics.json").read_text())["artifacts"]

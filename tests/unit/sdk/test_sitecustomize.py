@@ -67,7 +67,7 @@ def test_sigusr2_prints_the_stacks_of_all_threads_and_the_script_goes_on(bench, 
     assert process.poll() is None
 
 
-def test_a_signal_that_somebody_ignored_stays_ignored(bench):
+def test_a_signal_that_is_ignored_stays_ignored(bench):
     run = "import os, signal, subprocess, sys; signal.signal(signal.SIGUSR2, signal.SIG_IGN)\n"
     run += "sys.exit(subprocess.call([sys.executable, '-c', 'import os; os.kill(os.getpid(), 12)']))"
 
@@ -82,7 +82,7 @@ def other_sitecustomize(folder, text):
     return folder
 
 
-def test_the_sitecustomize_it_hides_runs_as_if_it_were_alone(bench, python, tmp_path):
+def test_the_sitecustomize_that_it_hides_runs_normally(bench, python, tmp_path):
     other = other_sitecustomize(tmp_path / "other", "import sys; sys.path.append('/added'); WHO = __file__\n")
     script = "import sys, sitecustomize; print(sitecustomize.WHO, '/added' in sys.path, *sys.path, sep='\\n')"
 
@@ -94,7 +94,7 @@ def test_the_sitecustomize_it_hides_runs_as_if_it_were_alone(bench, python, tmp_
     assert str(other).encode() in hidden.lines[0]
 
 
-def test_the_error_of_a_hidden_sitecustomize_is_told_as_python_tells_it(bench, tmp_path):
+def test_the_error_of_a_hidden_sitecustomize_is_reported_as_python_reports_it(bench, tmp_path):
     other = other_sitecustomize(tmp_path / "other", "import no_such_module\n")
 
     alone = bench.script("print(1)", path=[other], run_id=None)
@@ -130,7 +130,7 @@ def test_it_survives_without_stdout_and_without_its_sdk(bench, tmp_path):
     assert (ended.code, ended.err) == (7, "")
 
 
-def test_a_preparation_that_fails_is_not_felt(bench, tmp_path):
+def test_a_preparation_that_fails_does_not_affect_the_script(bench, tmp_path):
     text = (bench.autowrap / "sitecustomize.py").read_text()
     failing = text.replace("_PREPARATIONS = (", "_PREPARATIONS = (lambda: 1 / 0, ")
     assert failing != text

@@ -1,4 +1,4 @@
-"""The toy worker does what its keys say, and its record tells what it printed."""
+"""The toy worker does what its settings say, and its record lists what it printed."""
 
 import json
 import os
@@ -13,7 +13,7 @@ RUN_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 @pytest.fixture
 def toy(bench, tmp_path):
-    """Starts the toy worker with these keys, in a run folder, with what MOSAIC injects."""
+    """Starts the toy worker with these settings, in a run folder, with what MOSAIC injects."""
 
     def start(*flags, **keys):
         config = tmp_path / f"worker-{RUN_ID}.json"
@@ -78,7 +78,7 @@ def test_it_learns_the_same_from_the_same_seed(bench, run):
     assert sum(returns[0][-3:]) > 2 * sum(returns[0][:3])
 
 
-def test_metrics_and_agents_come_as_asked(run):
+def test_metrics_and_agents_are_as_configured(run):
     ended = run(total_timesteps=20, metrics_every=5, agents=2, env_index=3, episode_length=10)
 
     steps = [line for line in ended.objects if line.get("event_type") == "step"]
@@ -95,7 +95,7 @@ def test_it_leaves_a_manifest(run, tmp_path):
     assert json.loads((tmp_path / "analytics.json").read_text())["worker_type"] == "toy"
 
 
-def test_a_dry_run_prints_the_keys_and_measures_nothing(run, tmp_path):
+def test_a_dry_run_prints_the_settings_and_measures_nothing(run, tmp_path):
     ended = run("--dry-run", "--grpc", "--grpc-target", "127.0.0.1:1", steps=7)
 
     assert ended.code == 0
@@ -105,7 +105,7 @@ def test_a_dry_run_prints_the_keys_and_measures_nothing(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("keys", "told"),
+    ("keys", "reason"),
     [
         ({"stpes": 1}, "stpes: the worker has no such setting. Did you mean 'steps'?"),
         ({"steps": "many"}, 'steps: must be an integer, not "many"'),
@@ -114,11 +114,11 @@ def test_a_dry_run_prints_the_keys_and_measures_nothing(run, tmp_path):
         ({"run_id": ""}, "run_id is missing"),
     ],
 )
-def test_a_key_it_does_not_understand_is_told(run, keys, told):
+def test_an_invalid_setting_is_refused(run, keys, reason):
     ended = run(**keys)
 
     assert ended.code == 2
-    assert told in ended.err
+    assert reason in ended.err
     assert "Traceback" not in ended.err
 
 
@@ -130,7 +130,7 @@ def test_it_crashes(run):
     assert "asked to crash at step 5" in ended.err
 
 
-def test_it_exits_with_the_code_it_was_told(run):
+def test_it_exits_with_the_given_code(run):
     assert run(steps=1, exit_code=37).code == 37
 
 
@@ -160,7 +160,7 @@ def test_it_hangs_without_heartbeats_and_goes_on(run, tmp_path):
     assert len(beats) <= 3
 
 
-def test_it_stalls_with_heartbeats_that_stand_still(bench, toy):
+def test_it_stalls_with_heartbeats_that_do_not_advance(bench, toy):
     process = toy(stall_progress_at=2, heartbeat_s=0.005)
 
     bench.wait_for(b'"progress":2', process)
@@ -193,7 +193,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize("keys", WAYS, ids=lambda keys: "+".join(keys))
-def test_its_children_live_on(run, tmp_path, keys):
+def test_its_children_outlive_it(run, tmp_path, keys):
     marker = str(tmp_path) if not keys.get("clear_environment") else f"toy-child-of-{RUN_ID}"
     before = set(living(marker))
 
@@ -294,7 +294,7 @@ def rewards(ended):
     return {line["step_index"]: line["reward"] for line in ended.objects if line.get("event_type") == "step"}
 
 
-def told(ended, event):
+def payloads(ended, event):
     return [line["payload"] for line in ended.objects if line.get("event") == event]
 
 
@@ -307,8 +307,8 @@ def test_a_resumed_training_takes_the_steps_that_the_saved_one_would_have_taken(
 
     resumed = run(steps=400, seed=3, checkpoint=str(saved))
 
-    assert [payload["step"] for payload in told(stopped, "checkpoint_saved")] == [100, 200]
-    assert told(resumed, "checkpoint_loaded") == [{"path": str(saved), "step": 200}]
+    assert [payload["step"] for payload in payloads(stopped, "checkpoint_saved")] == [100, 200]
+    assert payloads(resumed, "checkpoint_loaded") == [{"path": str(saved), "step": 200}]
     assert rewards(resumed) == {step: reward for step, reward in whole.items() if step >= 200}
 
 
@@ -318,7 +318,7 @@ def test_the_best_evaluation_is_kept_when_later_ones_are_worse(run, tmp_path):
     best = json.loads((tmp_path / "checkpoints" / "best" / "best.json").read_text())
     assert (best["step"], best["episodes"], best["seeds"]) == (200, 3, [1000000, 1000001, 1000002])
     assert json.loads((tmp_path / "checkpoints" / "best" / best["path"]).read_text())["step"] == 200
-    assert [(payload["step"], payload["best"]) for payload in told(ended, "checkpoint_saved")] == [
+    assert [(payload["step"], payload["best"]) for payload in payloads(ended, "checkpoint_saved")] == [
         (100, True),
         (200, True),
     ]
@@ -342,13 +342,13 @@ def test_an_evaluation_gives_the_same_returns_for_the_same_seeds(bench, run, tmp
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("", "damaged"), ("[1]", "damaged"), ("{}", "not a checkpoint of the toy worker")]
+    ("text", "reason"), [("", "damaged"), ("[1]", "damaged"), ("{}", "not a checkpoint of the toy worker")]
 )
-def test_a_checkpoint_that_cannot_be_used_is_refused_in_one_sentence(run, tmp_path, text, words):
+def test_a_checkpoint_that_cannot_be_used_is_refused_in_one_sentence(run, tmp_path, text, reason):
     (tmp_path / "bad.json").write_text(text)
 
     ended = run(checkpoint=str(tmp_path / "bad.json"))
 
     assert ended.code != 0
-    assert words in ended.err
+    assert reason in ended.err
     assert "Traceback" not in ended.err

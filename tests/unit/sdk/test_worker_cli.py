@@ -47,7 +47,7 @@ def test_a_run_is_started_and_completed(bench, worker):
     ("error", "code"),
     [("mosaic_sdk.config.ConfigError('env_id: no such')", 2), ("mosaic_sdk.cli.WorkFailed('env_id: no such')", 1)],
 )
-def test_an_error_that_says_all_there_is_is_told_without_a_traceback(bench, worker, error, code):
+def test_an_error_that_explains_itself_is_printed_without_a_traceback(bench, worker, error, code):
     ended = bench.end(worker(f"import mosaic_sdk.config, mosaic_sdk.cli\nraise {error}"))
 
     assert (ended.code, ended.err) == (code, "env_id: no such\n")
@@ -68,7 +68,7 @@ def test_an_exception_is_a_failed_run_with_its_traceback_on_stderr(bench, worker
     ("call", "code", "last"),
     [("sys.exit()", 0, "run_completed"), ("sys.exit(5)", 5, "run_failed"), ("sys.exit('no')", 1, "run_failed")],
 )
-def test_a_library_that_exits_is_believed(bench, worker, call, code, last):
+def test_the_exit_code_of_a_library_is_used(bench, worker, call, code, last):
     ended = bench.end(worker(call))
 
     assert ended.code == code
@@ -107,7 +107,7 @@ finally:
 """
 
 
-def test_a_second_sigterm_does_not_cut_the_cleaning_up_short(bench, worker):
+def test_a_second_sigterm_does_not_interrupt_the_cleanup(bench, worker):
     process = worker("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n" + SLOW_TO_STOP)
     bench.wait_for(b'"step_index":0', process)
     os.kill(process.pid, signal.SIGTERM)
@@ -142,7 +142,7 @@ return {"signal": os.WTERMSIG(os.waitpid(pid, 0)[1])}
 """
 
 
-def test_a_forked_child_dies_of_sigterm_and_does_not_speak_for_the_run(bench, worker):
+def test_a_forked_child_dies_of_sigterm_without_reporting_for_the_run(bench, worker):
     process = worker(FORKING)
     bench.wait_for(b'"step_index":0', process)  # the child itself speaks: Python drops signals that come inside a fork
     bench.wait_for(b'"child"', process)
@@ -172,7 +172,7 @@ def test_the_flags_of_the_daemon_are_understood(bench, worker):
 
 
 @pytest.mark.parametrize("flags", [["--conf", "x"], ["--unknown"], ["--interactive"]])
-def test_flags_it_does_not_know_are_wrong_usage(bench, worker, flags):
+def test_unknown_flags_are_a_usage_error(bench, worker, flags):
     ended = bench.end(worker("pass", *flags))
 
     assert ended.code == 2
@@ -180,7 +180,7 @@ def test_flags_it_does_not_know_are_wrong_usage(bench, worker, flags):
     assert "usage:" in ended.err
 
 
-def test_without_a_config_the_usage_is_told(bench, worker):
+def test_without_a_config_the_usage_is_printed(bench, worker):
     ended = bench.end(worker("pass", given=None))
 
     assert ended.code == 2
