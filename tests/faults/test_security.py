@@ -270,7 +270,7 @@ def test_a_folder_that_somebody_put_where_the_run_goes_is_left_alone(lab, tmp_pa
     run_id = new_ulid()
     (lab.root.area("runs") / run_id).symlink_to(tmp_path)
 
-    with pytest.raises(Exception, match="exists already"):
+    with pytest.raises(Exception, match="already exists"):
         lab.client.submit_run({"metadata": {"run_id": run_id, "worker": TOY}})
 
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""The files of a submitted run: its folder, config-{run_id}.json, worker-{run_id}.json - and back again."""
+"""The files of a submitted run: its folder, config-{run_id}.json and worker-{run_id}.json."""
 
 import shutil
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from mosaic.submit.config import read_config
 
 
 def record(root: StateRoot, config: RunConfig) -> RunDir:
-    """Make the run's folder and write its config, durably; on an error nothing of it remains."""
+    """Create the run's folder and write its config durably; on an error nothing remains."""
     rundir = root.run(config.area, config.run_id)
     try:
-        # A new folder or none: whatever lies here already, a link above all, is not ours to write into.
+        # The folder must be new: MOSAIC does not write into an existing one, which may be a link.
         rundir.path.mkdir(mode=0o700)
     except FileExistsError as error:
-        why = f"{rundir.path} exists already. Leave the id out to get a new one."
+        why = f"{rundir.path} already exists. Leave the id out to get a new one."
         raise BadConfig("metadata.run_id", why) from error
     except OSError as error:
         raise _unavailable(rundir, error) from error
@@ -37,14 +37,14 @@ def record(root: StateRoot, config: RunConfig) -> RunDir:
 
 
 def write_worker_file(root: StateRoot, config: RunConfig, worker_id: str = "") -> Path:
-    """What the worker gets as `--config`, in the seed's shape; the worker id is the config's unless given."""
+    """Write the file that the worker gets as `--config`. The worker id is the one in the config unless given."""
     path = root.worker_file(config.run_id)
     durable.write_json(path, worker_document(config, worker_id))
     return path
 
 
 def load(root: StateRoot, run_id: str, worker_name: str = "") -> RunConfig:
-    """The config of a run as it was validated, read back from its file: a run may wait longer than a daemon lives."""
+    """Read the validated config of a run back from its file: a run may wait longer than a daemon lives."""
     document = durable.read_json(root.config_file(run_id))
     if document is None:
         raise UnknownRun(run_id)
@@ -53,7 +53,7 @@ def load(root: StateRoot, run_id: str, worker_name: str = "") -> RunConfig:
 
 def worker_document(config: RunConfig, worker_id: str = "") -> dict[str, Any]:
     ours = {"run_id": config.run_id, "worker_id": worker_id or config.worker.worker_id}
-    # First for the reader's eye, and again last because these two are not the user's to choose.
+    # At the front for readability, and again at the end because the user cannot choose these two.
     document = {**ours, **config.worker.config, **ours}
     document.setdefault("extras", {})
     return document
@@ -65,17 +65,17 @@ def _write(root: StateRoot, rundir: RunDir, config: RunConfig) -> None:
         rundir.config.mkdir(mode=0o700)
         durable.write_json(rundir.config / "base_config.json", worker_document(config))
         schedule = _curriculum(config)
-        if schedule:  # else there is none yet; a phase of the script may bring one
+        if schedule:  # otherwise a phase of the script may create one later
             durable.write_json(rundir.config / "curriculum_config.json", schedule)
     durable.sync_folder(str(rundir.path.parent))
     durable.write_json(root.config_file(config.run_id), dict(config.raw))
 
 
 def _curriculum(config: RunConfig) -> Any:
-    """The schedule in force when the script starts; None: there is none."""
+    """The curriculum at the start of the script, if there is one."""
     extras = config.worker.config.get("extras")
     return extras.get("curriculum_schedule") if isinstance(extras, Mapping) else None
 
 
 def _unavailable(rundir: RunDir, error: OSError) -> StoreUnavailable:
-    return StoreUnavailable(f"{rundir.path} cannot be written ({error.strerror}). Make room on the disk and try again.")
+    return StoreUnavailable(f"{rundir.path} cannot be written ({error.strerror}). Free some disk space and try again.")

@@ -117,7 +117,7 @@ def test_a_run_never_uses_a_folder_that_already_exists(root, submitted, tmp_path
         if obstacle == "link":
             outside.mkdir()
 
-    with pytest.raises(BadConfig, match=r"metadata\.run_id: .* exists already"):
+    with pytest.raises(BadConfig, match=r"metadata\.run_id: .* already exists"):
         record(root, submitted())
 
     assert not root.config_file(ID).exists()
