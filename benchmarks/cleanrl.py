@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic_sdk.fastlane import FastLaneReader
+from mosaic_sdk.fastlane.control import FastLaneError
 from mosaic_sdk.lab.trial import Trial
 from rig import cpu_s, lab, p50, table, verdict
 
@@ -260,7 +261,7 @@ def _look(run_id: str, stop: threading.Event) -> None:
         try:
             reader = reader or FastLaneReader.attach(run_id)
             reader.latest_frame()
-        except Exception:  # not created yet, or already removed
+        except (OSError, FastLaneError):  # not created yet, or already removed
             reader = None
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic_sdk.fastlane import FastLaneReader
+from mosaic_sdk.fastlane.control import FastLaneError
 from mosaic_sdk.lab import processes
 from mosaic_sdk.lab.trial import Trial
 from rig import ticked_cpu_s
@@ -140,7 +141,7 @@ def run_watched(trial: Trial) -> int:
             try:
                 reader = reader or FastLaneReader.attach(trial.run_id)
                 seen[0] += reader.latest_frame() is not None
-            except Exception:  # not created yet, or already removed
+            except (OSError, FastLaneError):  # not created yet, or already removed
                 reader = None
         if reader:
             reader.close()

@@ -82,7 +82,7 @@ def undergo(schedule: Schedule, keep: bool = False, python_path: str = "") -> Re
         weather = Weather(home) if schedule.has_weather else None
         with _variables(schedule, home, python_path, weather), _disk(schedule, home / "h"):
             Ordeal(schedule, home, report, weather).run()
-    except Exception as error:  # the edge: a lab that cannot go on has found something
+    except Exception as error:  # noqa: BLE001  # the edge: a lab that cannot go on has found something
         report.violations.append(f"the ordeal could not go on: {type(error).__name__}: {error}")
     report.wall_s = time.monotonic() - began
     if report.violations and keep:

@@ -52,7 +52,7 @@ class Watch:
     def _watch(self) -> None:
         try:
             self._look_on()
-        except Exception as error:  # the edge of the thread: a watch that fell asleep must not pass for a quiet night
+        except Exception as error:  # noqa: BLE001  # the edge of the thread: a watch that fell asleep must not pass for a quiet night
             self.violations.append(f"the watch could not go on: {error!r}")
 
     def _look_on(self) -> None:

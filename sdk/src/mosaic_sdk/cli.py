@@ -105,7 +105,7 @@ def conduct(work: Callable[[], Optional[Mapping[str, Any]]], emitter: Optional[e
         print(error, file=sys.stderr)
         telemetry.run_failed(error)
         return USAGE if isinstance(error, ConfigError) else FAILED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # the edge of the process: every error is reported as run_failed
         _print_traceback()
         telemetry.run_failed(error)
         return FAILED

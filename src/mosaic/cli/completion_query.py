@@ -29,7 +29,7 @@ def main(words: Sequence[str]) -> int:
         typed, cut = join_pieces(line) if shell == "bash" else (list(line), 0)
         for candidate in complete([_plain(word) for word in typed] or [""]):
             print(_format(candidate, cut), flush=True)
-    except Exception:  # the edge of the process: a traceback would be printed into the command line
+    except Exception:  # noqa: BLE001  # the edge of the process: a traceback would be printed into the command line
         return 0
     return 0
 

@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _end_quietly()
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # the edge of the process: every error becomes one sentence and an exit code
+    except Exception as error:  # noqa: BLE001  # the edge of the process: every error becomes one sentence and an exit code
         message = str(error) if getattr(args, "names_config_fields", False) else as_typed(str(error))
         return _print_error(error, message, getattr(args, "verbose", False), host_of(args))
 

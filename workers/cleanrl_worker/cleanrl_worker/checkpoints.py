@@ -173,7 +173,7 @@ def _read(file: Path) -> Any:
         return torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
         raise CheckpointError(f"{file} cannot be read: {error.strerror}.") from None
-    except Exception:  # torch raises whatever its unpickler and its zip reader do
+    except Exception:  # noqa: BLE001  # on a damaged file torch's unpickler and zip reader raise almost anything
         raise CheckpointError(f"{file} is damaged, or no checkpoint: it holds more or less than weights.") from None
 
 

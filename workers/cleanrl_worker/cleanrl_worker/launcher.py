@@ -61,7 +61,7 @@ class Launcher:
         except SystemExit as error:
             if error.code not in (None, 0):
                 return self._end({"error": f"the script ended itself with exit code {error.code}"}, FAILED)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  # the edge of the process: any failure of a script is reported
             _print_traceback()
             return self._end(_told(error), FAILED)
         return self._end({}, 0)

@@ -39,7 +39,7 @@ def draw_in_memory(env_id: str) -> None:
     os.environ["MUJOCO_GL"] = "egl"  # read when mujoco is imported
     try:
         importlib.import_module("mujoco.egl")
-    except Exception:  # no library, no device: it raises all sorts
+    except Exception:  # noqa: BLE001  # without a library or device it raises ImportError, AttributeError, EGLError …
         for name in ("MUJOCO_GL", "PYOPENGL_PLATFORM"):
             os.environ.pop(name, None)
         for name in [name for name in sys.modules if name.partition(".")[0] in ("mujoco", "OpenGL")]:

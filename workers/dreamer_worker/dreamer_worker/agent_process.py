@@ -228,7 +228,7 @@ class Crew:
     def _run(self, work: Callable[[], Any]) -> None:
         try:
             work()
-        except Exception as error:  # a thread's edge: the process ends with it
+        except Exception as error:  # noqa: BLE001  # a thread's edge: the process ends with it
             if self._over.is_set():
                 return  # it was being closed
             traceback.print_exc()

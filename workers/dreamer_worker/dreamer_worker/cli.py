@@ -68,7 +68,7 @@ def dry_run(config: DreamerConfig) -> int:
         make_env_of(config, 0).close()
     except ConfigError:
         raise
-    except Exception as error:  # whatever a library raises about a name or an option that it does not have
+    except Exception as error:  # noqa: BLE001  # whatever a library raises about a name or an option that it does not have
         raise ConfigError(f"env: {config.env} cannot be made: {type(error).__name__}: {error}") from None
     return print_dry_run({**config.to_dict(), "secret": "…" if config.secret else ""})
 

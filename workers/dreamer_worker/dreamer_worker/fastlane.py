@@ -24,7 +24,7 @@ class Screen:
             return
         try:
             self._show(obs)
-        except Exception as error:  # whatever is wrong with the frames ends the frames only
+        except Exception as error:  # noqa: BLE001  # whatever is wrong with the frames ends the frames only
             from mosaic_sdk.fastlane.lane import note
 
             note(f"no more frames: {type(error).__name__}: {error}")

@@ -202,7 +202,7 @@ def _answer(session: Session, line: str) -> list[Message]:
         return [{"type": "error", "message": str(error)}]
     except json.JSONDecodeError as error:
         return [{"type": "error", "message": f"That is no JSON: {error}."}]
-    except Exception as error:  # the edge: an env may raise anything, and the next command is awaited
+    except Exception as error:  # noqa: BLE001  # the edge: an env may raise anything, and the next command is awaited
         return [{"type": "error", "message": f"{type(error).__name__}: {error}"}]
 
 

@@ -216,7 +216,7 @@ class Findings:
                 self._send(found)
             except Disconnected:
                 pass  # closing
-            except Exception as error:  # a thread's edge: the device failed, and the learner is told
+            except Exception as error:  # noqa: BLE001  # a thread's edge: the device failed, and the learner is told
                 self._error = error
             with self._changed:
                 self._given = None

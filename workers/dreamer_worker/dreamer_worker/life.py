@@ -83,7 +83,7 @@ def main() -> int:
     except ConfigError as error:  # the user's to mend: frames of ours would bury the words
         life.fail(str(error))
         leave(1)
-    except Exception as error:  # a process's edge
+    except Exception as error:  # noqa: BLE001  # a process's edge
         traceback.print_exc()
         life.fail(f"{type(error).__name__}: {error}")
         leave(1)

@@ -165,7 +165,7 @@ class Inmate:
         code = 0
         try:
             self._work(self._life)
-        except Exception as error:  # a thread's edge
+        except Exception as error:  # noqa: BLE001  # a thread's edge
             self._error, code = f"{type(error).__name__}: {error}", 1
         on_end(self, code)
 

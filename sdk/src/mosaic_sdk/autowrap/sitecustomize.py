@@ -76,7 +76,7 @@ def _call_after_run(loader, action):
         run(module)
         try:
             action(module)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # the script must run even if this fails
             _note(error)
 
     try:
@@ -110,7 +110,7 @@ def _fastlane_hook():
     if not _hook:
         try:
             _hook.append(_load_fastlane_hook())
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # the script must run even if this fails
             _hook.append(None)
             _note(error)
     return _hook[0]
@@ -132,7 +132,7 @@ def _load_fastlane_hook():
 def _note(error):
     try:
         print("mosaic: no frames: %s: %s" % (type(error).__name__, error), file=sys.stderr)
-    except Exception:
+    except Exception:  # noqa: BLE001  # the script must run even if this fails
         pass
 
 
@@ -146,7 +146,7 @@ def _prepare():
     for preparation in _PREPARATIONS:
         try:
             preparation()
-        except Exception:
+        except Exception:  # noqa: BLE001  # the script must run even if this fails
             pass  # the script matters more than any of these
 
 

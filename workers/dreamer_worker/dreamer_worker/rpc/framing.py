@@ -62,7 +62,7 @@ def unpack(payload: memoryview) -> Any:
         raise Garbage("a payload of more parts than it has room for")
     try:
         return packlib.unpack(payload)
-    except Exception as error:  # the parser of a foreign format: it may raise anything
+    except Exception as error:  # noqa: BLE001  # the parser of a foreign format: it may raise anything
         raise Garbage(f"unreadable payload: {error!r}") from None
 
 
