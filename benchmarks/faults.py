@@ -18,10 +18,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "faults"))
 
-from ordeal import Report, may_mount, undergo
+from preload import can_preload
 from rig import p50, table
 from schedule import make_schedule
-from weather import can_make_weather
+from trial import Report, may_mount, run_trial
 
 from mosaic.model.failpoints import POINTS
 
@@ -44,14 +44,14 @@ def main() -> int:
 def _reports(args: argparse.Namespace) -> Iterator[Report]:
     """Results as they arrive; no schedule starts after the time is up."""
     deadline = time.monotonic() + args.minutes * 60
-    mounts, weather = may_mount(), can_make_weather()
+    mounts, preload = may_mount(), can_preload()
     numbers = iter(range(args.first, args.first + args.schedules))
 
     def tasks() -> Iterator[tuple[int, int, bool, bool, bool]]:
         for number in numbers:
             if time.monotonic() > deadline:
                 return
-            yield args.seed, number, mounts, weather, args.keep
+            yield args.seed, number, mounts, preload, args.keep
 
     # spawn: a fork of a process with gRPC threads hangs.
     with multiprocessing.get_context("spawn").Pool(args.jobs, maxtasksperchild=50) as pool:
@@ -66,8 +66,8 @@ def _reports(args: argparse.Namespace) -> Iterator[Report]:
         yield from (one.get() for one in running)
 
 
-def _one(seed: int, number: int, mounts: bool, weather: bool, keep: bool) -> Report:
-    return undergo(make_schedule(seed, number, mounts, weather), keep)
+def _one(seed: int, number: int, mounts: bool, preload: bool, keep: bool) -> Report:
+    return run_trial(make_schedule(seed, number, mounts, preload), keep)
 
 
 def _tell_broken(report: Report) -> None:

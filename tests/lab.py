@@ -1,4 +1,4 @@
-"""A whole MOSAIC in a temporary folder: the real daemon, holders, tailers and toy workers, and ways to be cruel."""
+"""A whole MOSAIC in a temporary folder: the real daemon, holders, tailers and toy workers, and ways to kill them."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from mosaic.model.durable import read_json
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import RunState
 
-# Tests start many small runs at once, whatever machine they are on; those about waiting give less.
+# Enough for tests that start many small runs at once on any machine; tests about waiting give less.
 ROOMY = ("--cpus", "32", "--memory", "64G")
 
 
@@ -63,11 +63,11 @@ class Lab:
     def wait_until_over(self, run: Run, timeout_s: float = 90) -> Run:
         return self.wait_until_run(run, lambda now: now.state.is_over, "an end", timeout_s)
 
-    def wait_until_run(self, run: Run, wish: Callable[[Run], bool], words: str, timeout_s: float = 60) -> Run:
+    def wait_until_run(self, run: Run, condition: Callable[[Run], bool], words: str, timeout_s: float = 60) -> Run:
         deadline = time.monotonic() + timeout_s
         while True:
             now = self.client.get_run(run.run_id)
-            if wish(now):
+            if condition(now):
                 return now
             assert time.monotonic() < deadline, (
                 f"run {run.run_id} waits for {words}: {now.state} {now.reason} {self.logs(run)}"
@@ -75,7 +75,7 @@ class Lab:
             time.sleep(0.02)
 
     def events(self, run: Run, kind: str = "") -> list[dict[str, Any]]:
-        """What is stored, over the wire, in order."""
+        """The stored events, read through the client, in order."""
         found = [event.to_dict() for event in self.client.stream_events(run.run_id)]
         return [event for event in found if not kind or event["type"] == kind]
 
@@ -92,14 +92,14 @@ class Lab:
             return db.execute(sql).fetchall()
 
     def logs(self, run: Run) -> str:
-        """The holder's, the tailer's and the daemon's last words, for a failing test's message."""
+        """The last lines of the logs of holder, tailer and daemon, for the message of a failing test."""
         rundir = self.rundir(run)
         files = (rundir.holder_log, rundir.tailer_log, rundir.stderr, self.root.daemon_log)
         return "".join(
             f"\n--- {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in files if path.exists()
         )
 
-    # ---- cruelty
+    # ---- faults
 
     def daemon_pid(self) -> int:
         return self.client.health().pid
@@ -110,7 +110,7 @@ class Lab:
         wait_until(lambda: not alive(pid))
 
     def stop_daemon(self) -> None:
-        """A stop on purpose; returns when it is gone."""
+        """Stop the daemon cleanly; return when it has exited."""
         pid = self.daemon_pid()
         self.client.shutdown()
         wait_until(lambda: not alive(pid))
@@ -137,12 +137,12 @@ class Lab:
         return [pid for pid in all_pids() if b"mosaic.tail" in cmdline(pid) and run.run_id.encode() in cmdline(pid)]
 
     def close(self) -> None:
-        """End everything and leave nothing behind."""
+        """End all processes and leave nothing behind."""
         with contextlib.suppress(Exception):
             self.client.close()
         with contextlib.suppress(Exception), TrainerClient.connect(self.root, options=self.options) as client:
             client.shutdown(kill_runs=True)
-        # More than once: a tailer may just have started a daemon.
+        # Repeatedly: a tailer may just have started a daemon.
         while pids := self.processes():
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
@@ -181,5 +181,5 @@ def alive(pid: int) -> bool:
 def wait_until(done: Callable[[], bool], timeout_s: float = 30, words: str = "") -> None:
     deadline = time.monotonic() + timeout_s
     while not done():
-        assert time.monotonic() < deadline, f"waited {timeout_s} s in vain for {words or done}"
+        assert time.monotonic() < deadline, f"timeout after {timeout_s} s while waiting for {words or done}"
         time.sleep(0.01)

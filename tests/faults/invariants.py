@@ -1,4 +1,4 @@
-"""The judge: reads what an ordeal left on disk and says which promise was broken. It asks no daemon."""
+"""The judge: reads what a trial left on disk and reports which promises were broken. It asks no daemon."""
 
 import bisect
 import contextlib
@@ -22,11 +22,11 @@ GARBAGE_THAT_IS_DATA = {"garbage:nan", "garbage:infinity"}
 
 @dataclass
 class Witness:
-    """What the ordeal knows of one run: what it was answered and what it did."""
+    """What the trial knows about one run: the replies it got and what it did."""
 
     run_id: str
     may_end: set[tuple[RunState, str]]
-    seen: list[RunState] = field(default_factory=list)  # in answers, in order
+    seen: list[RunState] = field(default_factory=list)  # in replies, in order
     cancel_answered: bool = False  # while the run was not over
     is_deleted: bool = False
     spool_was_torn: bool = False
@@ -39,10 +39,10 @@ def violations_of(root: StateRoot, witness: Witness) -> Iterator[str]:
         history = db.execute("SELECT old, new FROM history WHERE run_id = ? ORDER BY rowid", (witness.run_id,))
         moves = history.fetchall()
     if witness.is_deleted:
-        yield from ["it was deleted and is still there"] if row else []
+        yield from ["it was deleted and still exists"] if row else []
         return
     if row is None:
-        yield "its submit was answered and the registry does not know it"
+        yield "its submit was acknowledged and it is not in the registry"
         return
     area, state, reason = row
     rundir = root.run(area, witness.run_id)
@@ -53,7 +53,7 @@ def violations_of(root: StateRoot, witness: Witness) -> Iterator[str]:
         yield from _check_telemetry(rundir, witness)
     elif rundir.stdout.exists() and rundir.stdout.stat().st_size:
         yield "it printed something and has no telemetry file"
-    if witness.record.exists():  # a worker that never ran made no segment, whatever the ordeal put there
+    if witness.record.exists():  # a worker that never ran created no segment; the file is the trial's own
         yield from [f"{path} is left" for path in Path("/dev/shm").glob(f"mosaic.fastlane.{witness.run_id}*")]
 
 
@@ -80,11 +80,11 @@ def _check_moves(moves: list[tuple[str, str]], state: RunState, witness: Witness
             yield f"it moved from {old} to {new}"
     if [old for old, _ in moves[1:]] != [new for _, new in moves[:-1]]:
         yield f"its history has a hole: {moves}"
-    # Every state that somebody was told is in the history, in the order of the telling.
+    # Every state that a client saw is in the history, in the same order.
     rest = iter(path)
-    for told in witness.seen:
-        if told not in rest:
-            yield f"it was said to be {told} (in the order {witness.seen}), and its history is {path}"
+    for state_seen in witness.seen:
+        if state_seen not in rest:
+            yield f"it was reported as {state_seen} (in the order {witness.seen}), and its history is {path}"
             return
 
 
@@ -97,11 +97,11 @@ def _check_end(state: RunState, reason: str, witness: Witness) -> Iterator[str]:
         may_end = {(end, why) for end, why in may_end if end is RunState.CANCELLED or why == "spawn error"}
     if not any(state is end and reason.startswith(why) for end, why in may_end):
         expected = ", ".join(sorted(f"{end} {why}".strip() for end, why in may_end))
-        yield f"it ended as {state} '{reason.partition(chr(10))[0]}'; what was done to it leads to: {expected}"
+        yield f"it ended as {state} '{reason.partition(chr(10))[0]}'; the faults lead to: {expected}"
 
 
 def _check_launches(record: Path) -> Iterator[str]:
-    """A worker's first act is to print run_started, which its record numbers 0."""
+    """A worker first prints run_started, which has number 0 in its record."""
     starts = sum(line.startswith("0 ") for line in _record_lines(record))
     if starts > 1:
         yield f"its worker was started {starts} times"
@@ -133,9 +133,9 @@ def _check_offsets(db: sqlite3.Connection, rundir: RunDir) -> Iterator[str]:
 
 
 def _check_lines(db: sqlite3.Connection, rundir: RunDir, events: int) -> Iterator[str]:
-    """Every line is an event, or text, or a reject: there are as many events as lines that are nothing else."""
+    """Every line is an event, text or a reject: there are as many events as lines that are neither text nor rejects."""
     if db.execute("SELECT count(*) FROM gaps WHERE seq = 0").fetchone()[0]:
-        return  # bytes were lost and the store says so
+        return  # bytes were lost, and the store has recorded that
     data = rundir.stdout.read_bytes() if rundir.stdout.exists() else b""
     if b"\0" * 4096 in data:
         return  # acknowledged bytes were punched
@@ -171,22 +171,22 @@ def _line_starts(data: bytes) -> Iterator[int]:
 
 
 def _check_record(stored: list[Event], witness: Witness) -> Iterator[str]:
-    """What the worker knows to have printed is stored, in its order; at most one more line was printed than noted."""
+    """What the worker has recorded is stored, in its order; at most one more line was printed than recorded."""
     printed = [event for line in _record_lines(witness.record) if (event := _event_of(line))]
-    # The SDK's own word that lines were lost is not noted: nobody asked for it.
-    told = [event for event in stored if event != ("lifecycle:telemetry_gap", 0)]
-    told = _without_the_interrupted(told, printed)
+    # The SDK's own report of lost lines is not in the record.
+    kept = [event for event in stored if event != ("lifecycle:telemetry_gap", 0)]
+    kept = _without_the_interrupted(kept, printed)
     unsure = 1 + witness.spool_was_torn
-    if told[: len(printed)] != printed or len(told) > len(printed) + unsure:
-        yield f"it printed {len(printed)} events and {len(told)} are stored: {_first_difference(told, printed)}"
+    if kept[: len(printed)] != printed or len(kept) > len(printed) + unsure:
+        yield f"it printed {len(printed)} events and {len(kept)} are stored: {_first_difference(kept, printed)}"
 
 
-def _without_the_interrupted(told: list[Event], printed: list[Event]) -> list[Event]:
-    """A SIGTERM may come between a line and its note: then one more line stands before run_cancelled than is noted."""
+def _without_the_interrupted(stored: list[Event], printed: list[Event]) -> list[Event]:
+    """A SIGTERM may arrive between a line and its note: then one more line is stored before run_cancelled."""
     if CANCEL not in printed:
-        return told
+        return stored
     at = printed.index(CANCEL)
-    return told[:at] + told[at + 1 :] if told[at + 1 : at + 2] == [CANCEL] else told
+    return stored[:at] + stored[at + 1 :] if stored[at + 1 : at + 2] == [CANCEL] else stored
 
 
 def _stored_events(db: sqlite3.Connection) -> list[tuple[int, Event]]:

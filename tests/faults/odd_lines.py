@@ -1,4 +1,4 @@
-"""Lines that a worker might print, and worse: made from a seed, and the rule that every byte of them is kept once."""
+"""Valid and invalid lines of a worker, generated from a seed, and a check that every byte of them is kept once."""
 
 import json
 import random
@@ -32,8 +32,8 @@ _HUGE = [
     *(b"9" * 5_000, b"1" * 400, b"[" * 150 + b"]" * 150, b"[" * 300 + b"]" * 300, b"[" * 300, b'"%b"' % (b"x" * 5_000)),
     b"[%b0]" % (b"0," * 2_100),
 ]
-# What makes a line of a kind possible; odd fields come on top.
-_POSSIBLE = {
+# The fields that a line of each kind needs; odd fields are added.
+_REQUIRED = {
     b'"step"': [(b"step_index", b"3")],
     b'"episode"': [(b"episode_index", b"1"), (b"total_reward", b"-2.5"), (b"steps", b"7")],
     b'"metric"': [(b"name", b'"loss"'), (b"value", b"0.5")],
@@ -45,14 +45,14 @@ _TALK = [
 
 
 class OddLines:
-    """An endless supply; the same seed gives the same lines."""
+    """Generates lines without end; the same seed gives the same lines."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
 
     def some(self, count: int) -> bytes:
-        """So many lines, each with its newline."""
-        # Sixteen NULs in a row are a hole in the spool, which is another story.
+        """`count` lines, each with its newline."""
+        # Without sixteen NULs in a row, which would be a hole in the spool.
         return b"".join(self.line() for _ in range(count)).replace(bytes(16), bytes(15) + b"0")
 
     def line(self) -> bytes:
@@ -71,7 +71,7 @@ class OddLines:
     def _object(self) -> bytes:
         chance = self._chance
         kind = self._kind()
-        members = [kind, *(_POSSIBLE.get(kind[1], []) if chance.random() < 0.7 else [])]
+        members = [kind, *(_REQUIRED.get(kind[1], []) if chance.random() < 0.7 else [])]
         members += [(name, self._value()) for name in chance.sample(_NAMES, chance.choice((0, 1, 1, 2, 2, 5)))]
         members.append((b"extra", b"%d" % chance.getrandbits(40)))
         if chance.random() < 0.3:
@@ -102,13 +102,13 @@ class OddLines:
 
 
 def problem_with(data: bytes, request: Request) -> str:
-    """What is wrong with the parse of `data`; empty when every byte is in exactly one event, text or reject."""
+    """What is wrong with the parsed `data`; empty when every byte is in exactly one event, text or reject."""
     places = [(text.offset, len(text.text)) for text in request.texts]
     places += [(reject.offset, reject.length) for reject in request.rejects]
     left, at = [], 0
     for offset, length in sorted(places):
         if offset < at or length == 0 or offset + length > len(data):
-            return f"{offset}+{length} overlaps another place, is empty, or lies outside"
+            return f"{offset}+{length} overlaps another range, is empty, or is outside"
         left.append(data[at:offset])
         at = offset + length
     left.append(data[at:])
@@ -117,19 +117,19 @@ def problem_with(data: bytes, request: Request) -> str:
     lines = sum(piece.count(b"\n") + (not piece.endswith(b"\n")) for piece in left if piece)
     if lines != len(request.events):
         return f"{lines} lines are neither text nor reject, and there are {len(request.events)} events"
-    return next((trouble for event in request.events if (trouble := _trouble(event))), "")
+    return next((problem for event in request.events if (problem := _problem(event))), "")
 
 
-def _trouble(event: pb.Event) -> str:
+def _problem(event: pb.Event) -> str:
     kind = event.WhichOneof("kind")
     if kind is None:
-        return "an event is of no kind"
+        return "an event has no kind"
     what = getattr(event, kind)
     for name in ("extra", "payload"):
         raw = getattr(what, name, b"")
-        # Numbers as texts: JSON allows more digits than Python's int reads.
+        # Numbers as strings: JSON allows more digits than Python's int() accepts.
         if raw and not isinstance(json.loads(raw, parse_int=str), dict):
-            return f"{kind}.{name} is no JSON object"
+            return f"{kind}.{name} is not a JSON object"
     if kind == "metric" and len(what.names) != len(what.values):
         return "names and values differ in number"
     return ""

@@ -1,4 +1,4 @@
-"""What a power cut would take: pages of a file that are in memory and not on the disk (cachestat, Linux 6.5)."""
+"""What a power cut would lose: pages of a file that are in memory and not on the disk (cachestat, Linux 6.5)."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ class _Pages(ctypes.Structure):
 
 
 def dirty_pages(path: Path) -> int:
-    """How many pages of the file are not on the disk; 0 as well where the kernel cannot say."""
+    """How many pages of the file are not on the disk; 0 also where the kernel does not report it."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -31,8 +31,8 @@ def dirty_pages(path: Path) -> int:
     return 0 if refused else int(pages.dirty + pages.writeback)
 
 
-def can_tell() -> bool:
-    """Whether this kernel and the file system of temporary files show what is not on the disk."""
+def is_supported() -> bool:
+    """Whether this kernel and the file system of temporary files report what is not on the disk."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(bytes(10_000))
         file.flush()

@@ -1,4 +1,4 @@
-"""What happens in one ordeal: runs, their habits, and what is done to them. The same seed gives the same schedule."""
+"""What happens in one trial: runs, their behaviour, and the faults. The same seed gives the same schedule."""
 
 import errno
 import random
@@ -9,7 +9,7 @@ from mosaic.model.failpoints import POINTS
 from mosaic.model.states import RunState
 
 S = RunState
-End = tuple[RunState, str]  # a final state and how its reason begins
+End = tuple[RunState, str]  # a final state and the start of its reason
 KILLED: End = (S.FAULTED, "killed by SIGKILL")
 DIED: End = (S.FAULTED, "holder died")
 SPAWN_ERROR: End = (S.FAULTED, "spawn error")
@@ -18,7 +18,7 @@ SAYS_IT_FAILED: End = (S.FAULTED, "the worker reported run_failed")
 
 @dataclass(frozen=True)
 class Habit:
-    """How a toy worker behaves, and how its run ends when nobody disturbs it."""
+    """How a toy worker behaves, and how its run ends without a fault."""
 
     name: str
     end: End
@@ -53,10 +53,10 @@ HABITS = (
     Habit("endless", CANCELLED, ENDLESS, {"grace_s": 0.5}),
     Habit("endless and deaf", CANCELLED, ENDLESS | {"ignore_sigterm": True, "fork_children": 1}, {"grace_s": 0.5}),
 )
-# Enough bytes before the newest 64 MiB of the spool that some are punched.
+# More than the newest 64 MiB of the spool, so that some bytes are punched.
 FLOOD = Habit("flood", CALM, {"long_line_bytes": 70 << 20})
 
-FAULTS = {  # what is done → how often, relative to the others
+FAULTS = {  # fault → its relative frequency
     "kill daemon": 6,
     "kill holder": 3,
     "kill tailer": 4,
@@ -73,8 +73,8 @@ FAULTS = {  # what is done → how often, relative to the others
     "cancel": 2,
     "delete": 2,
 }
-# Where a process can be given bad weather: what is done → the errno of every change of the files so named.
-WEATHER = {
+# Faults by a preloaded library: fault → the errno of every change of files whose path contains the text.
+PRELOAD_FAULTS = {
     "clock forward": (0, ""),
     "clock back": (0, ""),
     "EIO registry": (errno.EIO, "registry.db"),
@@ -83,9 +83,9 @@ WEATHER = {
     "EIO spool": (errno.EIO, "worker.std"),
     "read-only": (errno.EROFS, "/h/"),
 }
-# A failpoint that no run passes by itself needs the fault that leads there.
+# A failpoint that no run reaches on its own needs the fault that leads there.
 LEADS_TO = {"delete.": "delete", "cleanup.": "kill holder", "cancel.": "cancel"}
-# Where a full or broken disk is noticed. (At ack.ready a call fails after its commit, and the daemon lives on.)
+# Where a full or failing disk is noticed. (At ack.ready a call fails after its commit, and the daemon continues.)
 DISK_POINTS = ("submit.folder", "spawn.planned", "hold.owned", "hold.tree", "exit.proven", "punch.open", "ack.ready")
 MOST_SKIPPED = {"registry": 14, "commit": 4, "publish": 4, "ack": 4}
 
@@ -106,7 +106,7 @@ class ToyRun:
 class Fault:
     kind: str
     run: int
-    pause_s: float  # before it
+    pause_s: float  # before the fault
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ class Schedule:
     gpus: int
     runs: tuple[ToyRun, ...]
     faults: tuple[Fault, ...]
-    failpoints: str  # as MOSAIC_FAILPOINTS takes it
-    stopped_for_s: float = 0.5  # then a stopped process goes on
+    failpoints: str  # the value of MOSAIC_FAILPOINTS
+    stopped_for_s: float = 0.5  # then a stopped process continues
     over_within_s: float = 90.0  # after the last fault
 
     @property
@@ -125,12 +125,12 @@ class Schedule:
         return any(fault.kind == "full disk" for fault in self.faults)
 
     @property
-    def has_weather(self) -> bool:
-        return any(fault.kind in WEATHER for fault in self.faults)
+    def needs_preload(self) -> bool:
+        return any(fault.kind in PRELOAD_FAULTS for fault in self.faults)
 
     @property
-    def hurts_prints(self) -> bool:
-        """A line may be refused while it is printed."""
+    def may_lose_lines(self) -> bool:
+        """Whether a line may be refused while it is printed."""
         return self.has_small_disk or any(fault.kind in ("EIO spool", "read-only") for fault in self.faults)
 
     def __str__(self) -> str:
@@ -141,10 +141,10 @@ class Schedule:
         )
 
 
-def make_schedule(seed: int, number: int, may_mount: bool = False, weather: bool = False) -> Schedule:
-    """`may_mount`: a small disk can be had; `weather`: the clock and the disk can be spoiled."""
+def make_schedule(seed: int, number: int, may_mount: bool = False, preload: bool = False) -> Schedule:
+    """`may_mount`: a small disk is available; `preload`: faults of the clock and the disk are."""
     dice = random.Random(f"{seed} {number}")
-    # In turn, so that every failpoint is met; a second one by chance.
+    # In turn, so that every failpoint is reached; a second one at random.
     points = [list(POINTS)[(seed + number) % len(POINTS)]]
     if dice.random() < 0.3:
         points.append(dice.choice([name for name in POINTS if not name.startswith("punch")]))
@@ -155,8 +155,8 @@ def make_schedule(seed: int, number: int, may_mount: bool = False, weather: bool
     faults = [_make_fault(dice, len(runs)) for _ in range(dice.randint(1, 3))]
     if may_mount and dice.random() < 0.1 and not any("long_line_bytes" in run.keys for run in runs):
         faults.insert(0, Fault("full disk", 0, dice.uniform(0, 0.6)))
-    if weather and dice.random() < 0.3:
-        faults.insert(dice.randint(0, len(faults)), Fault(dice.choice(list(WEATHER)), 0, dice.uniform(0, 0.6)))
+    if preload and dice.random() < 0.3:
+        faults.insert(dice.randint(0, len(faults)), Fault(dice.choice(list(PRELOAD_FAULTS)), 0, dice.uniform(0, 0.6)))
     faults += _needed_faults(dice, runs, points)
     return Schedule(seed, number, gpus, tuple(runs), tuple(faults), ",".join(_order(dice, point) for point in points))
 
@@ -175,7 +175,7 @@ def _make_fault(dice: random.Random, runs: int) -> Fault:
 
 
 def _needed_faults(dice: random.Random, runs: list[ToyRun], points: list[str]) -> list[Fault]:
-    """Endless runs must be cancelled, and some failpoints must be led to."""
+    """Cancels for endless runs, and the faults that lead to some failpoints."""
     needed = [Fault("cancel", n, dice.uniform(0, 0.6)) for n, run in enumerate(runs) if run.habit.end is CANCELLED]
     for start, kind in LEADS_TO.items():
         if any(point.startswith(start) for point in points):

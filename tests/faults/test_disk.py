@@ -1,4 +1,4 @@
-"""A full disk: the run says so, nothing is lost, and it goes on by itself when there is room."""
+"""A full disk: it is shown, nothing is lost, and the run continues automatically when there is space."""
 
 import ctypes
 import os
@@ -25,7 +25,7 @@ def small_disk(tmp_path):
     LIBC.umount2(os.fsencode(home), 2)
 
 
-def test_a_full_disk_is_told_and_everything_is_stored_when_there_is_room(small_disk, tmp_path):
+def test_a_full_disk_is_shown_and_everything_is_stored_when_there_is_space(small_disk, tmp_path):
     lab = Lab(small_disk)
     try:
         run = lab.submit(steps=3_000, rate=1_000, metrics_every=0, record=str(tmp_path / "record"))
@@ -38,11 +38,11 @@ def test_a_full_disk_is_told_and_everything_is_stored_when_there_is_room(small_d
                     pass
             except OSError:
                 pass
-        told = lab.wait_until_run(run, lambda now: "full" in now.telemetry.lower(), "the note about the disk")
+        full = lab.wait_until_run(run, lambda now: "full" in now.telemetry.lower(), "the note about the disk")
         ballast.unlink()
         end = lab.wait_until_over(run)
 
-        assert "disk" in told.telemetry.lower()
+        assert "disk" in full.telemetry.lower()
         steps = [step["step_index"] for step in lab.events(run, "step")]
         gaps = [event for event in lab.events(run, "lifecycle") if event["event"] == "telemetry_gap"]
         lost = sum(gap["payload"]["lines"] for gap in gaps)

@@ -1,4 +1,4 @@
-"""Failpoints: they do what they are told, as often as they are told, and a worker never hears of them."""
+"""Failpoints: they act as ordered, as often as ordered, and a worker never inherits them."""
 
 import os
 import re
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from lab import environ
-from ordeal import undergo
 from schedule import FLOOD, HABITS, Schedule, ToyRun
+from trial import run_trial
 
 import mosaic
 from mosaic.model.failpoints import POINTS, Order, read_orders
@@ -35,13 +35,13 @@ def test_without_an_order_nothing_happens():
     assert visit("claim.decided").stdout == "passed\n" * 3
 
 
-def test_it_acts_at_the_visit_it_was_told_to():
+def test_a_failpoint_acts_at_the_ordered_visit():
     process = visit("claim.done:kill:1:2")
 
     assert (process.returncode, process.stdout) == (-signal.SIGKILL, "passed\n" * 2)
 
 
-def test_visits_are_counted_over_all_processes(tmp_path):
+def test_visits_are_counted_across_processes(tmp_path):
     first, second = visit("claim.done", tmp_path), visit("claim.done", tmp_path)
 
     assert (first.returncode, first.stdout) == (-signal.SIGKILL, "")
@@ -56,7 +56,7 @@ def test_a_disk_error_is_an_oserror(action, words):
     assert words in process.stderr
 
 
-def test_a_stopped_process_goes_on_when_it_is_told():
+def test_a_stopped_process_continues_after_sigcont():
     variables = {"MOSAIC_FAILPOINTS": "claim.done:stop"}
     with subprocess.Popen([sys.executable, "-c", VISIT], env=os.environ | variables, stdout=subprocess.PIPE) as process:
         _, status = os.waitpid(process.pid, os.WUNTRACED)
@@ -67,7 +67,7 @@ def test_a_stopped_process_goes_on_when_it_is_told():
     assert output == b"passed\n" * 3
 
 
-def test_orders_are_read_with_their_defaults():
+def test_orders_are_parsed_with_their_defaults():
     assert read_orders("lock.taken,punch.done:eio:2:3") == {
         "lock.taken": Order("kill"),
         "punch.done": Order("eio", 2, 3),
@@ -80,13 +80,13 @@ def test_a_mistyped_order_is_an_error(text):
         read_orders(text)
 
 
-def test_every_failpoint_stands_in_the_code_exactly_once():
+def test_every_failpoint_is_in_the_code_exactly_once():
     source = "".join(path.read_text() for path in Path(mosaic.__file__).parent.rglob("*.py"))
 
     assert sorted(re.findall(r'failpoint\("([^"]+)"\)', source)) == sorted(POINTS)
 
 
-def test_a_worker_never_hears_of_failpoints(lab, monkeypatch):
+def test_a_worker_never_inherits_failpoints(lab, monkeypatch):
     lab.stop_daemon()
     monkeypatch.setenv("MOSAIC_FAILPOINTS", "punch.done")
     lab.restart_daemon()
@@ -100,8 +100,8 @@ def test_a_worker_never_hears_of_failpoints(lab, monkeypatch):
 
 
 @pytest.mark.parametrize("point", ["punch.open", "punch.done"])
-def test_a_tailer_that_dies_while_it_frees_the_spool_loses_nothing(point):
-    report = undergo(Schedule(0, 0, 0, (ToyRun(FLOOD, 200, 400.0),), (), point))
+def test_a_tailer_that_is_killed_while_it_punches_the_spool_loses_nothing(point):
+    report = run_trial(Schedule(0, 0, 0, (ToyRun(FLOOD, 200, 400.0),), (), point))
 
     assert report.violations == []
     assert report.done[f"{point}:kill"] == 1
@@ -114,7 +114,7 @@ def test_a_tailer_that_dies_while_it_frees_the_spool_loses_nothing(point):
 def test_a_kill_between_any_two_steps_of_a_calm_run_breaks_nothing(point):
     calm = next(habit for habit in HABITS if habit.name == "calm")
 
-    report = undergo(Schedule(0, 0, 1, (ToyRun(calm, 200, 400.0, gpus=1),), (), point))
+    report = run_trial(Schedule(0, 0, 1, (ToyRun(calm, 200, 400.0, gpus=1),), (), point))
 
     assert report.violations == []
     assert report.done[f"{point}:kill"] == 1

@@ -1,4 +1,4 @@
-"""Cruelty to frames: kills, stops, strangers with scissors, a full /dev/shm. Viewers and the daemon live on."""
+"""Faults of frames: kills, stops, damaged segments, a full /dev/shm. Viewers and the daemon survive."""
 
 import contextlib
 import os
@@ -47,10 +47,10 @@ def worker_pids(run):
 
 
 class Viewer:
-    """Looks at a run in a thread of its own until the run is over."""
+    """Views a run in a thread of its own until the run is over."""
 
     def __init__(self, lab, run, is_far, monkeypatch):
-        self.seen, self.trouble = 0, None
+        self.seen, self.error = 0, None
         self._client = TrainerClient.connect(lab.root)
         stream = self._client.frames(run.run_id, hz=30, wait_s=60)
         if is_far:
@@ -63,23 +63,23 @@ class Viewer:
             for frame in frames:
                 check_whole(frame.pixels)
                 self.seen += 1
-        except BaseException as error:  # noqa: BLE001  # the edge of the thread: the test reads it
-            self.trouble = error
+        except BaseException as error:  # noqa: BLE001 - the edge of the thread: the test reads it
+            self.error = error
 
     def wait_for_more(self, count=3):
         wanted = self.seen + count
-        wait_until(lambda: self.seen >= wanted or self.trouble, 60, f"{count} more frames")
-        assert self.trouble is None
+        wait_until(lambda: self.seen >= wanted or self.error, 60, f"{count} more frames")
+        assert self.error is None
 
     def join(self):
         self._thread.join(60)
         self._client.close()
         assert not self._thread.is_alive()
-        assert self.trouble is None
+        assert self.error is None
 
 
 @pytest.mark.parametrize("is_far", [False, True], ids=["shared memory", "StreamFrames"])
-def test_a_killed_painter_ends_its_viewers_and_leaves_nothing(lab, is_far, monkeypatch):
+def test_a_killed_writer_ends_its_viewers_and_leaves_nothing(lab, is_far, monkeypatch):
     run = paint(lab)
     daemon = lab.daemon_pid()
     viewer = Viewer(lab, run, is_far, monkeypatch)
@@ -96,7 +96,7 @@ def test_a_killed_painter_ends_its_viewers_and_leaves_nothing(lab, is_far, monke
 
 
 @pytest.mark.parametrize("is_far", [False, True], ids=["shared memory", "StreamFrames"])
-def test_viewers_of_a_painter_that_is_stopped_again_and_again_see_whole_frames(lab, is_far, monkeypatch):
+def test_viewers_of_a_writer_that_is_stopped_repeatedly_see_whole_frames(lab, is_far, monkeypatch):
     run = paint(lab, rate=0, paint_width=640, paint_height=480)
     viewer = Viewer(lab, run, is_far, monkeypatch)
     viewer.wait_for_more()
@@ -104,7 +104,7 @@ def test_viewers_of_a_painter_that_is_stopped_again_and_again_see_whole_frames(l
 
     for _ in range(30):
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(random.uniform(0, 0.03))  # anywhere in a frame
+        time.sleep(random.uniform(0, 0.03))  # at any point of a frame
         os.kill(pid, signal.SIGCONT)
     viewer.wait_for_more()
 
@@ -195,7 +195,7 @@ CRUELTIES = {
 
 @pytest.mark.parametrize("is_far", [False, True], ids=["shared memory", "StreamFrames"])
 @pytest.mark.parametrize("cruelty", CRUELTIES)
-def test_what_a_stranger_spoils_comes_back_while_it_is_watched(lab, cruelty, is_far, monkeypatch):
+def test_frames_damaged_by_another_program_recover_while_they_are_viewed(lab, cruelty, is_far, monkeypatch):
     run = paint(lab)
     daemon = lab.daemon_pid()
     viewer = Viewer(lab, run, is_far, monkeypatch)
@@ -205,7 +205,7 @@ def test_what_a_stranger_spoils_comes_back_while_it_is_watched(lab, cruelty, is_
         CRUELTIES[cruelty](run)
         viewer.wait_for_more()
 
-    # Whoever comes now sees it too. Garbage in the very pixels is overwritten, frame by frame.
+    # A new viewer sees them too. Garbage in the pixels is overwritten frame by frame.
     wait_until(lambda: is_seen(lab, run), 60, "a whole frame for a newcomer")
     assert lab.state(run) is S.EXECUTING
     assert lab.daemon_pid() == daemon
@@ -224,8 +224,8 @@ def is_seen(lab, run):
 
 
 @pytest.mark.parametrize("part", ["frames", "page"])
-def test_what_a_stranger_cuts_short_ends_no_viewer_and_no_daemon(lab, part, monkeypatch):
-    """It may end the painter, whose memory it was: then the run says so."""
+def test_a_segment_truncated_by_another_program_ends_no_viewer_and_no_daemon(lab, part, monkeypatch):
+    """It may end the writer, whose memory it was: then the run reports that."""
     run = paint(lab)
     daemon = lab.daemon_pid()
     near, far = Viewer(lab, run, False, monkeypatch), None
@@ -279,7 +279,7 @@ with TrainerClient.connect(StateRoot(Path(sys.argv[2])), start=False) as client:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_dead_or_frozen_client_hurts_nobody_and_stops_being_a_viewer(lab, number, monkeypatch):
+def test_a_dead_or_stopped_client_affects_no_other_and_stops_being_a_viewer(lab, number, monkeypatch):
     run = paint(lab)
     arguments = [sys.executable, "-c", WATCH, run.run_id, str(lab.root.path)]
     client = subprocess.Popen(arguments, stdout=subprocess.PIPE)
@@ -349,7 +349,7 @@ assert maybe_wrap_env(other) is other
 
 
 @needs_mount
-def test_a_full_dev_shm_is_a_note_and_the_training_goes_on(run_id):
+def test_a_full_dev_shm_is_a_note_and_the_training_continues(run_id):
     done = subprocess.run([*SMALL_SHM, sys.executable, "-c", FULL, run_id], capture_output=True, text=True, timeout=60)
 
     assert done.returncode == 0, done.stderr
@@ -369,7 +369,7 @@ def test_a_whole_run_with_a_full_dev_shm_ends_well(home):
         assert done.returncode == 0, done.stdout + done.stderr
         assert "TERMINATED" in done.stdout
     finally:
-        # The daemon that it started lives in its namespaces; it names this folder.
+        # The daemon that it started runs in its namespaces, and its command line names this folder.
         mark = str(home).encode()
         for pid in all_pids():
             if pid != os.getpid() and mark in cmdline(pid):

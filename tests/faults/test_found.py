@@ -1,4 +1,4 @@
-"""Bugs that a review and the fault lab found; each was seen red before it was mended."""
+"""Bugs that a review and the fault lab found; each test failed before the fix."""
 
 import contextlib
 import json
@@ -43,7 +43,7 @@ def test_a_cancel_at_the_moment_of_the_claim_does_not_end_the_daemon(lab):
     assert lab.daemon_pid() == pid
 
 
-def test_a_holder_that_comes_late_finds_nothing_to_start(lab):
+def test_a_late_holder_finds_nothing_to_start(lab):
     lab.stop_daemon()
     config = {"metadata": {"worker": {"module": "toy_worker.cli", "config": {"steps": 50}}}}
     context = SubmitContext(
@@ -85,7 +85,7 @@ def test_a_progress_bar_does_not_hide_a_hang(lab, tmp_path):
     assert end.reason.startswith("hang: no heartbeat")
 
 
-def test_a_worker_that_hung_while_no_daemon_was_there_is_found_by_the_next(lab):
+def test_a_worker_that_hung_without_a_daemon_is_found_by_the_next_daemon(lab):
     run = lab.submit(steps=1_000, hang_at=20, heartbeat_s=0.1, limits={"heartbeat_s": 4.0, "grace_s": 0.5})
     lab.wait_until_run(run, lambda now: now.summary.steps == 20, "20 steps")
 
@@ -139,18 +139,18 @@ def test_a_killed_holder_leaves_no_reserve_on_the_disk(lab):
 
 
 @pytest.mark.parametrize("spoil", ["link", "delete", "cut"])
-def test_a_spool_that_was_replaced_or_cut_does_not_keep_a_dead_run_alive(lab, tmp_path, spoil):
+def test_a_spool_that_was_replaced_or_truncated_does_not_keep_a_dead_run_alive(lab, tmp_path, spoil):
     run = lab.submit(steps=1_000_000, rate=100)
     lab.wait_until_run(run, lambda now: now.summary.steps > 20, "20 steps")
     tailer = lab.tailer_pid(run)
     os.kill(tailer, signal.SIGSTOP)
     spool = lab.rundir(run).stdout
     stored = spool.stat().st_size
-    wait_until(lambda: spool.stat().st_size > stored + 1_000, words="bytes that nobody has stored")
+    wait_until(lambda: spool.stat().st_size > stored + 1_000, words="bytes that are not stored")
     lab.kill_daemon()
     os.kill(lab.root_pid(run), signal.SIGKILL)
-    wait_until(lab.rundir(run).exit.exists, words="the end of the worker")
-    for pid in (lab.holder_pid(run), tailer):  # in this order: a holder starts its tailer again
+    wait_until(lab.rundir(run).exit.exists, words="the worker to exit")
+    for pid in (lab.holder_pid(run), tailer):  # in this order: a holder restarts its tailer
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
@@ -160,7 +160,7 @@ def test_a_spool_that_was_replaced_or_cut_does_not_keep_a_dead_run_alive(lab, tm
     else:
         spool.unlink()
     if spoil == "link":
-        (tmp_path / "precious").write_text("somebody's")
+        (tmp_path / "precious").write_text("keep me")
         spool.symlink_to(tmp_path / "precious")
     lab.restart_daemon()
     end = lab.wait_until_over(run)

@@ -6,8 +6,8 @@ import grpc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from knock import owner_token
 from odd_lines import RUN_ID, OddLines, problem_with
+from raw_client import owner_token
 
 from mosaic.model.durable import read_json
 from mosaic.model.states import RunState
@@ -17,7 +17,7 @@ from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 
 S = RunState
 MANY = settings(max_examples=300, deadline=None, derandomize=True, database=None)
-# In pieces that end anywhere, so that the tailer meets half lines.
+# In pieces that end anywhere, so that the tailer reads half lines.
 PRINT = """
 import sys
 data = open(sys.argv[1], "rb").read()
@@ -59,7 +59,7 @@ def test_odd_lines_are_kept_once(seed):
     assert request.texts
 
 
-def test_the_rule_sees_a_byte_that_is_missing_and_one_that_is_kept_twice():
+def test_the_check_finds_a_byte_that_is_missing_and_one_that_is_kept_twice():
     data = b'{"type":"step","step_index":1}\ntext\n'
     missing, twice = parsed(data), parsed(data)
     del missing.events[:]
@@ -93,7 +93,7 @@ def test_odd_lines_of_a_worker_are_stored_once_each_as_event_text_or_reject(lab,
 
 
 def as_stored(lab, run):
-    """The run's stdout as the daemon gives it back."""
+    """The run's stdout as the daemon returns it."""
     request, headers = Request(run_id=run.run_id), [("authorization", f"Bearer {owner_token(lab)}")]
     with grpc.insecure_channel(read_json(lab.root.address)["addresses"][0]) as channel:
         stub = TrainerServiceStub(channel)

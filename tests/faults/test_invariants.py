@@ -1,4 +1,4 @@
-"""The judge must see what is wrong: a good run is spoiled in one way at a time."""
+"""The judge must find every damage: a good run is damaged in one way at a time."""
 
 import contextlib
 import shutil
@@ -69,7 +69,7 @@ def test_a_good_run_has_no_violation(copy):
         ("UPDATE cursor SET next_offset = next_offset - 1 WHERE stream = 0", "the store ends at"),
     ],
 )
-def test_a_spoiled_store_is_seen(copy, spoil, words):
+def test_a_damaged_store_is_found(copy, spoil, words):
     root, run_id = copy
     change(root.run("runs", run_id).telemetry, spoil)
 
@@ -82,10 +82,10 @@ def test_a_spoiled_store_is_seen(copy, spoil, words):
         ("UPDATE runs SET state = 'EXECUTING'", "it is still EXECUTING"),
         ("UPDATE runs SET state = 'FAULTED', reason = 'exit code 1'", "it ended as FAULTED"),
         ("DELETE FROM history WHERE new = 'READY'", "it moved from HANDSHAKE to"),
-        ("DELETE FROM runs", "the registry does not know it"),
+        ("DELETE FROM runs", "not in the registry"),
     ],
 )
-def test_a_spoiled_registry_is_seen(copy, spoil, words):
+def test_a_damaged_registry_is_found(copy, spoil, words):
     change(copy[0].registry, spoil)
 
     assert any(words in violation for violation in judge(copy))
@@ -98,7 +98,7 @@ STEPS = [("step", number) for number in range(5)]
     ("stored", "noted", "is_good"),
     [
         ([*STEPS, CANCEL], [*STEPS, CANCEL], True),
-        ([*STEPS, CANCEL], [*STEPS[:4], CANCEL], True),  # the SIGTERM came between the line and its note
+        ([*STEPS, CANCEL], [*STEPS[:4], CANCEL], True),  # the SIGTERM arrived between the line and its note
         ([*STEPS, CANCEL], [*STEPS[:3], CANCEL], False),
         ([*STEPS[:3], CANCEL], [*STEPS[:4], CANCEL], False),
         ([*STEPS], [*STEPS[:4]], True),  # so did a SIGKILL
@@ -106,7 +106,7 @@ STEPS = [("step", number) for number in range(5)]
         ([*STEPS[:4]], [*STEPS], False),
     ],
 )
-def test_what_a_worker_noted_is_what_is_stored_but_for_one_interrupted_line(tmp_path, stored, noted, is_good):
+def test_the_record_of_a_worker_matches_the_store_except_for_one_interrupted_line(tmp_path, stored, noted, is_good):
     record = tmp_path / "record"
     record.write_text("".join(f"{number} {kind} {step}\n" for number, (kind, step) in enumerate(noted)))
 
@@ -115,22 +115,22 @@ def test_what_a_worker_noted_is_what_is_stored_but_for_one_interrupted_line(tmp_
     assert (violations == []) == is_good
 
 
-def test_a_state_that_was_told_and_is_not_in_the_history_is_seen(copy):
-    assert "it was said to be CANCELLED" in judge(copy, seen=[S.INIT, S.CANCELLED])[0]
+def test_a_reported_state_that_is_not_in_the_history_is_found(copy):
+    assert "it was reported as CANCELLED" in judge(copy, seen=[S.INIT, S.CANCELLED])[0]
 
 
-def test_an_answered_cancel_that_did_not_happen_is_seen(copy):
+def test_an_acknowledged_cancel_that_did_not_happen_is_found(copy):
     assert "it ended as TERMINATED" in judge(copy, cancel_answered=True)[0]
 
 
-def test_a_second_start_is_seen(copy):
+def test_a_second_start_is_found(copy):
     with open(copy[0].path / "record", "a") as record:
         record.write("0 lifecycle:run_started 0\n")
 
     assert "its worker was started 2 times" in judge(copy)
 
 
-def test_a_segment_that_is_left_is_seen(copy):
+def test_a_leftover_segment_is_found(copy):
     segment = Path(f"/dev/shm/mosaic.fastlane.{copy[1]}.judge")
     segment.touch()
     try:
@@ -139,5 +139,5 @@ def test_a_segment_that_is_left_is_seen(copy):
         segment.unlink()
 
 
-def test_a_deleted_run_that_is_still_there_is_seen(copy):
-    assert judge(copy, is_deleted=True) == ["it was deleted and is still there"]
+def test_a_deleted_run_that_still_exists_is_found(copy):
+    assert judge(copy, is_deleted=True) == ["it was deleted and still exists"]

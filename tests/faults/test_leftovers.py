@@ -1,4 +1,4 @@
-"""What an earlier daemon, or somebody else, left in the way: a new one starts beside it, or says what is wrong."""
+"""Files that an earlier daemon or another program left: a new daemon starts anyway, or reports the problem."""
 
 import socket
 
@@ -13,7 +13,7 @@ from mosaic.model.states import RunState
 
 @pytest.fixture
 def killed(lab):
-    """A lab whose daemon was killed: its lock, socket, pid and token files are left."""
+    """A lab whose daemon was killed: its lock, socket, pid and token files remain."""
     lab.kill_daemon()
     return lab
 
@@ -22,7 +22,7 @@ def works(lab):
     return lab.wait_until_over(lab.submit(steps=20)).state is RunState.TERMINATED
 
 
-def test_the_files_of_a_killed_daemon_are_in_nobodys_way(killed):
+def test_the_files_of_a_killed_daemon_do_not_prevent_a_start(killed):
     assert killed.root.socket.exists()
 
     killed.restart_daemon()
@@ -30,7 +30,7 @@ def test_the_files_of_a_killed_daemon_are_in_nobodys_way(killed):
     assert works(killed)
 
 
-def test_garbage_in_the_place_of_pid_and_lock_is_in_nobodys_way(killed):
+def test_garbage_in_the_pid_and_lock_files_does_not_prevent_a_start(killed):
     killed.root.pid.write_bytes(b"\xff not a pid")
     (killed.root.trainer / "daemon.lock").write_bytes(b"garbage")
 
@@ -39,18 +39,18 @@ def test_garbage_in_the_place_of_pid_and_lock_is_in_nobodys_way(killed):
     assert works(killed)
 
 
-def test_a_socket_that_somebody_else_listens_at_is_replaced(killed):
+def test_a_socket_of_another_program_is_replaced(killed):
     killed.root.socket.unlink()
-    with socket.socket(socket.AF_UNIX) as stranger:
-        stranger.bind(str(killed.root.socket))
-        stranger.listen()
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(killed.root.socket))
+        other.listen()
 
         killed.restart_daemon()
 
         assert works(killed)
 
 
-def test_a_token_of_an_earlier_daemon_that_was_changed_since_opens_nothing(lab):
+def test_a_changed_token_of_an_earlier_daemon_is_refused(lab):
     target, token = lab.client.target, lab.root.token.read_text().strip()
     lab.stop_daemon()
     lab.root.token.unlink()
@@ -62,11 +62,11 @@ def test_a_token_of_an_earlier_daemon_that_was_changed_since_opens_nothing(lab):
     assert works(lab)
 
 
-def test_a_taken_port_is_named_and_nothing_is_left_in_the_way(home):
-    with socket.socket() as stranger:
-        stranger.bind(("127.0.0.1", 0))
-        stranger.listen()
-        address = f"127.0.0.1:{stranger.getsockname()[1]}"
+def test_a_port_in_use_is_named_and_no_files_are_left(home):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
 
         with pytest.raises(MosaicError, match=address):
             Lab(home, ("--tcp", address))

@@ -1,4 +1,4 @@
-"""A pid is no name: the kernel gives it to somebody else. Nobody who got a dead process's pid is blamed or killed."""
+"""The kernel reuses pids: a process that got the pid of a dead one is not taken for it and not killed."""
 
 import contextlib
 import ctypes
@@ -30,9 +30,9 @@ class CloneArgs(ctypes.Structure):
 
 @contextlib.contextmanager
 def innocent(pid):
-    """A sleeping process with this very pid."""
-    wished = ctypes.c_int32(pid)
-    args = CloneArgs(exit_signal=signal.SIGCHLD, set_tid=ctypes.addressof(wished), set_tid_size=1)
+    """A sleeping process with this pid."""
+    wanted = ctypes.c_int32(pid)
+    args = CloneArgs(exit_signal=signal.SIGCHLD, set_tid=ctypes.addressof(wanted), set_tid_size=1)
     child = LIBC.syscall(CLONE3, ctypes.byref(args), ctypes.sizeof(args))
     if child == 0:
         os.execv("/bin/sleep", ["sleep", "1000"])
@@ -47,18 +47,18 @@ def innocent(pid):
 
 @pytest.fixture
 def orphaned(lab):
-    """A run whose holder was killed while no daemon was there; it and the pids of holder and tree."""
+    """A run whose holder was killed while there was no daemon; it and the pids of holder and tree."""
     run = lab.submit(steps=1_000_000, rate=100)
     lab.wait_for(run, S.EXECUTING)
     started = read_json(RunDir(run.run_dir).started)
     pids = [started["holder_pid"], started["root_pid"]]
     lab.kill_daemon()
     os.kill(pids[0], signal.SIGKILL)
-    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), words="the end of holder and tree")
+    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids), words="holder and tree to exit")
     return run, pids
 
 
-def test_those_who_got_the_pids_of_a_dead_run_live_on_and_the_run_is_told_dead(lab, orphaned):
+def test_processes_with_the_pids_of_a_dead_run_survive_and_the_run_is_found_dead(lab, orphaned):
     run, (holder, root) = orphaned
     with innocent(holder), innocent(root):
         lab.restart_daemon()
@@ -71,11 +71,11 @@ def test_those_who_got_the_pids_of_a_dead_run_live_on_and_the_run_is_told_dead(l
         assert alive(root)
 
 
-def test_a_daemon_starts_beside_a_process_that_got_its_predecessors_pid(lab):
+def test_a_daemon_starts_although_another_process_has_its_predecessors_pid(lab):
     pid = lab.daemon_pid()
     lab.kill_daemon()
     with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)  # a pid is free only when its parent, which is us, has been told
+        os.waitpid(pid, 0)  # a pid is free only after its parent, which is this test, has waited for it
     with innocent(pid):
         lab.restart_daemon()
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import page_cache
 import pytest
-from ordeal import undergo
 from schedule import HABITS, Fault, Schedule, ToyRun
+from trial import run_trial
 
 import mosaic
 
@@ -23,7 +23,7 @@ class Plant:
     file: str
     good: str
     bad: str
-    found_as: str  # what the lab says of it
+    found_as: str  # what the lab reports
     habits: tuple[str, ...] = ("calm",)
     faults: tuple[Fault, ...] = ()
     failpoints: str = ""
@@ -46,7 +46,7 @@ PLANTS = (
         CLAIM,
         CLAIM_AFTER_SPAWN,
         "not over after",
-        # The first daemon dies between the two; the second stops until the first one's tailer is at work.
+        # The first daemon is killed between the two; the second is stopped until the first one's tailer works.
         failpoints="claim.done:kill,spawn.planned:stop:1:1",
     ),
     Plant(
@@ -81,7 +81,7 @@ PLANTS = (
         faults=(Fault("kill worker", 0, 1.5), Fault("cancel", 0, 1.0)),
     ),
     Plant(
-        "nobody locks",
+        "the holder takes no lock",
         "hold/owner.py",
         "        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
         "        pass\n",
@@ -90,19 +90,19 @@ PLANTS = (
         faults=(Fault("kill daemon", 0, 1.5), Fault("cancel", 0, 1.0)),
     ),
     Plant(
-        "every token opens everything",
+        "every token grants everything",
         "daemon/guard.py",
         "return self._tokens.is_owner(bearer(context.invocation_metadata()))",
         "return True",
-        "a cancel with a wrong token was taken",
+        "a cancel with a wrong token was accepted",
         faults=(Fault("intruder", 0, 0.2),),
     ),
     Plant(
-        "every session opens every run",
+        "every session grants every run",
         "daemon/sessions.py",
         "if not token or not session.token_hash or not hmac.compare_digest(token_hash(token), session.token_hash):",
         "if False:",
-        "a publish with a wrong token was taken",
+        "a publish with a wrong token was accepted",
         faults=(Fault("intruder", 0, 0.2),),
     ),
 )
@@ -110,18 +110,18 @@ PLANTS = (
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
 def test_the_lab_finds_a_planted_bug(plant, tmp_path):
-    if plant.found_as == "only in memory" and not page_cache.can_tell():
-        pytest.skip("this kernel or file system does not tell what is only in memory")
+    if plant.found_as == "only in memory" and not page_cache.is_supported():
+        pytest.skip("this kernel or file system does not report what is only in memory")
 
-    report = undergo(schedule_for(plant), python_path=str(plant_in_copy(plant, tmp_path)))
+    report = run_trial(schedule_for(plant), python_path=str(plant_in_copy(plant, tmp_path)))
 
     assert any(re.search(plant.found_as, violation) for violation in report.violations), report
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
-def test_the_lab_finds_nothing_where_nothing_is_planted(plant):
-    assert undergo(schedule_for(plant)).violations == []
+def test_the_lab_reports_nothing_without_a_planted_bug(plant):
+    assert run_trial(schedule_for(plant)).violations == []
 
 
 def schedule_for(plant):
@@ -134,6 +134,6 @@ def plant_in_copy(plant, tmp_path):
     shutil.copytree(source, tmp_path / "mosaic", ignore=shutil.ignore_patterns("__pycache__"))
     victim = tmp_path / "mosaic" / plant.file
     text = victim.read_text()
-    assert text.count(plant.good) == 1, f"{plant.file} has changed: plant the bug anew"
+    assert text.count(plant.good) == 1, f"{plant.file} has changed: adapt the planted bug"
     victim.write_text(text.replace(plant.good, plant.bad))
     return tmp_path

@@ -1,4 +1,4 @@
-"""Many at once: what only goes wrong when two things happen in the same moment."""
+"""Races: problems that only occur when two things happen at the same moment."""
 
 import asyncio
 import os
@@ -21,12 +21,12 @@ def config(gpus=0, **keys):
     return {"metadata": metadata, "payload": {"resources": {"gpus": {"requested": gpus, "mandatory": gpus > 0}}}}
 
 
-def test_a_cancel_that_meets_its_claim_does_not_end_the_daemon(lab):
+def test_a_cancel_during_its_claim_does_not_end_the_daemon(lab):
     daemon = lab.daemon_pid()
 
     async def submit_and_cancel(client, delay_s):
         run = await client.submit_run(config(steps=20))
-        await asyncio.sleep(delay_s)  # each a little later, so that one of them meets the claim
+        await asyncio.sleep(delay_s)  # each a little later, so that one of them arrives during the claim
         await client.cancel_run(run.run_id)
         return run
 
@@ -56,7 +56,7 @@ def test_two_hundred_clients_at_once_are_all_answered(lab):
     assert all(one == seen[0] for one in seen)
 
 
-def test_one_key_makes_one_run_however_many_submit_it_at_once(lab):
+def test_many_submits_at_once_with_one_key_make_one_run(lab):
     async def many():
         async with await AsyncTrainerClient.connect(lab.root) as client:
             return await asyncio.gather(*(client.submit_run(config(steps=10), "the same") for _ in range(20)))
@@ -68,7 +68,7 @@ def test_one_key_makes_one_run_however_many_submit_it_at_once(lab):
     assert len(list(lab.root.area("runs").iterdir())) == 1
 
 
-def test_one_key_makes_one_run_when_its_config_names_the_id_as_well(lab):
+def test_many_submits_at_once_with_one_key_and_one_id_make_one_run(lab):
     asked = config(steps=10)
     asked["metadata"]["run_id"] = new_ulid()
 
@@ -79,17 +79,17 @@ def test_one_key_makes_one_run_when_its_config_names_the_id_as_well(lab):
     assert {run.run_id for run in asyncio.run(many())} == {asked["metadata"]["run_id"]}
 
 
-def test_a_cancel_that_is_answered_while_a_run_is_being_closed_is_how_it_ends(lab, monkeypatch):
+def test_a_cancel_that_is_acknowledged_while_a_run_is_being_closed_counts(lab, monkeypatch):
     lab.stop_daemon()
     monkeypatch.setenv("MOSAIC_FAILPOINTS", "finish.drained:stop")
     lab.restart_daemon()
     daemon = lab.daemon_pid()
     run = lab.submit(steps=20, exit_code=3)
-    wait_until(lambda: state_of(daemon) == "T", words="the daemon to stand in the middle of the closing")
+    wait_until(lambda: state_of(daemon) == "T", words="the daemon to stop in the middle of the closing")
 
     with ThreadPoolExecutor() as pool:
         asked = pool.submit(lab.client.cancel_run, run.run_id)
-        time.sleep(0.3)  # the cancel waits at the door; came it later, the test would be blunt and still true
+        time.sleep(0.3)  # the cancel is queued; if it arrived later, the test would pass without testing the race
         os.kill(daemon, signal.SIGCONT)
         answer = asked.result()
 

@@ -1,4 +1,4 @@
-"""A secret given to a run is the worker's alone: no log, no listing, no provenance and no process list shows it."""
+"""Only the worker sees a secret given to a run: no log, listing, provenance or process list contains it."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def mosaic(lab, *words):
     return done.stdout + done.stderr
 
 
-def test_no_file_of_a_run_tells_a_secret_but_the_three_that_carry_it(lab, script):
+def test_only_the_three_files_that_need_a_secret_contain_it(lab, script):
     run = lab.submit_worker(spec(script), name="secretive")
     end = lab.wait_until_over(run)
     carriers = {lab.root.config_file(run.run_id), lab.root.worker_file(run.run_id), lab.rundir(run).launch}
@@ -71,21 +71,21 @@ def test_no_file_of_a_run_tells_a_secret_but_the_three_that_carry_it(lab, script
     assert {path.stat().st_mode & 0o077 for path in carriers} == {0}
 
 
-def test_no_listing_tells_a_secret(lab, script):
+def test_no_listing_shows_a_secret(lab, script):
     run = lab.submit_worker(spec(script))
     lab.wait_until_over(run)
 
-    told = [
+    shown = [
         *(mosaic(lab, "show", run.run_id), mosaic(lab, "show", run.run_id, "--json"), mosaic(lab, "runs", "--json")),
         *(mosaic(lab, "export", run.run_id), mosaic(lab, "logs", run.run_id), mosaic(lab, "doctor")),
         json.dumps(lab.client.get_run(run.run_id).config).encode(),
     ]
 
-    assert all(told)
-    assert [text for text in told if SECRET.encode() in text] == []
+    assert all(shown)
+    assert [text for text in shown if SECRET.encode() in text] == []
 
 
-def test_only_the_worker_itself_shows_a_secret_to_the_process_list(lab, script):
+def test_only_the_worker_itself_has_a_secret_in_the_process_list(lab, script):
     run = lab.submit_worker(spec(script, "wait"))
     lab.wait_until_run(run, lambda now: lab.text(run) != b"", "the worker's word")
     ours = {lab.daemon_pid(), lab.holder_pid(run), lab.root_pid(run), lab.tailer_pid(run)}
@@ -106,7 +106,7 @@ def test_only_the_worker_itself_shows_a_secret_to_the_process_list(lab, script):
         {"metadata": {"worker": {"module": "no_such_worker.cli", "arguments": ["--token", SECRET]}}},
     ],
 )
-def test_a_config_that_is_refused_leaves_its_secrets_nowhere(lab, config):
+def test_a_config_that_is_refused_leaves_no_secret_behind(lab, config):
     with pytest.raises(Exception, match="metadata") as refusal:
         lab.client.submit_run(config)
 
@@ -114,7 +114,7 @@ def test_a_config_that_is_refused_leaves_its_secrets_nowhere(lab, config):
     assert [p for p in lab.root.path.rglob("*") if p.is_file() and SECRET.encode() in p.read_bytes()] == []
 
 
-def test_a_worker_that_cannot_be_started_tells_no_secret(lab, tmp_path):
+def test_a_spawn_error_contains_no_secret(lab, tmp_path):
     (tmp_path / "none.sh").write_text("#!/no/such/interpreter\n")
     run = lab.submit_worker(spec(str(tmp_path / "none.sh")))
 
@@ -125,7 +125,7 @@ def test_a_worker_that_cannot_be_started_tells_no_secret(lab, tmp_path):
     assert SECRET.encode() not in lab.rundir(run).holder_log.read_bytes()
 
 
-def test_hiding_secrets_takes_time_in_proportion_to_the_text():
+def test_redaction_takes_time_proportional_to_the_text():
     for text in ("x" * 120_000, "x://" * 30_000, "x://" + ":" * 120_000, "bearer " + " " * 120_000, "key" * 40_000):
         assert redact_arguments([text])
         assert redact({"a": text, text: 1})

@@ -1,4 +1,4 @@
-"""Nobody gets in, and nothing gets out: tokens, modes, paths, links, arguments."""
+"""Access control: tokens, modes, paths, symbolic links, arguments."""
 
 import contextlib
 import itertools
@@ -8,8 +8,8 @@ import stat
 
 import grpc
 import pytest
-from knock import HEALTH, METHODS, door_of, owner_token, session_of
 from lab import Lab
+from raw_client import HEALTH, METHODS, owner_token, raw_client_of, session_of
 
 from mosaic.daemon.auth import Tokens
 from mosaic.daemon.guard import RUN_METHODS
@@ -22,7 +22,7 @@ S = RunState
 Code = grpc.StatusCode
 TOY = {"module": "toy_worker.cli", "config": {"steps": 1}}
 
-# A call that is not here has no test: whoever adds one to the contract decides who may make it, and says so here.
+# Every call must be listed here: a new one is added together with the decision who may make it.
 OWNERS = {
     *("SubmitRun", "CancelRun", "DeleteRun", "GetRun", "ListRuns", "WatchRuns"),
     *(
@@ -51,7 +51,7 @@ OUTSIDE = (
     *("../x", "../../registry.db", "/etc/passwd", "..", ".", "a/../../b", "x\0y", "ｅｖｉｌ/..", "0" * 5_000, "%", "~"),
 )
 PATH_FIELDS = ("run_id", "worker_id", "variant", "script", "module", "tensorboard_dir", "policy_path")
-# Inside after all; or only read, and there.
+# Paths that are inside the folder, or only read and existing.
 HARMLESS = {
     *(("tensorboard_dir", path) for path in (".", "ｅｖｉｌ/..", "0" * 5_000, "%")),
     *(("policy_path", path) for path in ("/etc/passwd", "~")),
@@ -98,27 +98,27 @@ def waiting(make_lab):
 # ---- tokens
 
 
-def test_every_call_of_the_contract_has_somebody_who_may_make_it():
+def test_every_call_of_the_contract_has_an_access_rule():
     assert METHODS.keys() == OWNERS | TAILERS
     assert RUN_METHODS == TAILERS
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["unix", "tcp"])
-def test_no_door_opens_without_the_right_token(make_lab, number):
+def test_no_address_answers_without_the_right_token(make_lab, number):
     lab = make_lab("--tcp", "127.0.0.1:0")
     token = owner_token(lab)
     keys = (None, "", "wrong", token[:-1], f"{token} ", f" {token}", token.swapcase(), f"{token}, {token}")
 
-    with door_of(lab, number) as door:
+    with raw_client_of(lab, number) as client:
         for method in (*sorted(OWNERS), *HEALTH, "/grpc.health.v1.Health/List", "/mosaic.v1.TrainerService/NoSuchCall"):
             for key in keys:
-                code = door.knock(method, b"", key).code
+                code = client.call(method, b"", key).code
                 assert code is Code.UNAUTHENTICATED or (code is Code.UNIMPLEMENTED and "NoSuch" in method), method
-        assert door.knock("GetHealth", b"", token).code is Code.OK
-        assert door.knock(HEALTH[0], b"", token).reply == b"\x08\x01"  # SERVING
+        assert client.call("GetHealth", b"", token).code is Code.OK
+        assert client.call(HEALTH[0], b"", token).reply == b"\x08\x01"  # SERVING
 
 
-def test_a_token_counts_only_where_it_belongs(lab):
+def test_a_token_counts_only_in_its_header(lab):
     token = owner_token(lab)
     wrong_places = [
         [("authorization", token)],
@@ -128,80 +128,80 @@ def test_a_token_counts_only_where_it_belongs(lab):
         [("authorization", "Bearer wrong"), ("authorization", f"Bearer {token}")],
     ]
 
-    with door_of(lab) as door:
+    with raw_client_of(lab) as client:
         for headers in wrong_places:
-            assert door.knock_with("GetHealth", b"", headers).code is Code.UNAUTHENTICATED, headers
+            assert client.call_with("GetHealth", b"", headers).code is Code.UNAUTHENTICATED, headers
 
 
-def test_a_message_is_not_read_before_the_token(lab):
-    with door_of(lab) as door:
-        assert door.knock("SubmitRun", b"\xff\xff", "wrong").code is Code.UNAUTHENTICATED
-        assert door.knock("SubmitRun", b"\xff\xff", owner_token(lab)).code is Code.INVALID_ARGUMENT
+def test_a_message_is_not_parsed_before_the_token_is_checked(lab):
+    with raw_client_of(lab) as client:
+        assert client.call("SubmitRun", b"\xff\xff", "wrong").code is Code.UNAUTHENTICATED
+        assert client.call("SubmitRun", b"\xff\xff", owner_token(lab)).code is Code.INVALID_ARGUMENT
 
 
-def test_a_session_token_opens_no_stream_and_no_health_not_even_of_its_own_run(lab):
+def test_a_session_token_grants_no_stream_and_no_health_not_even_of_its_own_run(lab):
     run = lab.submit(steps=3)
     lab.wait_until_over(run)
     token = session_of(lab, run).session_token
 
-    with door_of(lab) as door:
+    with raw_client_of(lab) as client:
         for method in OWNERS:
             request = RUN_CALLS[method](run_id=run.run_id) if method in RUN_CALLS else b""
-            assert door.knock(method, request, token).code is Code.UNAUTHENTICATED, method
+            assert client.call(method, request, token).code is Code.UNAUTHENTICATED, method
         for method in HEALTH:
-            assert door.knock(method, b"", token).code is Code.UNAUTHENTICATED
+            assert client.call(method, b"", token).code is Code.UNAUTHENTICATED
 
 
-def test_the_token_and_the_nonce_of_another_attempt_open_nothing(lab):
+def test_the_token_and_the_nonce_of_another_attempt_are_refused(lab):
     run = lab.submit(steps=3)
     lab.wait_until_over(run)
     mine = session_of(lab, run).session_token
     next_ones = Tokens.load(lab.root).session(run.run_id, 2)
     nonce = json.loads(lab.rundir(run).launch.read_text())["nonce"]
 
-    with door_of(lab) as door:
+    with raw_client_of(lab) as client:
         for method in ("Heartbeat", "PublishTelemetry"):
-            assert door.knock(method, RUN_CALLS[method](run_id=run.run_id), next_ones).code is Code.PERMISSION_DENIED
+            assert client.call(method, RUN_CALLS[method](run_id=run.run_id), next_ones).code is Code.PERMISSION_DENIED
         for attempt in (0, 2, 2**32 - 1):
             request = pb.RegisterWorkerRequest(run_id=run.run_id, attempt=attempt, nonce=nonce)
-            assert door.knock("RegisterWorker", request).code is Code.PERMISSION_DENIED
-        assert door.knock("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), mine).code is Code.OK
+            assert client.call("RegisterWorker", request).code is Code.PERMISSION_DENIED
+        assert client.call("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), mine).code is Code.OK
 
 
-def test_a_deleted_runs_token_is_void(lab):
+def test_the_token_of_a_deleted_run_is_invalid(lab):
     run = lab.submit(steps=3)
     lab.wait_until_over(run)
     token = session_of(lab, run).session_token
 
     lab.client.delete_run(run.run_id)
 
-    with door_of(lab) as door:
-        assert door.knock("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.NOT_FOUND
+    with raw_client_of(lab) as client:
+        assert client.call("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.NOT_FOUND
 
 
-def test_a_session_token_outlives_the_daemon_and_a_new_owners_token_voids_it(lab):
+def test_a_session_token_outlives_the_daemon_and_a_new_owner_token_invalidates_it(lab):
     run = lab.submit(steps=1_000_000, rate=10)
     lab.wait_for(run, S.EXECUTING)
     token = session_of(lab, run).session_token
 
     lab.kill_daemon()
     lab.restart_daemon()
-    with door_of(lab) as door:
-        assert door.knock("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.OK
+    with raw_client_of(lab) as client:
+        assert client.call("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.OK
     lab.kill_daemon()
     lab.root.token.unlink()
     lab.restart_daemon()
     session_of(lab, run)
 
-    with door_of(lab) as door:
-        assert door.knock("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.PERMISSION_DENIED
+    with raw_client_of(lab) as client:
+        assert client.call("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.PERMISSION_DENIED
 
 
 # ---- modes
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077], ids=["000", "022", "077"])
-def test_everything_mosaic_makes_is_its_owners_alone_and_a_worker_keeps_the_users_umask(home, script, umask):
+def test_only_the_owner_may_read_what_mosaic_creates_and_a_worker_keeps_the_users_umask(home, script, umask):
     with mask(umask):
         lab = Lab(home, ("--tcp", "127.0.0.1:0"))
     try:
@@ -218,7 +218,7 @@ def test_everything_mosaic_makes_is_its_owners_alone_and_a_worker_keeps_the_user
             lab.wait_until_over(run)
 
         mine = lab.rundir(runs[2]).path / "mine"
-        theirs = {mine, *home.rglob("analytics.json")}  # a worker's own
+        theirs = {mine, *home.rglob("analytics.json")}  # written by a worker
         modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in (home, *home.rglob("*")) if path not in theirs}
 
         assert {path: oct(mode) for path, mode in modes.items() if mode & 0o077} == {}
@@ -229,7 +229,7 @@ def test_everything_mosaic_makes_is_its_owners_alone_and_a_worker_keeps_the_user
         lab.close()
 
 
-def test_a_root_that_others_could_enter_is_closed_to_them(home):
+def test_a_root_that_other_users_could_enter_is_made_private(home):
     home.chmod(0o755)
     lab = Lab(home)
     lab.close()
@@ -245,20 +245,20 @@ def test_a_run_id_in_a_call_never_becomes_a_path(lab):
     lab.wait_until_over(run)
     before = listing(lab.root.path)
 
-    with door_of(lab) as door:
+    with raw_client_of(lab) as client:
         for method, request in RUN_CALLS.items():
             for run_id in (*OUTSIDE, f"{run.run_id}/../{run.run_id}", f"{run.run_id}\0", f"{run.run_id}/", ""):
-                answer = door.knock(method, request(run_id=run_id), owner_token(lab))
+                answer = client.call(method, request(run_id=run_id), owner_token(lab))
                 assert answer.code is Code.NOT_FOUND, (method, run_id, answer)
 
     assert listing(lab.root.path) == before
 
 
 def test_no_field_of_a_config_leads_out_of_the_runs_folder(lab):
-    with door_of(lab) as door:
+    with raw_client_of(lab) as client:
         for field, evil in itertools.product(PATH_FIELDS, OUTSIDE):
             request = pb.SubmitRunRequest(config_json=json.dumps(config_with(field, evil)))
-            answer = door.knock("SubmitRun", request, owner_token(lab))
+            answer = client.call("SubmitRun", request, owner_token(lab))
             if (field, evil) not in HARMLESS:
                 assert answer.code is Code.INVALID_ARGUMENT, (field, evil, answer)
                 assert field in answer.details or "module" in answer.details
@@ -266,7 +266,7 @@ def test_no_field_of_a_config_leads_out_of_the_runs_folder(lab):
     assert lab.client.list_runs().total == len(HARMLESS)
 
 
-def test_a_folder_that_somebody_put_where_the_run_goes_is_left_alone(lab, tmp_path):
+def test_an_existing_folder_in_place_of_the_runs_folder_is_left_alone(lab, tmp_path):
     run_id = new_ulid()
     (lab.root.area("runs") / run_id).symlink_to(tmp_path)
 
@@ -334,7 +334,7 @@ def test_a_link_planted_at_a_config_file_is_replaced(waiting, tmp_path):
 # ---- arguments and environment
 
 
-def test_arguments_and_environment_arrive_as_they_were_and_nothing_of_them_is_run(lab, script, tmp_path):
+def test_arguments_and_environment_arrive_unchanged_and_are_not_interpreted(lab, script, tmp_path):
     path, bait = script("tell.py", TELL), tmp_path / "bait"
     arguments = [f"$(touch {bait})", f"; touch {bait}", "two\nlines", "", "-c", "--config=/x", "'\"\\", "é\u2028"]
     environment = {"A": f"x\nMOSAIC_RUN_ID=stolen\nLD_PRELOAD={bait}", "B": "a=b=c", "ld_preload": "harmless"}
@@ -347,7 +347,7 @@ def test_arguments_and_environment_arrive_as_they_were_and_nothing_of_them_is_ru
     assert not bait.exists()
 
 
-def test_a_variable_that_would_reach_beyond_the_worker_is_refused(lab):
+def test_a_variable_that_would_affect_other_processes_is_refused(lab):
     for name, value in VARIABLES:
         with pytest.raises(BadConfig, match=r"^metadata\.worker\.environment"):
             lab.client.submit_run({"metadata": {"worker": {**TOY, "environment": {name: value}}}})
@@ -355,7 +355,7 @@ def test_a_variable_that_would_reach_beyond_the_worker_is_refused(lab):
     assert lab.client.list_runs().total == 0
 
 
-def test_more_arguments_than_the_kernel_takes_are_a_fault_that_says_so(lab):
+def test_more_arguments_than_the_kernel_accepts_are_a_fault_with_that_reason(lab):
     end = lab.wait_until_over(lab.submit_worker({**TOY, "arguments": ["x" * 100_000] * 30}))
 
     assert end.state is S.FAULTED
@@ -363,7 +363,7 @@ def test_more_arguments_than_the_kernel_takes_are_a_fault_that_says_so(lab):
 
 
 def listing(folder):
-    """Everything below, except what a living daemon writes by itself."""
+    """All files below, except those that a live daemon keeps writing."""
     return {path for path in folder.rglob("*") if not path.name.endswith(("-wal", "-shm"))}
 
 
@@ -373,7 +373,7 @@ def config_with(field, value):
     if field == "run_id":
         metadata["run_id"] = value
     elif field in ("tensorboard_dir", "policy_path"):
-        # Of a module that tells no schema: the toy's own would refuse the key before anybody looks at the path.
+        # A module without a schema: the toy worker's schema would refuse the key before the path is checked.
         metadata["worker"] = {"module": "rich.palette", "config": {field: value}}
     elif field == "script":
         metadata["worker"] = {"script": value}

@@ -1,4 +1,4 @@
-"""Processes that stand still for longer than the deadlines: only a worker's silence is a worker's fault."""
+"""Processes that are stopped for longer than the deadlines: only the silence of a worker ends its run."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ STOPPED_FOR_S = 5.0  # well past the limit
 
 @pytest.fixture
 def run(lab):
-    """A run that would go on for minutes, says so often, and uses hardly any CPU."""
+    """A run of several minutes that sends frequent heartbeats and uses hardly any CPU."""
     run = lab.submit(steps=1_000_000, rate=5, heartbeat_s=0.2, limits=LIMITS)
     lab.wait_until_run(run, lambda now: now.summary.steps > 2, "its first steps")
     return run
@@ -34,7 +34,7 @@ def goes_on(lab, run):
     return now.state is S.EXECUTING
 
 
-def test_a_worker_that_stands_still_is_ended_as_hung(lab, run):
+def test_a_stopped_worker_is_ended_as_hung(lab, run):
     for pid in [*descendants(lab.rundir(run))][1:]:
         os.kill(pid, signal.SIGSTOP)
 
@@ -45,7 +45,7 @@ def test_a_worker_that_stands_still_is_ended_as_hung(lab, run):
 
 
 @pytest.mark.parametrize("victim", ["daemon", "tailer", "holder"])
-def test_no_run_is_blamed_for_a_silence_of_ours(lab, run, victim):
+def test_no_run_is_ended_for_a_silence_of_the_platform(lab, run, victim):
     pid = lab.daemon_pid() if victim == "daemon" else getattr(lab, f"{victim}_pid")(run)
 
     stop_for_a_while(pid)

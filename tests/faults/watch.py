@@ -1,4 +1,4 @@
-"""Eyes on an ordeal while it goes on: what lives when a run is said to be dead, and who uses which GPU."""
+"""Watches a trial: which processes are alive after the end of their run, and which run uses which GPU."""
 
 import contextlib
 import os
@@ -13,21 +13,21 @@ from lab import Lab, alive
 from mosaic.model.durable import read_json
 from mosaic.model.rundir import AREAS, RunDir
 
-LOOK_EVERY_S = 0.04
-HEAL_EVERY = 5  # looks
+CHECK_EVERY_S = 0.04
+CONTINUE_EVERY = 5  # checks
 
 
 @dataclass
 class Seen:
-    """One run, as an outsider sees it."""
+    """One run, as seen from outside."""
 
     rundir: RunDir
-    tree: dict[int, str] = field(default_factory=dict)  # pid → when it started, so that no other process is blamed
+    tree: dict[int, str] = field(default_factory=dict)  # pid → start time, because pids are reused
     is_over: bool = False
 
 
 class Watch:
-    """A thread that collects violations, and lets stopped processes go on after a while."""
+    """A thread that collects violations, and continues stopped processes after a while."""
 
     def __init__(self, lab: Lab, stopped_for_s: float) -> None:
         self.violations: list[str] = []
@@ -51,19 +51,19 @@ class Watch:
 
     def _watch(self) -> None:
         try:
-            self._look_on()
-        except Exception as error:  # noqa: BLE001  # the edge of the thread: a watch that fell asleep must not pass for a quiet night
-            self.violations.append(f"the watch could not go on: {error!r}")
+            self._run()
+        except Exception as error:  # noqa: BLE001 - the edge: a stopped watch must not look clean
+            self.violations.append(f"the watch could not continue: {error!r}")
 
-    def _look_on(self) -> None:
-        looks = 0
-        while not self._done.wait(LOOK_EVERY_S):
-            looks += 1
+    def _run(self) -> None:
+        checks = 0
+        while not self._done.wait(CHECK_EVERY_S):
+            checks += 1
             for rundir in self._rundirs():
-                self._look_at(self._runs.setdefault(rundir.run_id, Seen(rundir)))
+                self._check(self._runs.setdefault(rundir.run_id, Seen(rundir)))
             self._check_gpus()
-            if looks % HEAL_EVERY == 0:
-                self._let_go_on()
+            if checks % CONTINUE_EVERY == 0:
+                self._continue_stopped()
 
     def _rundirs(self) -> list[RunDir]:
         found = []
@@ -72,27 +72,27 @@ class Watch:
                 found += [RunDir(path) for path in self._lab.root.area(area).iterdir()]
         return found
 
-    def _look_at(self, seen: Seen) -> None:
+    def _check(self, seen: Seen) -> None:
         if seen.is_over:
             return
-        # First the word, then the deed: who is alive after exit.json was seen was alive when it was written.
+        # exit.json first, then the processes: one that is alive after exit.json was read was alive when it was written.
         seen.is_over = read_json(seen.rundir.exit) is not None
         seen.tree |= descendants(seen.rundir)
         if seen.is_over:
             left = still_alive(seen.tree)
             if left:
-                self.violations.append(f"{seen.rundir.run_id}: exit.json is there and its processes {left} live")
+                self.violations.append(f"{seen.rundir.run_id}: exit.json is there and its processes {left} are alive")
 
     def _check_gpus(self) -> None:
         owners: dict[str, str] = {}
         for run_id, seen in self._runs.items():
             for gpu in [] if seen.is_over or not still_alive(seen.tree) else gpus_of(seen.rundir):
                 other = owners.setdefault(gpu, run_id)
-                # Asked once more: they were looked at one after the other, and the first may have ended since.
+                # Checked again: the two were checked one after the other, and the first may have ended since.
                 if other != run_id and still_alive(self._runs[other].tree) and still_alive(seen.tree):
                     self.violations.append(f"{gpu} is used by {other} and by {run_id}")
 
-    def _let_go_on(self) -> None:
+    def _continue_stopped(self) -> None:
         now = time.monotonic()
         stopped = [pid for pid in self._lab.processes() if state_of(pid) == "T"]
         self._stopped = {pid: self._stopped.get(pid, now) for pid in stopped}
@@ -103,7 +103,7 @@ class Watch:
 
 
 def gpus_of(rundir: RunDir) -> list[str]:
-    """What its worker was told to use."""
+    """The GPUs that its worker was granted."""
     variables = (read_json(rundir.launch) or {}).get("env", {})
     return [gpu for gpu in variables.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
 
@@ -136,7 +136,7 @@ def state_of(pid: int) -> str:
 
 
 def _field(pid: int, number: int) -> str:
-    """A field of /proc/PID/stat, counted behind the name; empty when the process is gone."""
+    """A field of /proc/PID/stat, counted after the name; empty when the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[number]
     except OSError:

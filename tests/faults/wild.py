@@ -1,4 +1,4 @@
-"""Values nobody expects: messages of any kind, and configs."""
+"""Generated values for fuzzing: protobuf messages of any kind, and configs."""
 
 import json
 from collections.abc import Iterator
@@ -32,14 +32,14 @@ PAYLOADS = st.one_of(
 
 
 def messages(descriptor: Descriptor) -> "st.SearchStrategy[Message]":
-    """Any message of this kind: every field there or not, every value it can carry."""
+    """Any message of this type: every field present or missing, with any value of its type."""
     fields = {field.name: _values(field) for field in descriptor.fields}
     kind = GetMessageClass(descriptor)
     return st.fixed_dictionaries({}, optional=fields).map(lambda values: _build(kind, values))
 
 
 def edges(descriptor: Descriptor) -> "Iterator[Message]":
-    """One field at a time at each end of what it can carry, the others left out."""
+    """One field at a time at the limits of its type, without the others."""
     for field in descriptor.fields:
         low, high = _WHOLE.get(field.type, (0, -1))
         for number in {low, high, *_EDGES}:
@@ -94,14 +94,14 @@ def _some(names: "tuple[str, ...]") -> "st.SearchStrategy[dict[str, object]]":
 
 @st.composite
 def configs(draw: st.DrawFn) -> str:
-    """A trainer config in shape, with anything in its fields."""
+    """A config with the structure of a trainer config and any values in its fields."""
     worker = {"module": "toy_worker.cli", "config": draw(_some(_CONFIG))} | draw(_some(_WORKER))
     metadata = draw(_some(("run_id", "run_name", "tags"))) | {"worker": worker}
     payload = {"limits": draw(_some(_LIMITS)), "resources": {"gpus": draw(_some(("requested", "mandatory")))}}
     return json.dumps({"metadata": metadata, "payload": payload})
 
 
-HORRORS = [
+INVALID_CONFIGS = [
     *("", " ", "null", "[]", "1", '"x"', "\ufeff{}", "{", '{"metadata"', "NaN", "-Infinity", '{"a":1}{"a":1}'),
     *("[" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000, '{"a":"' + "x" * (5 << 20) + '"}'),
     '{"metadata":{"worker":{"module":"toy_worker.cli"}},"metadata":{"worker":{"module":5}}}',

@@ -1,10 +1,10 @@
-/* Bad weather for the processes that preload this: a clock that was set, a disk that refuses.
+/* A library that changes the clock and makes the disk fail for the processes that preload it.
  *
- * MOSAIC_WEATHER names a file of 264 bytes that all of them map, so one write changes it for everybody at once:
+ * MOSAIC_PRELOAD names a file of 264 bytes that all of them map, so one write takes effect in all processes at once:
  *
  *     0  int64  nanoseconds to add to the wall clock
- *     8  int64  the errno of every write, sync, create, rename … below; 0: the disk is well
- *    16  char   [248] … of files whose path contains this text
+ *     8  int64  the errno of every write, sync, create, rename …; 0: the disk works
+ *    16  char   [248] … for files whose path contains this text
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,23 +21,23 @@
 #include <time.h>
 #include <unistd.h>
 
-struct weather {
+struct preload {
     volatile int64_t clock_ns;
     volatile int64_t error;
     char where[248];
 };
 
-static struct weather fine;
-static struct weather *now = &fine;
+static struct preload no_faults;
+static struct preload *now = &no_faults;
 
 #define REAL(name) ({ static typeof(&name) real; if (!real) real = (typeof(&name))dlsym(RTLD_NEXT, #name); real; })
 
-__attribute__((constructor)) static void look_out(void) {
-    const char *path = getenv("MOSAIC_WEATHER");
+__attribute__((constructor)) static void map_state(void) {
+    const char *path = getenv("MOSAIC_PRELOAD");
     int fd = path ? REAL(open)(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    void *map = mmap(NULL, sizeof(struct weather), PROT_READ, MAP_SHARED, fd, 0);
+    void *map = mmap(NULL, sizeof(struct preload), PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     if (map != MAP_FAILED)
         now = map;
@@ -91,7 +91,7 @@ int rename(const char *old, const char *new) {
 int mkdir(const char *path, mode_t mode) { return refuses_path(path) ? -1 : REAL(mkdir)(path, mode); }
 int unlink(const char *path) { return refuses_path(path) ? -1 : REAL(unlink)(path); }
 
-/* Opening to read goes on; a file that is to be written does not open. */
+/* Opening for reading succeeds; opening for writing fails. */
 #define OPENING(name, arguments)                                                  \
     {                                                                             \
         va_list rest;                                                             \

@@ -1,4 +1,4 @@
-"""Calls as a stranger makes them: any bytes, any token, at any door."""
+"""Raw gRPC calls: any bytes, with any token, at any address of the daemon."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 SERVICE = pb.DESCRIPTOR.services_by_name["TrainerService"]
 METHODS = {method.name: method for method in SERVICE.methods}
 HEALTH = ("/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch")
-MET_A_BUG = (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL)
+INTERNAL_ERRORS = (grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL)
 
 
 class Answer(NamedTuple):
@@ -25,18 +25,18 @@ class Answer(NamedTuple):
     reply: bytes = b""
 
 
-class Door:
-    """One address of a daemon, and whatever one likes to say there."""
+class RawClient:
+    """Sends any bytes to one address of a daemon."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self._channel = channel
 
-    def knock(self, method: str, request: "Message | bytes" = b"", token: "str | None" = None) -> Answer:
-        """One call with exactly this token; of a stream the first reply."""
+    def call(self, method: str, request: "Message | bytes" = b"", token: "str | None" = None) -> Answer:
+        """One call with exactly this token; for a stream, the first reply."""
         headers = [] if token is None else [("authorization", f"Bearer {token}")]
-        return self.knock_with(method, request, headers)
+        return self.call_with(method, request, headers)
 
-    def knock_with(self, method: str, request: "Message | bytes", headers: list[tuple[str, "str | bytes"]]) -> Answer:
+    def call_with(self, method: str, request: "Message | bytes", headers: list[tuple[str, "str | bytes"]]) -> Answer:
         data = request if isinstance(request, bytes) else request.SerializeToString()
         path = method if method.startswith("/") else f"/{SERVICE.full_name}/{method}"
         try:
@@ -52,11 +52,11 @@ class Door:
 
 
 @contextmanager
-def door_of(lab: Lab, number: int = 0) -> Iterator[Door]:
-    """The daemon's address so and so; 0 is the Unix socket."""
-    wait_until(lambda: len(_addresses(lab)) > number, words=f"door {number}")
+def raw_client_of(lab: Lab, number: int = 0) -> Iterator[RawClient]:
+    """A client of the daemon's address with this number; 0 is the Unix socket."""
+    wait_until(lambda: len(_addresses(lab)) > number, words=f"address {number}")
     with grpc.insecure_channel(_addresses(lab)[number]) as channel:
-        yield Door(channel)
+        yield RawClient(channel)
 
 
 def owner_token(lab: Lab) -> str:
@@ -64,7 +64,7 @@ def owner_token(lab: Lab) -> str:
 
 
 def session_of(lab: Lab, run: Run) -> pb.RegisterWorkerReply:
-    """What a tailer gets for its nonce: the token, and where the store ends."""
+    """What a tailer gets for its nonce: the session token, and where the store ends."""
     launch = read_json(lab.rundir(run).launch) or {}
     request = pb.RegisterWorkerRequest(run_id=run.run_id, attempt=launch["attempt"], nonce=launch["nonce"])
     with grpc.insecure_channel(_addresses(lab)[0]) as channel:

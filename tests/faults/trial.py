@@ -1,4 +1,4 @@
-"""One schedule carried out on a whole MOSAIC: submit, hurt, heal, wait until all is over, judge."""
+"""A trial: one schedule executed on a whole MOSAIC. Submit, inject faults, wait until all runs are over, judge."""
 
 import contextlib
 import ctypes
@@ -20,14 +20,15 @@ import grpc
 from invariants import Witness, violations_of, violations_of_all
 from lab import Lab, alive, cmdline, wait_until
 from page_cache import dirty_pages
+from preload import Preload
 from schedule import (
     CALM,
     CANCELLED,
     DIED,
     KILLED,
+    PRELOAD_FAULTS,
     SAYS_IT_FAILED,
     SPAWN_ERROR,
-    WEATHER,
     End,
     Fault,
     Habit,
@@ -35,7 +36,6 @@ from schedule import (
     ToyRun,
 )
 from watch import Watch, descendants, still_alive
-from weather import Weather
 
 from mosaic.client import TrainerClient
 from mosaic.client.endpoint import Endpoint
@@ -49,41 +49,41 @@ from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 
 ANSWER_WITHIN_S = 60.0
-ON_DISK_WITHIN_S = 3.0  # the kernel itself writes after 5 s at the earliest
-LEAVE_WITHIN_S = 20.0
-COME_SO_FAR_S = 2.0
+ON_DISK_WITHIN_S = 3.0  # the kernel writes dirty pages on its own after 5 s at the earliest
+EXIT_WITHIN_S = 20.0
+READY_WITHIN_S = 2.0
 BROKEN_FOR_S = 0.5
 HOUR_S = 3600
 SMALL_DISK = b"size=32m"
 LIBC = ctypes.CDLL(None, use_errno=True)
-# At these points a killed holder has started the worker, or is about to; before them the run is launched again.
+# A holder that is killed at one of these points ends its run; before them the run is launched again.
 FATAL_TO_THE_RUN = ("hold.started", "hold.going", "exit.proven")
 T = TypeVar("T")
 
 
 @dataclass
 class Report:
-    """What came out of one ordeal."""
+    """The result of one trial."""
 
     schedule: Schedule
     violations: list[str] = field(default_factory=list)
     done: Counter[str] = field(default_factory=Counter)  # faults, and failpoints as `name:action`
     readopted_s: list[float] = field(default_factory=list)
     wall_s: float = 0.0
-    kept: str = ""  # the folder of a broken ordeal
+    kept: str = ""  # the folder of a trial with violations
 
 
-def undergo(schedule: Schedule, keep: bool = False, python_path: str = "") -> Report:
-    """Carry out the schedule in a folder of its own. `keep`: leave the folder of a broken one for people to read."""
+def run_trial(schedule: Schedule, keep: bool = False, python_path: str = "") -> Report:
+    """Execute the schedule in a folder of its own. `keep`: keep the folder of a trial with violations."""
     report = Report(schedule)
     began = time.monotonic()
     home = Path(tempfile.mkdtemp(prefix="mosaic-f-"))
     try:
-        weather = Weather(home) if schedule.has_weather else None
-        with _variables(schedule, home, python_path, weather), _disk(schedule, home / "h"):
-            Ordeal(schedule, home, report, weather).run()
-    except Exception as error:  # noqa: BLE001  # the edge: a lab that cannot go on has found something
-        report.violations.append(f"the ordeal could not go on: {type(error).__name__}: {error}")
+        preload = Preload(home) if schedule.needs_preload else None
+        with _variables(schedule, home, python_path, preload), _disk(schedule, home / "h"):
+            Trial(schedule, home, report, preload).run()
+    except Exception as error:  # noqa: BLE001 - the edge: a trial that cannot continue has found a problem
+        report.violations.append(f"the trial could not continue: {type(error).__name__}: {error}")
     report.wall_s = time.monotonic() - began
     if report.violations and keep:
         report.kept = str(home)
@@ -93,7 +93,7 @@ def undergo(schedule: Schedule, keep: bool = False, python_path: str = "") -> Re
 
 
 @contextlib.contextmanager
-def _variables(schedule: Schedule, home: Path, python_path: str, weather: Weather | None) -> Iterator[None]:
+def _variables(schedule: Schedule, home: Path, python_path: str, preload: Preload | None) -> Iterator[None]:
     (home / "failpoints").mkdir()
     (home / "records").mkdir()
     wanted = {
@@ -103,8 +103,8 @@ def _variables(schedule: Schedule, home: Path, python_path: str, weather: Weathe
     }
     if python_path:
         wanted["PYTHONPATH"] = python_path
-    if weather:
-        wanted |= weather.variables
+    if preload:
+        wanted |= preload.variables
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
@@ -118,7 +118,7 @@ def _variables(schedule: Schedule, home: Path, python_path: str, weather: Weathe
 
 @contextlib.contextmanager
 def _disk(schedule: Schedule, path: Path) -> Iterator[None]:
-    """The place of the state root; a small file system for a schedule that fills it."""
+    """The folder of the state root; on a small file system for a schedule that fills it."""
     path.mkdir()
     is_mounted = schedule.has_small_disk and not LIBC.mount(b"tmpfs", os.fsencode(path), b"tmpfs", 0, SMALL_DISK)
     try:
@@ -131,7 +131,7 @@ def _disk(schedule: Schedule, path: Path) -> Iterator[None]:
 
 
 def may_mount() -> bool:
-    """Whether a small file system can be had here."""
+    """Whether this user may mount a small file system."""
     if os.geteuid():
         return False
     with tempfile.TemporaryDirectory() as path:
@@ -139,10 +139,10 @@ def may_mount() -> bool:
         return not refused and not LIBC.umount2(os.fsencode(path), 2)
 
 
-class Ordeal:
-    def __init__(self, schedule: Schedule, home: Path, report: Report, weather: Weather | None = None) -> None:
+class Trial:
+    def __init__(self, schedule: Schedule, home: Path, report: Report, preload: Preload | None = None) -> None:
         self.schedule = schedule
-        self.weather = weather
+        self.preload = preload
         self.report = report
         self.home = home
         self.root = StateRoot(home / "h")
@@ -151,7 +151,7 @@ class Ordeal:
         self.clients: list[subprocess.Popen[bytes]] = []
         self.deleted: list[int] = []
         self.daemons_killed = 0
-        self.lab = self._patiently(lambda: Lab(self.root.path))
+        self.lab = self._retry(lambda: Lab(self.root.path))
 
     def run(self) -> None:
         try:
@@ -161,20 +161,20 @@ class Ordeal:
                 for fault in self.schedule.faults:
                     time.sleep(fault.pause_s)
                     self._do(replace(fault, run=self._victim(fault.run)))
-                self._wait_until_all_is_over()
+                self._wait_until_all_are_over()
                 for number in self.deleted:
                     self._delete(number)
-                self._check_that_nobody_is_left(watch)
+                self._check_that_no_process_is_left(watch)
             self.report.violations += watch.violations
             self._stop_daemon()
             self._judge()
         finally:
             self._close()
 
-    # Asking
+    # Requests
 
     def ask(self, question: Callable[[Lab], T]) -> T:
-        """The answer, from whichever daemon gives one: a client does not give up because one was killed."""
+        """The reply of any daemon: a client retries when the first one was killed."""
         deadline = time.monotonic() + ANSWER_WITHIN_S
         while True:
             try:
@@ -188,12 +188,12 @@ class Ordeal:
                     time.sleep(0.1)
 
     def _connect(self) -> None:
-        with contextlib.suppress(RuntimeError):  # closed already, when no daemon came the last time
+        with contextlib.suppress(RuntimeError):  # already closed, if the last connect failed
             self.lab.client.close()
-        self.lab.client = self._patiently(lambda: TrainerClient.connect(self.root))
+        self.lab.client = self._retry(lambda: TrainerClient.connect(self.root))
 
-    def _patiently(self, start: Callable[[], T]) -> T:
-        """A daemon's start may be where the failpoint is, or the disk may be full."""
+    def _retry(self, start: Callable[[], T]) -> T:
+        """Retry: the failpoint may be in the start of a daemon, or the disk may be full."""
         deadline = time.monotonic() + ANSWER_WITHIN_S
         while True:
             try:
@@ -211,14 +211,14 @@ class Ordeal:
         self.runs.append(run)
         self.witnesses.append(Witness(run.run_id, {toy.habit.end}, [run.state], record=record))
         Path(f"/dev/shm/mosaic.fastlane.{run.run_id}").touch()
-        self._check_that_it_is_on_disk(number)
+        self._check_durability(number)
 
-    def _check_that_it_is_on_disk(self, number: int) -> None:
-        """An answer is a promise that a power cut does not take back."""
+    def _check_durability(self, number: int) -> None:
+        """What was acknowledged must survive a power cut."""
         pid, deadline = self._daemon_pid(), time.monotonic() + ON_DISK_WITHIN_S
         files = (Path(f"{self.root.registry}-wal"), self.root.config_file(self.runs[number].run_id))
         while in_memory := [path.name for path in files if dirty_pages(path)]:
-            # A later commit is no promise yet, and a daemon that is killed in one leaves its pages.
+            # A later commit is not acknowledged yet, and a daemon that is killed during one leaves dirty pages.
             if time.monotonic() > deadline and pid == self._daemon_pid():
                 self.report.violations.append(f"run {number}: its submit was answered; only in memory: {in_memory}")
                 return
@@ -236,10 +236,10 @@ class Ordeal:
     def rundir(self, number: int) -> RunDir:
         return RunDir(self.runs[number].run_dir)
 
-    # Hurting
+    # Faults
 
     def _victim(self, number: int) -> int:
-        """The run that was meant, or the next one that has not ended: there is no use in hurting the dead."""
+        """The chosen run, or the next one that has not ended: a fault has no effect on a dead run."""
         order = [*range(number, len(self.runs)), *range(number)]
         return next((n for n in order if not self.rundir(n).exit.exists()), number)
 
@@ -248,15 +248,15 @@ class Ordeal:
         acts: dict[str, Callable[[], bool]] = {
             "cancel": lambda: self._cancel(fault.run),
             "delete": lambda: self._delete_later(fault.run),
-            "kill client": lambda: self._hurt_client(fault.run, signal.SIGKILL),
-            "slow client": lambda: self._hurt_client(fault.run, signal.SIGSTOP),
+            "kill client": lambda: self._signal_client(fault.run, signal.SIGKILL),
+            "slow client": lambda: self._signal_client(fault.run, signal.SIGSTOP),
             "stale files": self._leave_stale_files,
             "torn tails": lambda: self._tear(fault.run),
             "full disk": self._fill_disk,
             "intruder": lambda: self._intrude(fault.run),
             "kill daemon": lambda: self._kill_daemon(fault.run),
         }
-        acts |= {kind: functools.partial(self._spoil, kind) for kind in WEATHER}
+        acts |= {kind: functools.partial(self._preload, kind) for kind in PRELOAD_FAULTS}
         number = signal.SIGKILL if verb == "kill" else signal.SIGSTOP
         act = acts.get(fault.kind) or (lambda: self._signal(fault.run, victim, number))
         self.report.done[fault.kind if act() else f"{fault.kind} (too late)"] += 1
@@ -276,13 +276,13 @@ class Ordeal:
         return False
 
     def _wait_for(self, number: int, ready: Callable[[], bool]) -> None:
-        """Give a run a moment to come so far; if it does not, the fault happens as it may."""
-        deadline = time.monotonic() + COME_SO_FAR_S
+        """Wait a moment until the run is ready for the fault; if it does not get there, inject the fault anyway."""
+        deadline = time.monotonic() + READY_WITHIN_S
         while not ready() and not self.rundir(number).exit.exists() and time.monotonic() < deadline:
             time.sleep(0.02)
 
     def _pid(self, number: int, victim: str) -> int:
-        """Of a living process; 0 when there is none (yet, or any more)."""
+        """The pid of a live process; 0 when there is none (yet, or any more)."""
         started = read_json(self.rundir(number).started) or {}
         match victim:
             case "daemon":
@@ -303,7 +303,7 @@ class Ordeal:
         return next((pid for pid in found if mark in cmdline(pid)), 0)
 
     def _kill_daemon(self, number: int) -> bool:
-        """Kill it, start another, and take the time until a living run's next row is committed."""
+        """Kill it, start another, and measure the time until the next row of a live run is committed."""
         self._wait_for(number, lambda: self._rows(number) > 0)
         pid = self._daemon_pid()
         if not pid:
@@ -318,13 +318,13 @@ class Ordeal:
         self.daemons_killed += 1
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not alive(pid), words="the daemon's end")
+        wait_until(lambda: not alive(pid), words="the daemon to exit")
 
     def _time_readoption(self, number: int, before: int) -> None:
         locked_at = self.root.pid.stat().st_mtime
-        is_talking = (read_json(self.rundir(number).started) or {}) and not self.rundir(number).exit.exists()
+        is_printing = (read_json(self.rundir(number).started) or {}) and not self.rundir(number).exit.exists()
         deadline = time.monotonic() + 5
-        while before and is_talking and time.monotonic() < deadline and not self.rundir(number).exit.exists():
+        while before and is_printing and time.monotonic() < deadline and not self.rundir(number).exit.exists():
             if self._rows(number) > before:
                 self.report.readopted_s.append(max(0.0, time.time() - locked_at))
                 return
@@ -342,17 +342,17 @@ class Ordeal:
             self.witnesses[number].cancel_answered = True
         return not answer.state.is_over
 
-    def _hurt_client(self, number: int, what: signal.Signals) -> bool:
+    def _signal_client(self, number: int, what: signal.Signals) -> bool:
         command = [sys.executable, "-m", "mosaic.cli.main", "logs", "-f", self.runs[number].run_id]
         env = os.environ | {"MOSAIC_HOME": str(self.root.path)}
         client = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.clients.append(client)
-        time.sleep(0.3)  # somewhere in its start or its stream
+        time.sleep(0.3)  # at some point of its start or its stream
         client.send_signal(what)
         return True
 
     def _leave_stale_files(self) -> bool:
-        """A daemon that was killed, whose pid now belongs to somebody else, and a socket nobody listens at."""
+        """Kill the daemon and leave a pid file with the pid of another process and a socket without a listener."""
         pid = self._daemon_pid()
         if pid:
             self._kill_this_daemon(pid)
@@ -362,7 +362,7 @@ class Ordeal:
         return bool(pid)
 
     def _tear(self, number: int) -> bool:
-        """Daemon and holder die at once, and what they were writing is cut in the middle."""
+        """Kill daemon and holder together, and cut what they were writing in the middle."""
         self._wait_for(number, lambda: bool(self._pid(number, "worker")))
         rundir, daemon = self.rundir(number), self._daemon_pid()
         tree = descendants(rundir)
@@ -375,14 +375,14 @@ class Ordeal:
         wait_until(lambda: not still_alive(tree), words="the end of the torn run's tree")
         if read_json(rundir.exit) is None:
             rundir.exit.write_bytes(b'{"version": 1, "atte')
-            rundir.stdout.chmod(0o600)  # it was protected from its worker
+            rundir.stdout.chmod(0o600)  # the mode protects it from the worker
             with open(rundir.stdout, "ab") as spool:
                 spool.write(b'{"event_type":"step","step_ind')
             self.witnesses[number].spool_was_torn = True
         for wal in (Path(f"{self.root.registry}-wal"), Path(f"{rundir.telemetry}-wal")):
             if wal.exists():
                 with open(wal, "ab") as file:
-                    file.write(b"\x5a" * 1000)  # a frame that was never finished
+                    file.write(b"\x5a" * 1000)  # an unfinished frame
         self._connect()
         return True
 
@@ -396,39 +396,39 @@ class Ordeal:
             ballast.unlink()
         return True
 
-    def _spoil(self, kind: str) -> bool:
-        """The clock stays as it was set; the disk heals."""
-        assert self.weather
-        error, where = WEATHER[kind]
+    def _preload(self, kind: str) -> bool:
+        """The clock stays as set; the disk works again after a moment."""
+        assert self.preload
+        error, where = PRELOAD_FAULTS[kind]
         if not error:
-            self.weather.set_clock(HOUR_S if kind == "clock forward" else -HOUR_S)
+            self.preload.set_clock(HOUR_S if kind == "clock forward" else -HOUR_S)
             return True
-        with self.weather.broken(error, where):
+        with self.preload.broken(error, where):
             time.sleep(BROKEN_FOR_S)
         return True
 
     def _intrude(self, number: int) -> bool:
-        """A stranger with a wrong token asks for an end and brings telemetry of his own."""
+        """A client with a wrong token sends a cancel and telemetry of its own."""
         run_id, target = self.runs[number].run_id, self.lab.client.target
-        with contextlib.suppress(NotAllowed, NoDaemon), TrainerClient.at(Endpoint(target, "wrong")) as stranger:
-            stranger.cancel_run(run_id)
-            self.report.violations.append(f"run {number}: a cancel with a wrong token was taken")
+        with contextlib.suppress(NotAllowed, NoDaemon), TrainerClient.at(Endpoint(target, "wrong")) as intruder:
+            intruder.cancel_run(run_id)
+            self.report.violations.append(f"run {number}: a cancel with a wrong token was accepted")
         request = pb.PublishTelemetryRequest(run_id=run_id, start=0, end=0, drained=True)
         with contextlib.suppress(grpc.RpcError), grpc.insecure_channel(target) as channel:
             metadata = [("authorization", "Bearer wrong")]
             next(TrainerServiceStub(channel).PublishTelemetry(iter([request]), timeout=10, metadata=metadata))  # type: ignore[no-untyped-call]
-            self.report.violations.append(f"run {number}: a publish with a wrong token was taken")
+            self.report.violations.append(f"run {number}: a publish with a wrong token was accepted")
         return True
 
     def _delete_later(self, number: int) -> bool:
-        """Only a run that is over can be deleted; so it is done when all are."""
+        """Only a run that is over can be deleted, so this is done when all are over."""
         if number not in self.deleted:
             self.deleted.append(number)
         return True
 
-    # Healing
+    # The end
 
-    def _wait_until_all_is_over(self) -> None:
+    def _wait_until_all_are_over(self) -> None:
         deadline = time.monotonic() + self.schedule.over_within_s
         waiting = set(range(len(self.runs)))
         while waiting:
@@ -439,10 +439,10 @@ class Ordeal:
             time.sleep(0.05)
 
     def _delete(self, number: int) -> None:
-        """The judge first: afterwards nothing is left to judge."""
+        """Judge the run first: afterwards nothing is left of it."""
         self._wait_for_the_tailer(number)
         self._judge_run(number)
-        with contextlib.suppress(UnknownRun):  # asked again after a kill: it was deleted already
+        with contextlib.suppress(UnknownRun):  # retried after a kill: it is already deleted
             self.ask(lambda lab: lab.client.delete_run(self.runs[number].run_id))
         self.witnesses[number].is_deleted = True
 
@@ -450,11 +450,11 @@ class Ordeal:
         mark = self.runs[number].run_id.encode()
         wait_until(
             lambda: not [p for p in self.lab.processes() if mark in cmdline(p) and b"mosaic.tail" in cmdline(p)],
-            LEAVE_WITHIN_S,
-            "the tailer of a run that is over to leave",
+            EXIT_WITHIN_S,
+            "the tailer of a run that is over to exit",
         )
 
-    def _check_that_nobody_is_left(self, watch: Watch) -> None:
+    def _check_that_no_process_is_left(self, watch: Watch) -> None:
         for client in self.clients:
             client.kill()
             client.wait()
@@ -464,18 +464,18 @@ class Ordeal:
             return [pid for pid in self.lab.processes() if pid not in ours and pid != self._daemon_pid()]
 
         try:
-            wait_until(lambda: not left(), LEAVE_WITHIN_S)
+            wait_until(lambda: not left(), EXIT_WITHIN_S)
         except AssertionError:
-            told = [cmdline(pid).replace(b"\0", b" ").decode(errors="replace") for pid in left()]
-            self.report.violations.append(f"all runs are over and these processes live: {told}")
+            lines = [cmdline(pid).replace(b"\0", b" ").decode(errors="replace") for pid in left()]
+            self.report.violations.append(f"all runs are over and these processes are alive: {lines}")
         for run_id, tree in watch.trees().items():
             if alive_ones := still_alive(tree):
-                self.report.violations.append(f"{run_id} is over and its processes {alive_ones} live")
+                self.report.violations.append(f"{run_id} is over and its processes {alive_ones} are alive")
 
     def _stop_daemon(self) -> None:
         pid = self._daemon_pid()
         self.ask(lambda lab: lab.client.shutdown())
-        wait_until(lambda: not pid or not alive(pid), words="the daemon's end")
+        wait_until(lambda: not pid or not alive(pid), words="the daemon to exit")
 
     # Judging
 
@@ -487,7 +487,7 @@ class Ordeal:
         self.report.violations += violations_of_all(self.root)
 
     def _judge_daemons(self) -> None:
-        """A daemon ends when it is killed or told to stop, and not by itself."""
+        """A daemon ends only when it is killed or stopped."""
         starts = self.root.daemon_log.read_text(errors="replace").count(f" serves {self.root.path} at ")
         killed = [name for name, order in self._acted() if order.action == "kill" and POINTS[name].startswith("daemon")]
         if starts > 1 + self.daemons_killed + len(killed):
@@ -502,17 +502,17 @@ class Ordeal:
             self.report.violations.append(f"run {number} ({self.schedule.runs[number].habit.name}): {violation}")
 
     def _excuses(self, habit: Habit) -> set[End]:
-        """Ends that the failpoints that acted may have led to."""
+        """Final states that the failpoints that acted may have caused."""
         excuses = set()
         for name, order in self._acted():
             if name in FATAL_TO_THE_RUN and order.action == "kill":
                 excuses.add(DIED)
             if order.action in ("full", "eio") and name in ("spawn.planned", "hold.owned", "hold.tree"):
                 excuses.add(SPAWN_ERROR)
-        if self.schedule.hurts_prints:
+        if self.schedule.may_lose_lines:
             # A library's own print fails on such a disk, as it would with any log file.
             excuses |= {SPAWN_ERROR, (RunState.FAULTED, "exit code")}
-            # Its run_failed may be among the lines that were lost; then its exit code 0 decides.
+            # Its run_failed may be among the lost lines; then its exit code 0 decides.
             excuses |= {CALM} if habit.end is SAYS_IT_FAILED else set()
         return excuses
 
@@ -531,7 +531,7 @@ class Ordeal:
             Path(f"/dev/shm/mosaic.fastlane.{run.run_id}").unlink(missing_ok=True)
         with contextlib.suppress(RuntimeError):
             self.lab.client.close()
-        # Twice: a tailer that is being killed may just have been started again.
+        # Twice: a tailer that is being killed may have been restarted.
         for pid in [*self.lab.processes(), *self.lab.processes()]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
