@@ -66,7 +66,7 @@ VARIABLES = [
     *[(name, "x") for name in ("A=B", "A\nB", "A\0B", "", " LD_PRELOAD", "LD_PRELOAD ", "LD_PRELOAD\n", "Ａ", "1A")],
     *[("A", value) for value in ("a\0b", "x" * (128 << 10), 5, None, ["x"], True)],
 ]
-TELL = """
+PRINT_ARGUMENTS = """
 import json, os, sys
 print(json.dumps([sys.argv[1:], {name: os.environ[name] for name in ("A", "B", "ld_preload")}]))
 """
@@ -335,7 +335,7 @@ def test_a_link_planted_at_a_config_file_is_replaced(waiting, tmp_path):
 
 
 def test_arguments_and_environment_arrive_unchanged_and_are_not_interpreted(lab, script, tmp_path):
-    path, bait = script("tell.py", TELL), tmp_path / "bait"
+    path, bait = script("arguments.py", PRINT_ARGUMENTS), tmp_path / "bait"
     arguments = [f"$(touch {bait})", f"; touch {bait}", "two\nlines", "", "-c", "--config=/x", "'\"\\", "é\u2028"]
     environment = {"A": f"x\nMOSAIC_RUN_ID=stolen\nLD_PRELOAD={bait}", "B": "a=b=c", "ld_preload": "harmless"}
 

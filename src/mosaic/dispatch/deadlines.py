@@ -51,7 +51,7 @@ class Vitals:
         return self.last_heartbeat is not None and now - self.last_heartbeat > limits.heartbeat_s / 2
 
     def note_cpu_time(self, now: float, cpu_s: float) -> None:
-        """Note the tree's CPU time; while the tree is busy, its idle time starts anew."""
+        """Note the tree's CPU time; a busy tree restarts the measurement of its idle time."""
         if self._cpu_at is None or cpu_s - self._cpu_s > IDLE_SHARE * (now - self._cpu_at) + 0.02:
             self._cpu_at, self._cpu_s = now, cpu_s
 

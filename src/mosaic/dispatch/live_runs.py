@@ -80,7 +80,7 @@ class LiveRuns:
             pass
 
     def take_changed(self) -> set[str]:
-        """The runs that somebody woke the dispatcher for since the last call."""
+        """The runs for which the dispatcher was woken since the last call."""
         self._woken.clear()
         changed, self._changed = self._changed, set()
         return changed

@@ -100,7 +100,7 @@ class Starter:
         try:
             await asyncio.to_thread(provenance.write, config, plan.command, plan.python, rundir)
         except Exception:
-            # A background task's own edge: the run goes on without its provenance.
+            # The edge of a background task: the run continues without its provenance.
             log.exception("The provenance of run %s could not be written.", config.run_id)
 
     def _in_background(self, work: Coroutine[None, None, None]) -> None:

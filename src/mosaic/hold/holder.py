@@ -48,7 +48,7 @@ def main(arguments: "list[str]") -> int:
     except BadLaunch as error:
         say(str(error))
         return 3
-    except Exception:  # noqa: BLE001  # the edge of the process: the traceback goes to the log, and the tree ends
+    except Exception:  # noqa: BLE001 - the edge of the process: the traceback goes to the log, and the tree ends
         import traceback  # only here, because it imports much
 
         say(f"The holder of {run_dir.run_id} failed; its tree ends with it.\n{traceback.format_exc()}")

@@ -65,7 +65,7 @@ def _exec_child(command: Command, prepare: "Callable[[], None]", problem: int) -
         _enter(command.cwd)
         _reset_signals()
         _exec(command)
-    except BaseException as error:  # noqa: BLE001  # the child must not return from here: the parent reads the reason
+    except BaseException as error:  # noqa: BLE001 - the child must not return from here: the parent reads the reason
         os.write(problem, (str(error) or repr(error)).encode(errors="replace")[:4000] or b"unknown")
     finally:
         os._exit(127)

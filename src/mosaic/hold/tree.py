@@ -189,7 +189,7 @@ def _run_root(means: Means, worker: Command, sweep_s: float, requests: int, repo
         me.report(ready=True)
         me.serve(worker)
         os._exit(0)
-    except BaseException:  # noqa: BLE001  # the edge of the process
+    except BaseException:  # noqa: BLE001 - the edge of the process
         import traceback
 
         os.write(2, f"The root process failed.\n{traceback.format_exc()}".encode())

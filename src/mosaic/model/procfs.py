@@ -12,7 +12,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Stat(NamedTuple):
-    """The parts of /proc/PID/stat that somebody asks for."""
+    """The fields of /proc/PID/stat that MOSAIC uses."""
 
     state: str
     parent: int

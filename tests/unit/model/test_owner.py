@@ -21,7 +21,7 @@ def test_the_error_for_a_folder_of_another_user_names_both_users(foreign_folder)
     assert f"{foreign_folder} belongs to {owner}, and you are {me}. Set MOSAIC_HOME to" in str(refused.value)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_the_error_for_a_folder_that_cannot_be_entered_names_it_and_its_owner(home):
     inside = home / "deep" / "state"
     inside.mkdir(parents=True)
