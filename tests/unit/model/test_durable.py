@@ -4,9 +4,11 @@ import os
 import resource
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 
+import mosaic
 from mosaic.model.durable import Replacement, read_json, write_bytes, write_json
 
 
@@ -125,3 +127,10 @@ def test_the_umask_applies_to_the_mode(tmp_path):
         os.umask(old)
 
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+def test_no_other_module_of_the_platform_replaces_files():
+    source = Path(mosaic.__file__).parent
+    others = [path for path in source.rglob("*.py") if path.name != "durable.py"]
+
+    assert [path for path in others if "os.replace(" in path.read_text()] == []

@@ -1,13 +1,16 @@
 """What /proc says about real processes, also about those that are gone, zombies, or other users'."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+import mosaic
 from mosaic.model import procfs
 
 NO_PROCESS = 2**22 + 1  # above the kernel's largest pid
@@ -155,3 +158,10 @@ def test_the_process_itself_was_started_after_boot_and_before_now():
 
     assert 0 < ticks / os.sysconf("SC_CLK_TCK") <= time.clock_gettime(time.CLOCK_BOOTTIME)
     assert len(procfs.boot_id()) == 36
+
+
+def test_no_other_module_of_the_platform_reads_the_files_of_a_process():
+    source = Path(mosaic.__file__).parent
+    others = [path for path in source.rglob("*.py") if path.name != "procfs.py"]
+
+    assert [path for path in others if re.search(r"/proc/\{|listdir\(\"/proc\"\)", path.read_text())] == []
