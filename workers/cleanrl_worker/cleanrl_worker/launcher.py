@@ -25,6 +25,7 @@ from mosaic_sdk.names import WorkerEnv
 from cleanrl_worker import arguments, fastlane, phase, registry, upstream
 from cleanrl_worker.config import RESUME, CleanRLWorkerConfig
 from cleanrl_worker.ends import Ends
+from cleanrl_worker.gyms import choose_gym
 from cleanrl_worker.link import Link
 from cleanrl_worker.mainloop import MainLoop, Stopped
 from cleanrl_worker.telemetry import Diverged
@@ -201,14 +202,6 @@ def _signals(launcher: Launcher) -> Iterator[None]:
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def choose_gym(algorithm: "registry.Algorithm", upstream_path: str = "") -> None:
-    """Put in front of the path what the script is to find as `gym`, or the checkout it comes from."""
-    if upstream_path:
-        sys.path.insert(0, upstream_path)
-    elif algorithm.gym == registry.SHIM:
-        sys.path.insert(0, str(Path(__file__).parent / "gym_shim"))
 
 
 def silence_imports() -> None:

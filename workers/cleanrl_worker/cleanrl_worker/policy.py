@@ -22,9 +22,9 @@ from torch import Tensor
 from cleanrl_worker import registry, seams, upstream
 from cleanrl_worker.checkpoints import Checkpoint, CheckpointError, put_weights
 from cleanrl_worker.config import CleanRLWorkerConfig
-from cleanrl_worker.registry import OLD_GYM, SHIM, Algorithm
+from cleanrl_worker.gyms import choose_gym
+from cleanrl_worker.registry import Algorithm
 
-SHIM_FOLDER = Path(__file__).parent / "gym_shim"
 ACTING = {"agent": "Agent", "actor": "Actor", "q_network": "QNetwork"}
 
 
@@ -85,7 +85,7 @@ def load_script(config: CleanRLWorkerConfig) -> tuple[Algorithm, ModuleType]:
     if algorithm.module.startswith("cleanrl_worker."):
         script = importlib.import_module(algorithm.module)
     else:
-        _choose_gym(algorithm.gym, config.upstream_path)
+        choose_gym(algorithm, config.upstream_path)
         script = _import_file(f"cleanrl_worker.imported.{algorithm.name}", _file_of(algorithm, config))
     seams.prepare(algorithm, replace(config, extras={**config.extras, "curriculum_schedule": None}))
     return algorithm, script
@@ -121,17 +121,6 @@ def _import_file(name: str, path: Path) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
-
-
-def _choose_gym(kind: str, upstream_path: str) -> None:
-    """As the launcher does. One process can import only one gym."""
-    shim = str(SHIM_FOLDER)
-    loaded = getattr(sys.modules.get("gym"), "__file__", None) or ""
-    if loaded and kind in (SHIM, OLD_GYM) and loaded.startswith(shim) != (kind == SHIM):
-        raise RuntimeError(f"this process has imported another gym already ({loaded}); use a new process")
-    folder = upstream_path or (shim if kind == SHIM else "")
-    if folder and folder not in sys.path:
-        sys.path.insert(0, folder)
 
 
 def _as_envs(lane: Any) -> Any:

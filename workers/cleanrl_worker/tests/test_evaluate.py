@@ -13,7 +13,7 @@ from cleanrl_worker.agents import MLPAgent
 from cleanrl_worker.checkpoints import CheckpointError, save_checkpoint
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.evaluate import evaluate
-from cleanrl_worker.policy import SHIM_FOLDER
+from cleanrl_worker.gyms import SHIM_FOLDER
 from mosaic_sdk.config import ConfigError
 
 

@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
-from pathlib import Path
+import types
 
-import cleanrl_worker
+import pytest
+from cleanrl_worker.gyms import SHIM_FOLDER, choose_gym
+from cleanrl_worker.registry import ALGORITHMS
 
-SHIM = Path(cleanrl_worker.__file__).parent / "gym_shim"
 SCRIPT = """
 import gym, numpy as np
 
@@ -46,7 +47,10 @@ print("fine", gym.__version__)
 
 def test_the_older_scripts_see_the_api_they_know():
     told = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT], env={"PYTHONPATH": str(SHIM)}, capture_output=True, text=True
+        [sys.executable, "-W", "ignore", "-c", SCRIPT],
+        env={"PYTHONPATH": str(SHIM_FOLDER)},
+        capture_output=True,
+        text=True,
     )
 
     assert told.stdout.splitlines()[-1:] == ["fine 0.23.1"], told.stderr
@@ -75,7 +79,42 @@ assert ours == theirs and ours[-1] > 3, (ours, theirs)
 
 def test_episodes_are_counted_as_gymnasium_counts_them():
     done = subprocess.run(
-        [sys.executable, "-c", STATISTICS], env={"PYTHONPATH": str(SHIM)}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", STATISTICS],
+        env={"PYTHONPATH": str(SHIM_FOLDER)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode == 0, done.stderr
+
+
+def test_the_shim_comes_first_on_the_path_and_only_once(monkeypatch):
+    monkeypatch.delitem(sys.modules, "gym", raising=False)
+    monkeypatch.setattr(sys, "path", ["elsewhere"])
+
+    for _ in range(2):
+        choose_gym(ALGORITHMS["ppo_upstream"])
+
+    assert sys.path == [str(SHIM_FOLDER), "elsewhere"]
+
+
+def test_a_checkout_comes_before_the_shim(monkeypatch):
+    monkeypatch.setattr(sys, "path", ["elsewhere"])
+
+    choose_gym(ALGORITHMS["ppo_upstream"], "/checkout")
+
+    assert sys.path == ["/checkout", "elsewhere"]
+
+
+@pytest.mark.parametrize(
+    ("algo", "loaded"),
+    [("ppo_upstream", "/site-packages/gym/__init__.py"), ("ppo_procgen", f"{SHIM_FOLDER}/gym/__init__.py")],
+)
+def test_a_process_that_has_imported_the_other_gym_is_refused(monkeypatch, algo, loaded):
+    gym = types.ModuleType("gym")
+    gym.__file__ = loaded
+    monkeypatch.setitem(sys.modules, "gym", gym)
+
+    with pytest.raises(RuntimeError, match="has already imported another gym"):
+        choose_gym(ALGORITHMS[algo])
