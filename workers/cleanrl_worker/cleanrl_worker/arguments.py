@@ -80,7 +80,7 @@ def steps_in_all(values: Mapping[str, Any]) -> int:
     total = int(values["total_timesteps"])
     if "num_steps" not in values or "num_envs" not in values:
         return total
-    turn = values["num_envs"] * values["num_steps"] * values.get("n_iteration", 1)  # PPG's turn is several batches
+    turn = int(values["num_envs"] * values["num_steps"] * values.get("n_iteration", 1))  # PPG's turn is several batches
     return total // turn * turn
 
 

@@ -97,7 +97,7 @@ class Best:
                 episode_seed=episode.seed,
             )
         self._played += len(episodes)
-        writer = vars(self._script).get("writer")
+        writer: Any = vars(self._script).get("writer")
         # What the script's writer is told is told to MOSAIC too.
         (writer.add_scalar if hasattr(writer, "add_scalar") else emit.metric)("eval/mean_return", score, step)
 

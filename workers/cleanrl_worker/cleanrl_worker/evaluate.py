@@ -276,7 +276,7 @@ def _checked(name: str, value: Any, part: Mapping[str, Any]) -> Any:
     """The daemon checks a submit with the same schema; this is for configs that come another way."""
     if value is None:
         return part.get("default")
-    kinds = {"integer": int, "number": (int, float), "boolean": bool}
+    kinds: dict[str, Any] = {"integer": int, "number": (int, float), "boolean": bool}
     is_of_kind = isinstance(value, kinds[part["type"]]) and isinstance(value, bool) == (part["type"] == "boolean")
     if not is_of_kind or not part.get("minimum", value) <= value <= part.get("maximum", value):
         words = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}[part["type"]]
@@ -294,12 +294,12 @@ def _uninterrupted() -> Iterator[None]:
         return
     came: list[int] = []
     stops = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, lambda number, frame: came.append(number)) for number in stops]
+    before = [signal.signal(stop, lambda number, frame: came.append(number)) for stop in stops]
     try:
         yield
     finally:
-        for number, handler in zip(stops, before, strict=True):
-            signal.signal(number, handler)
+        for stop, handler in zip(stops, before, strict=True):
+            signal.signal(stop, handler)
         for number in came[:1]:
             signal.raise_signal(number)
 

@@ -112,7 +112,7 @@ class Session:
         return [told] + ([self._done(step)] if step.is_last else [])
 
     def do_init_agent(self, command: Message) -> list[Message]:
-        agent = {name: command[name] for name in ("agent_id", "player_id", "game_name") if name in command}
+        agent: Message = {name: command[name] for name in ("agent_id", "player_id", "game_name") if name in command}
         return [{"type": "agent_ready", **self._about(), **agent, "mode": "action_selector"}]
 
     def do_select_action(self, command: Message) -> list[Message]:
@@ -121,7 +121,7 @@ class Session:
         mask = command.get("action_mask")
         if mask is not None and isinstance(action, int) and not _allows(mask, action):
             raise CommandError(f"The policy chose action {action}, which action_mask does not allow.")
-        agent = {name: command[name] for name in ("agent_id", "player_id") if name in command}
+        agent: Message = {name: command[name] for name in ("agent_id", "player_id") if name in command}
         return [{"type": "action_selected", "run_id": self._config.run_id, **agent, "action": action}]
 
     def do_ping(self, command: Message) -> list[Message]:
@@ -218,7 +218,7 @@ def _reply(session: Session, line: str, channel: TextIO) -> bool:
         raise SystemExit(USAGE) from None
     for message in answers:
         _say(channel, message)
-    return answers[-1]["type"] != "stopped"
+    return bool(answers[-1]["type"] != "stopped")
 
 
 def make_stage(config: CleanRLWorkerConfig) -> Stage:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 _MARK = "__mosaic__"
 _ATOMS = (bool, int, float, str, bytes, type(None))
@@ -43,7 +44,7 @@ def from_plain(value: Any) -> Any:
     return value
 
 
-def _write_array(value: np.ndarray) -> dict[str, Any]:
+def _write_array(value: NDArray[Any]) -> dict[str, Any]:
     if value.dtype.kind not in "biuf":
         raise NotPlain(f"array of {value.dtype}")
     if value.dtype.name in _AS_BYTES or value.dtype.name == "longdouble":
@@ -51,7 +52,7 @@ def _write_array(value: np.ndarray) -> dict[str, Any]:
     return {_MARK: "array", "value": torch.from_numpy(np.array(value, order="C"))}
 
 
-def _read_bytes(told: dict[str, Any]) -> np.ndarray:
+def _read_bytes(told: dict[str, Any]) -> NDArray[Any]:
     return np.frombuffer(told["value"], dtype=told["dtype"]).reshape(told["shape"]).copy()
 
 

@@ -82,7 +82,7 @@ def redirect_logs(folder: str) -> None:
             log_dir = str(Path(folder, *Path(log_dir).parts[1:]))
         make(writer, log_dir, *args, **options)
 
-    SummaryWriter.__init__ = make_elsewhere
+    SummaryWriter.__init__ = make_elsewhere  # type: ignore[method-assign, assignment]
 
 
 def _make_flat() -> None:
@@ -112,4 +112,4 @@ def _mend_buffer() -> None:
             print("cleanrl_worker: time limits count as ends of games in this replay buffer.", file=sys.stderr)
         make(buffer, *args, **options)
 
-    ReplayBuffer.__init__ = make_without_timeouts
+    ReplayBuffer.__init__ = make_without_timeouts  # type: ignore[method-assign, assignment]

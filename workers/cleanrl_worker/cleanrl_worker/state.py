@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from cleanrl_worker import envstate
 from cleanrl_worker.checkpoints import Checkpoint, CheckpointError, put_weights
@@ -273,7 +274,7 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def _arrays(buffer: Any) -> dict[str, np.ndarray]:
+def _arrays(buffer: Any) -> dict[str, NDArray[Any]]:
     size = buffer.buffer_size
     found = {name: part for name, part in vars(buffer).items() if isinstance(part, np.ndarray) and part.ndim > 1}
     return {name: part for name, part in found.items() if len(part) == size}

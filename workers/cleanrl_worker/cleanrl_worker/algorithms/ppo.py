@@ -11,6 +11,8 @@ import argparse
 import os
 import random
 import time
+from collections.abc import Callable
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -82,12 +84,12 @@ def _truth(text: str) -> bool:
     return text.lower() in ("true", "1", "yes", "on", "y", "t")
 
 
-def make_env(env_id, seed, idx, capture_video, run_name):  # type: ignore[no-untyped-def]
+def make_env(env_id: str, seed: int, idx: int, capture_video: bool, run_name: str) -> Callable[[], Any]:
     """A function that makes environment number `idx`."""
 
-    def thunk():  # type: ignore[no-untyped-def]
-        env = for_agent(gym.make(env_id, **({"render_mode": "rgb_array"} if capture_video else {})))
-        return record(env, seed, idx, capture_video, run_name)
+    def thunk() -> Any:
+        options: dict[str, Any] = {"render_mode": "rgb_array"} if capture_video else {}
+        return record(for_agent(gym.make(env_id, **options)), seed, idx, capture_video, run_name)
 
     return thunk
 
@@ -165,12 +167,13 @@ if __name__ == "__main__":
     )
 
     # The checkpoint shall say which one it is.
-    args.agent = agent_name(args.agent, envs.single_observation_space.shape, is_curriculum=curriculum is not None)
+    observation_shape = tuple(envs.single_observation_space.shape or ())
+    args.agent = agent_name(args.agent, observation_shape, is_curriculum=curriculum is not None)
     agent = Agent(envs, args.agent).to(device)
     optimizer = optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
 
     shape = (args.num_steps, args.num_envs)
-    obs = torch.zeros(shape + envs.single_observation_space.shape, device=device)
+    obs = torch.zeros(shape + observation_shape, device=device)
     actions = torch.zeros(shape, dtype=torch.long, device=device)
     logprobs, rewards, dones, values = (torch.zeros(shape, device=device) for _ in range(4))
 
@@ -223,7 +226,7 @@ if __name__ == "__main__":
         )
         b_inds = np.arange(args.batch_size)
         clipfracs = []
-        for _ in range(args.update_epochs):
+        for _epoch in range(args.update_epochs):
             np.random.shuffle(b_inds)
             for start in range(0, args.batch_size, args.minibatch_size):
                 mb = torch.as_tensor(b_inds[start : start + args.minibatch_size], device=device)

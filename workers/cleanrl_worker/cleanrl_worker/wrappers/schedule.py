@@ -163,7 +163,7 @@ def _bound(value: Any, metric: str, field: str) -> float:
     if metric == "episode_return":
         if not is_number:
             raise ConfigError(f"{field}.{metric}: it must be a number, not {value!r}.")
-        return value
+        return float(value)
     if not is_number or value != int(value) or value < 1:
         raise ConfigError(f"{field}.{metric}: it must be a whole number of at least 1, not {value!r}.")
     return int(value)

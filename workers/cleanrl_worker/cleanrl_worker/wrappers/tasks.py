@@ -43,6 +43,8 @@ class BabyAITaskWrapper(ReinitTaskWrapper):  # type: ignore[misc]
     3. Environments that are made later are seeded from the first seed, so a course can be repeated.
     """
 
+    env: Env
+
     def __init__(self, env: Env, env_fn: Callable[[int], Env], task_space: Any = None) -> None:
         super().__init__(env, env_fn, task_space)
         # The first one's for good: all stages have the same, and its random numbers shall go on.
@@ -64,7 +66,7 @@ class BabyAITaskWrapper(ReinitTaskWrapper):  # type: ignore[misc]
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = self.env.step(action)
-        done = float(terminated and reward > 0)
+        done = float(terminated and float(reward) > 0)
         return observation, reward, terminated, truncated, {**info, "task_completion": done}
 
     def change_task(self, new_task: int) -> None:
@@ -138,7 +140,7 @@ class CurriculumTraining:
     def __init__(self, stages: tuple[Stage, ...], capture_video: bool = False) -> None:
         check_environments(stages)
         self.stages = stages
-        self._options = {"render_mode": "rgb_array"} if capture_video else {}
+        self._options: dict[str, Any] = {"render_mode": "rgb_array"} if capture_video else {}
         self.curriculum = StagedCurriculum(stages, self._tell)
         self._channel = Channel(self.curriculum)
         self._tell(0, {})

@@ -5,14 +5,18 @@ from typing import Any
 
 import gymnasium.wrappers
 from gymnasium.wrappers import *  # noqa: F403  # scripts take what they know from here
+from numpy.typing import NDArray
 
 
-class RecordEpisodeStatistics(gymnasium.wrappers.RecordEpisodeStatistics):
+class RecordEpisodeStatistics(gymnasium.wrappers.RecordEpisodeStatistics):  # type: ignore[no-redef]
     """Gymnasium's, which asks numpy each step whether its one env is done: a third of what a CartPole step takes."""
+
+    episode_returns: NDArray[Any]
+    episode_lengths: NDArray[Any]
 
     def step(self, action: Any) -> Any:
         if self.is_vector_env:
-            return super().step(action)
+            return super().step(action)  # type: ignore[no-untyped-call]
         observation, reward, terminated, truncated, info = self.env.step(action)
         self.episode_returns += reward
         self.episode_lengths += 1
