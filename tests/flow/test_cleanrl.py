@@ -52,7 +52,7 @@ def events(lab, run):
     [
         (
             {"algo": "pqn"},
-            r"config\.algo: pqn is unavailable here: CleanRL 1\.2\.0.* does not have it; point upstream_p",
+            r"config\.algo: pqn is unavailable here: it is not in the installed CleanRL 1\.2\.0; set upstream_p",
         ),
         ({"algo": "rainbow_atari"}, "rainbow_atari is not available here"),
         ({"algo": "ppo_atari_envpool_xla_jax"}, "its envpool-XLA interface needs a jax that no longer installs"),

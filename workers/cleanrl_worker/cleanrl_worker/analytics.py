@@ -1,4 +1,4 @@
-"""analytics.json: where the results of a run lie."""
+"""analytics.json: where to find the results of a run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ def write_manifest(config: CleanRLWorkerConfig, run_dir: Path, summary: Mapping[
         checkpoints_dir="checkpoints",
         checkpoint_files=(*files, *models),
         videos_dir="videos" if any((run_dir / "videos").glob("**/*.mp4")) else None,
-        # What really ran: a config that names neither leaves both to the checkpoint.
+        # What actually ran: a config that names neither takes both from the checkpoint.
         metadata={
             "algo": summary.get("algo", config.algo),
             "env_id": summary.get("env_id", config.env_id),

@@ -1,4 +1,4 @@
-"""The command line of a script, from a run's config: every value checked against the script's own parser."""
+"""Builds a script's command line from a run's config and checks every value against the script's own parser."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -9,11 +9,11 @@ from mosaic_sdk.config import ConfigError
 from cleanrl_worker.config import EXTRAS, CleanRLWorkerConfig, nearest
 from cleanrl_worker.upstream import Flag, Script
 
-# What the run itself says; a hyperparameter of that name would say it twice.
+# Flags that the run's own settings fill in. A hyperparameter of that name would set them twice.
 OWN = ("env_id", "total_timesteps", "seed", "cuda", "track", "capture_video")
 _PLACES = {"env_id": "env_id", "total_timesteps": "total_timesteps", "seed": "seed", "track": "extras.track_wandb"}
 
-# name: least (None: any), most, and whether the least itself is too little
+# name: (minimum or None, maximum or None, whether the minimum itself is excluded)
 _RANGES: dict[str, tuple[Any, Any, bool]] = {
     **dict.fromkeys(("learning_rate", "policy_lr", "q_lr"), (0, None, True)),
     **dict.fromkeys(("gamma", "gae_lambda", "tau", "start_e", "end_e", "exploration_fraction"), (0, 1, False)),
@@ -43,26 +43,26 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "integer": (int, "a whole number"),
     "number": ((int, float), "a number"),
     "boolean": (bool, "true or false"),
-    "string": (str, "a text"),
+    "string": (str, "a string"),
 }
 
 
 def range_of(name: str) -> dict[str, Any]:
-    """The values a hyperparameter may have, as JSON Schema says it."""
+    """The range of a hyperparameter, as JSON Schema keywords."""
     least, most, is_open = _RANGES.get(name, (None, None, False))
     found = {"exclusiveMinimum" if is_open else "minimum": least, "maximum": most}
     return {key: value for key, value in found.items() if value is not None}
 
 
 def resolve(config: CleanRLWorkerConfig, script: Script) -> dict[str, Any]:
-    """Every flag of the script with its value in this run; ConfigError for what it would not take."""
+    """Every flag of the script with its value in this run; ConfigError for a value that the script does not accept."""
     if not {"env_id", "total_timesteps"} <= set(script.flags):
         raise ConfigError(f"algo: {script.path} has no parse_args() and no class Args with env_id and total_timesteps.")
     values = {name: flag.default for name, flag in script.flags.items()}
     for name, value in config.algo_params.items():
         is_direct = name in config.direct_params
         values[name] = _checked(name, value, script.flags, config.algo, is_direct)
-    told = {
+    own = {
         "env_id": config.env_id,
         "total_timesteps": config.total_timesteps,
         "seed": values.get("seed") if config.seed is None else config.seed,
@@ -70,41 +70,43 @@ def resolve(config: CleanRLWorkerConfig, script: Script) -> dict[str, Any]:
         "track": config.track_wandb,
         "capture_video": config.capture_video,
     }
-    values.update({name: value for name, value in told.items() if name in values})
+    values.update({name: value for name, value in own.items() if name in values})
     _check_batch(values, config.algo)
     return values
 
 
 def steps_in_all(values: Mapping[str, Any]) -> int:
-    """The step at which a training with these arguments is done: scripts that learn from batches make whole ones."""
+    """The step at which the training ends: scripts that learn from batches only run complete batches."""
     total = int(values["total_timesteps"])
     if "num_steps" not in values or "num_envs" not in values:
         return total
-    turn = int(values["num_envs"] * values["num_steps"] * values.get("n_iteration", 1))  # PPG's turn is several batches
+    turn = int(
+        values["num_envs"] * values["num_steps"] * values.get("n_iteration", 1)
+    )  # PPG collects several batches per iteration
     return total // turn * turn
 
 
 def differences(values: Mapping[str, Any], script: Script) -> dict[str, Any]:
-    """What is not as the script itself would have it."""
+    """The values that differ from the script's own defaults."""
     return {name: value for name, value in values.items() if value != script.flags[name].default}
 
 
 def command_line(values: Mapping[str, Any], script: Script) -> list[str]:
-    """The differences as flags: what is as the script has it is not said."""
+    """The differences as flags; the script fills in its own defaults."""
     argv: list[str] = []
     for name, value in differences(values, script).items():
-        words = [str(part) for part in value] if isinstance(value, (list, tuple)) else [str(value)]
+        texts = [str(part) for part in value] if isinstance(value, (list, tuple)) else [str(value)]
         flag = name.replace("_", "-")
-        argv += [f"--{flag}" if value else f"--no-{flag}"] if script.flags[name].is_switch else [f"--{flag}", *words]
+        argv += [f"--{flag}" if value else f"--no-{flag}"] if script.flags[name].is_switch else [f"--{flag}", *texts]
     return argv
 
 
 def require_known(config: CleanRLWorkerConfig, flags: Collection[str]) -> None:
-    """ConfigError when something in `extras` is neither MOSAIC's nor one of these hyperparameters."""
+    """ConfigError if a key in `extras` is neither a setting of the worker nor one of these hyperparameters."""
     for name in config.direct_params:
         if name not in flags:
             hint = nearest(name, {*EXTRAS, *flags})
-            raise ConfigError(f"extras.{name}: no algorithm has such a setting, and MOSAIC has none. {hint}".rstrip())
+            raise ConfigError(f"extras.{name}: neither the worker nor any algorithm has this setting. {hint}".rstrip())
 
 
 def _checked(name: str, value: Any, flags: Mapping[str, Flag], algo: str, is_direct: bool = False) -> Any:
@@ -115,8 +117,8 @@ def _checked(name: str, value: Any, flags: Mapping[str, Flag], algo: str, is_dir
     if flag is None:
         own = sorted(set(flags) - set(OWN))
         hint = nearest(name, {*own, *EXTRAS} if is_direct else own) or f"It has: {', '.join(own)}."
-        what = "there is no such setting, and" if is_direct else ""
-        raise ConfigError(f"{where}: {what} {algo} has no such hyperparameter. {hint}".replace(":  ", ": "))
+        what = "the worker has no such setting, and " if is_direct else ""
+        raise ConfigError(f"{where}: {what}{algo} has no such hyperparameter. {hint}")
     if value is None and flag.default is None:
         return None
     if flag.takes_many:
@@ -128,18 +130,18 @@ def _checked(name: str, value: Any, flags: Mapping[str, Flag], algo: str, is_dir
 
 
 def _of_kind(value: Any, flag: Flag, where: str) -> Any:
-    kind, words = _KINDS[flag.kind]
+    kind, description = _KINDS[flag.kind]
     if flag.kind == "integer" and isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and flag.kind != "boolean"):
-        raise ConfigError(f"{where}: it must be {words}, not {value!r}.")
+        raise ConfigError(f"{where}: it must be {description}, not {value!r}.")
     return value
 
 
 def _in_range(value: Any, name: str, where: str) -> Any:
     least, most, is_open = _RANGES.get(name, (None, None, False))
     if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{where}: it must be a number that ends, not {value!r}.")
+        raise ConfigError(f"{where}: it must be a finite number, not {value!r}.")
     if least is not None and (value < least or (is_open and value == least)):
         raise ConfigError(f"{where}: it must be {'more than' if is_open else 'at least'} {least}, not {value!r}.")
     if most is not None and value > most:
@@ -148,14 +150,14 @@ def _in_range(value: Any, name: str, where: str) -> Any:
 
 
 def _check_batch(values: Mapping[str, Any], algo: str) -> None:
-    """PPO and its kin collect a whole batch before they learn; with less than one they would end without a word."""
+    """PPO and similar scripts learn from complete batches. With less than one they would silently train nothing."""
     if "num_steps" not in values or "num_envs" not in values:
         return
     batch = values["num_steps"] * values["num_envs"]
     if values["total_timesteps"] < batch:
         raise ConfigError(
             f"total_timesteps: {values['total_timesteps']} is less than one batch of {algo}, which is "
-            f"num_envs × num_steps = {values['num_envs']} × {values['num_steps']} = {batch}: nothing would be trained."
+            f"num_envs × num_steps = {values['num_envs']} × {values['num_steps']} = {batch}. Nothing would be trained."
         )
     if values.get("num_minibatches", 1) > batch:
         raise ConfigError(

@@ -1,8 +1,8 @@
-"""How episodes ended, read from what the script's vector environment gave at its latest step.
+"""How episodes ended, read from what the script's vector environment returned from its latest step.
 
-A script tells its SummaryWriter an episode's return and length, and not how it ended; and many report only the first of
-several that ended in one step. All of it is in what `envs.step` returned, so that is kept until the next step, and read
-only when the script reports an episode: a step costs one call more.
+A script logs an episode's return and length, but not how it ended, and many scripts log only the first of several
+episodes that end in one step. `envs.step` returns all of it, so its result is kept until the next step and read only
+when the script logs an episode. The cost is one more call per step.
 
     gymnasium    obs, rewards, terminated, truncated, {"final_info": [None, {"episode": {"r", "l"}}, …]}
     gym 0.23     obs, rewards, dones, [{}, {"episode": {"r", "l"}, "TimeLimit.truncated": …}, …]
@@ -18,15 +18,15 @@ import numpy as np
 class End(NamedTuple):
     total_reward: float
     length: int
-    terminated: bool | None = None  # None: nobody knows
+    terminated: bool | None = None  # None: unknown
     truncated: bool | None = None
 
 
 class Ends:
-    """The episodes that ended in the latest step of the environments it watches."""
+    """The episodes that ended in the latest step of the watched environments."""
 
     def __init__(self, counts_steps: bool = False) -> None:
-        # DQN and its kin number the step that is being made, from 0; PPO and its kin say how many were made.
+        # DQN and similar scripts count the current step from 0; PPO and similar ones count completed steps.
         self._counts_steps = counts_steps
         self._envs = 1
         self._outcome: Any = None
@@ -45,23 +45,23 @@ class Ends:
         envs.step = step_and_keep
 
     def take(self) -> list[End]:
-        """Those that were not taken yet."""
+        """The episodes that have not been taken yet."""
         if self._outcome is None:
             return []
         self._latest, self._outcome = list(read_ends(self._outcome)), None
         return self._latest
 
-    def __contains__(self, told: tuple[float, int]) -> bool:
-        """Whether an episode with this return and length ended in the step that was last taken from."""
-        return any(end[:2] == told for end in self._latest)
+    def __contains__(self, counts: tuple[float, int]) -> bool:
+        """Whether an episode with this return and length is among those taken last."""
+        return any(end[:2] == counts for end in self._latest)
 
     def env_steps(self, number: int) -> int:
-        """Steps made in all environments together when the script's own counter is at `number`."""
+        """Steps completed in all environments together when the script's own counter is at `number`."""
         return (number + 1) * self._envs if self._counts_steps else number
 
 
 def read_ends(outcome: Any) -> Iterator[End]:
-    """Every episode that ended with this outcome of a step; none if it has another shape than those above."""
+    """Every episode that ended in this step; none if the result has none of the shapes above."""
     if not isinstance(outcome, tuple) or len(outcome) not in (4, 5):
         return
     infos = outcome[-1]
@@ -82,7 +82,7 @@ def _of_gymnasium(terminated: Any, truncated: Any, infos: Mapping[str, Any]) -> 
 def _of_gym(infos: Any) -> Iterator[End]:
     for info in infos:
         if "episode" in info:
-            # gym 0.23 knows one flag; our own vector env gives both. Procgen gives none: over is terminated there.
+            # gym 0.23 has one flag and our vector env both. Procgen has neither: its episodes count as terminated.
             truncated = bool(info.get("truncated", info.get("TimeLimit.truncated", False)))
             yield End(*_counts(info["episode"]), bool(info.get("terminated", not truncated)), truncated)
 
@@ -92,7 +92,7 @@ def _of_envpool(dones: Any, infos: Mapping[str, Any]) -> Iterator[End]:
         return
     cut = infos.get("TimeLimit.truncated", np.zeros(len(dones), bool))
     for number, done in enumerate(dones):
-        if done and infos["lives"][number] == 0:  # else a life was lost, and the game goes on
+        if done and infos["lives"][number] == 0:  # otherwise a life was lost and the game continues
             counts = _counts({name: infos[name][number] for name in "rl"})
             yield End(*counts, bool(infos["terminated"][number]), bool(cut[number]))
 

@@ -1,7 +1,7 @@
 """The state of a script's environments as plain values, layer by layer, from the outermost wrapper to the env itself.
 
-An env whose layers hold nothing but numbers, arrays and generators (the classic ones), or MuJoCo's data, goes on just
-where it was. Of any other only the running means of its wrappers are kept: it starts a new episode.
+An env whose layers hold only numbers, arrays, random generators (the classic ones) or MuJoCo's data continues exactly
+where it was. For any other env only the running means of its wrappers are saved: it starts a new episode.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,15 +11,15 @@ import numpy as np
 
 from cleanrl_worker.plain import NotPlain, to_plain
 
-# What a layer is made with, or draws with; nothing of it changes what happens next.
-_MADE_ANEW = {"env", "spec", "metadata", "model", "init_qpos", "init_qvel", "fullpath", "_cached_spec", "_saved_kwargs"}
-_MADE_ANEW |= {"screen", "clock", "surf", "font", "window", "viewer", "render_mode", "mujoco_renderer"}
+# What a layer is built from or renders with. None of it affects the next steps.
+_REBUILT = {"env", "spec", "metadata", "model", "init_qpos", "init_qvel", "fullpath", "_cached_spec", "_saved_kwargs"}
+_REBUILT |= {"screen", "clock", "surf", "font", "window", "viewer", "render_mode", "mujoco_renderer"}
 _SPACES = ("action_space", "observation_space", "_action_space", "_observation_space")
 Layer = dict[str, Any]
 
 
 def capture(envs: Any, left_out: list[str]) -> list[list[Layer]]:
-    """One list of layers per env; empty when an env cannot be kept, with the reason in `left_out`."""
+    """One list of layers per env; empty if an env cannot be saved, with the reason in `left_out`."""
     singles = _singles(envs)
     if not singles:
         if envs is not None:
@@ -34,7 +34,7 @@ def capture(envs: Any, left_out: list[str]) -> list[list[Layer]]:
 
 
 def restore(envs: Any, saved: list[list[Layer]], lost: list[str]) -> bool:
-    """Whether every env is now where it was; when not, it is as the script made it."""
+    """Whether every env is restored. If not, the envs are left as the script created them."""
     if not saved:
         return False
     singles = _singles(envs)
@@ -42,7 +42,7 @@ def restore(envs: Any, saved: list[list[Layer]], lost: list[str]) -> bool:
     here = [[type(layer).__name__ for layer in chain] for chain in chains]
     there = [[layer["class"] for layer in chain] for chain in saved[1:]]
     if here != there:
-        lost.append("the environments: they are wrapped differently now, and start new episodes")
+        lost.append("the environments: their wrappers have changed, so they start new episodes")
         return False
     _put_space_rngs(envs, saved[0][0]["rng"])
     for chain, states in zip(chains, saved[1:], strict=True):
@@ -52,7 +52,7 @@ def restore(envs: Any, saved: list[list[Layer]], lost: list[str]) -> bool:
 
 
 def running_means(envs: Any) -> dict[str, list[dict[str, Any]]]:
-    """{"obs_rms": [mean, var and count of each env], …}; of envs in one piece, a list of one."""
+    """{"obs_rms": [mean, var and count of each env], …}; a list of one for envs that are stepped as a batch."""
     found: dict[str, list[dict[str, Any]]] = {}
     for env in _singles(envs) or [envs]:
         for layer in _layers(env):
@@ -88,7 +88,7 @@ def _singles(envs: Any) -> list[Any]:
 
 def _layers(env: Any) -> Iterator[Any]:
     while env is not None:
-        if type(env).__name__ != "FastLaneWrapper":  # watching a run must not change what its checkpoints fit
+        if type(env).__name__ != "FastLaneWrapper":  # showing frames must not change which checkpoints fit
             yield env
         env = vars(env).get("env") if hasattr(env, "__dict__") else None
 
@@ -100,7 +100,7 @@ def _layer_state(layer: Any) -> Layer:
     for name, value in vars(layer).items():
         if name in _SPACES:
             rngs[name] = _space_rng(value)
-        elif name in _MADE_ANEW or callable(value):
+        elif name in _REBUILT or callable(value):
             continue
         elif isinstance(value, np.random.Generator):
             rngs[name] = value.bit_generator.state
@@ -132,14 +132,14 @@ def _put_layer(layer: Any, state: Layer) -> None:
         if name in _SPACES:
             _put_space_rng(here, rng)
         else:
-            # An env that was never seeded has none yet.
+            # An env that was never seeded has no generator yet.
             vars(layer)[name] = _generator(rng) if here is None else _set_generator(here, rng)
     for name, means in state["means"].items():
         put_means(vars(layer)[name], means)
 
 
 def _mujoco_state(model: Any, data: Any) -> Any:
-    import mujoco  # the env has imported it
+    import mujoco  # already imported by the env
 
     what = mujoco.mjtState.mjSTATE_INTEGRATION
     state = np.empty(mujoco.mj_stateSize(model, what), np.float64)
@@ -152,7 +152,7 @@ def _put_mujoco_state(model: Any, data: Any, state: Any) -> None:
 
     mujoco.mj_setState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
     mujoco.mj_forward(model, data)
-    # mj_forward warm-starts the solver anew; the next step must start from where the last one ended.
+    # mj_forward resets the solver's warm start; the next step must start from the saved one.
     mujoco.mj_setState(model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION)
 
 

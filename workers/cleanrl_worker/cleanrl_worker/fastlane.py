@@ -1,6 +1,6 @@
-"""Frames: the SDK's import hook shows what `gymnasium.make` makes; here is what the config says about it.
+"""Frames. The SDK's import hook shows every env that `gymnasium.make` creates; this module passes it the settings.
 
-Procgen and envpool make whole batches of envs without `make`: what is shown of those is their first observation.
+Procgen and envpool create whole batches of envs without `make`. Of those, the first env's observation is shown.
 """
 
 import os
@@ -12,7 +12,7 @@ from cleanrl_worker.config import CleanRLWorkerConfig
 
 
 def environment(config: CleanRLWorkerConfig) -> dict[str, str]:
-    """Variables for the launcher's process. MOSAIC sets the same ones; a worker started by hand has only these."""
+    """Variables for the launcher's process. MOSAIC sets the same ones, but a worker started by hand has only these."""
     if TelemetryEnv.FASTLANE_ONLY in os.environ:
         return {}
     return {
@@ -24,11 +24,11 @@ def environment(config: CleanRLWorkerConfig) -> dict[str, str]:
 
 
 def show_batches(envs: Any) -> None:
-    """Show the observations of envs that are stepped as one piece, with old gym's step."""
+    """Show the observations of envs that are stepped as one batch, with the step() of gym 0.23."""
     from mosaic_sdk.fastlane import is_fastlane_enabled, maybe_wrap_env
 
     if hasattr(envs, "envs") or not hasattr(envs, "step") or not is_fastlane_enabled():
-        return  # made of single ones, which are shown already; or none at all
+        return  # it consists of single envs, which are shown already; or there is no env at all
     first = _First()
     shown = maybe_wrap_env(first)
     if shown is first:
@@ -45,7 +45,7 @@ def show_batches(envs: Any) -> None:
 
 
 class _First:
-    """The first of a batch of envs, seen through what the batch's step gave."""
+    """The first env of a batch, as the result of the batch's step shows it."""
 
     render_mode = "rgb_array"
     spec = None
@@ -58,7 +58,7 @@ class _First:
         return None, float(rewards[0]), bool(dones[0]), {}
 
     def render(self) -> Any:
-        """Procgen gives pictures, height × width × 3; envpool a stack of grey ones, newest last."""
+        """Procgen returns images (height × width × 3), envpool a stack of greyscale ones, newest last."""
         picture = self.outcome[0][0]
         return picture[-1] if picture.shape[0] <= 4 else picture
 

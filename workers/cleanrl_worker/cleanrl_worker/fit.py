@@ -1,4 +1,4 @@
-"""Whether an algorithm can be trained on an environment; asked before anything is trained."""
+"""Whether an algorithm can be trained on an environment, checked before the training starts."""
 
 import difflib
 import importlib
@@ -18,7 +18,7 @@ _ALE_MARKS = ("NoFrameskip", "ALE/", "-ram", "Deterministic-v")
 
 
 def check_env(algorithm: Algorithm, env_id: str) -> None:
-    """ConfigError with the reason when `algorithm` cannot take the environment."""
+    """ConfigError with the reason if `algorithm` cannot be trained on the environment."""
     if algorithm.takes == PROCGEN:
         _require_known(env_id, importlib.import_module("procgen.env").ENV_NAMES, "Procgen", algorithm)
     elif algorithm.takes == ENVPOOL:
@@ -32,11 +32,11 @@ def check_env(algorithm: Algorithm, env_id: str) -> None:
 
 
 def make_bare(env_id: str) -> Any:
-    """The environment without frames; ConfigError with the nearest names when there is none of that name."""
+    """The environment without frames; ConfigError with the closest names if it does not exist."""
     register_for(env_id)
     import gymnasium
 
-    # What MOSAIC's import hook put there would take the place of the training's first env.
+    # Not MOSAIC's import hook: it would show this env instead of the training's first one.
     make = getattr(gymnasium.make, "__wrapped__", gymnasium.make)
     try:
         return make(env_id)
@@ -45,13 +45,13 @@ def make_bare(env_id: str) -> Any:
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise ConfigError(f"env_id: there is no environment {env_id!r}.{hint}") from None
     except Exception as error:  # noqa: BLE001  # an env's constructor is third-party code and may raise anything
-        raise ConfigError(f"env_id: {env_id} cannot be made: {type(error).__name__}: {error}") from None
+        raise ConfigError(f"env_id: {env_id} cannot be created: {type(error).__name__}: {error}") from None
 
 
 def register_for(env_id: str) -> None:
-    """Import what registers the environment, where Gymnasium's plugins do not."""
+    """Import the package that registers the environment, if Gymnasium's plugins do not."""
     with warnings.catch_warnings():
-        # ale-py and shimmy import each other in a circle at this point; both are whole when they are asked for.
+        # ale-py and shimmy warn about importing each other here; both are complete once they are used.
         warnings.simplefilter("ignore")
         import gymnasium
 
@@ -60,7 +60,7 @@ def register_for(env_id: str) -> None:
 
 
 def flat(env: Any) -> Any:
-    """An environment whose observations are vectors: MiniGrid's cells, or all parts of a Dict, in a row."""
+    """An environment whose observations are vectors: MiniGrid's cells or all parts of a Dict, flattened."""
     from gymnasium import spaces, wrappers
 
     space = env.observation_space
@@ -77,15 +77,15 @@ def _check_spaces(algorithm: Algorithm, env_id: str, env: Any) -> None:
     name = algorithm.name
     actions = DISCRETE if isinstance(env.action_space, spaces.Discrete) else CONTINUOUS
     if not isinstance(env.action_space, (spaces.Discrete, spaces.Box)):
-        raise ConfigError(f"env_id: the actions of {env_id} are {env.action_space}, which {name} cannot choose from.")
+        raise ConfigError(f"env_id: {env_id} has the action space {env.action_space}, which {name} does not support.")
     if actions != algorithm.actions:
         raise ConfigError(
-            f"env_id: {env_id} has {actions} actions, and {name} takes {algorithm.actions} ones. "
+            f"env_id: {env_id} has {actions} actions, and {name} needs {algorithm.actions} ones. "
             f"Use {_OTHER_ACTIONS[algorithm.actions]}."
         )
     if algorithm.takes == ATARI and not hasattr(env.unwrapped, "get_action_meanings"):
         raise ConfigError(
-            f"env_id: {name} is for Atari games (such as {algorithm.env_id}), and {env_id} is none. "
+            f"env_id: {name} needs an Atari game (such as {algorithm.env_id}), and {env_id} is not one. "
             f"Use {name.replace('_atari', '').replace('_lstm', '').replace('_multigpu', '')}."
         )
     if algorithm.takes == VECTOR:
@@ -97,7 +97,7 @@ def _check_vector(algorithm: Algorithm, env_id: str, space: Any) -> None:
 
     shape = getattr(space, "shape", None)
     if isinstance(space, spaces.Dict):
-        return  # made flat, see above
+        return  # flattened, see above
     if (
         isinstance(space, spaces.Box)
         and shape is not None
@@ -105,11 +105,11 @@ def _check_vector(algorithm: Algorithm, env_id: str, space: Any) -> None:
         and algorithm.module.startswith("cleanrl.")
     ):
         raise ConfigError(
-            f"env_id: {env_id} gives pictures of shape {shape}, and {algorithm.name} takes vectors. "
-            "Use an algorithm for pictures, such as ppo_atari or dqn_atari."
+            f"env_id: {env_id} returns images of shape {shape}, and {algorithm.name} needs vectors. "
+            "Use an algorithm for images, such as ppo_atari or dqn_atari."
         )
     if not isinstance(space, spaces.Box) and algorithm.module.startswith("cleanrl."):
-        raise ConfigError(f"env_id: {env_id} gives {space}, and {algorithm.name} takes vectors.")
+        raise ConfigError(f"env_id: {env_id} returns {space}, and {algorithm.name} needs vectors.")
 
 
 def _require_known(env_id: str, known: Iterable[str], library: str, algorithm: Algorithm) -> None:
@@ -118,5 +118,6 @@ def _require_known(env_id: str, known: Iterable[str], library: str, algorithm: A
         near = difflib.get_close_matches(env_id, names, n=3)
         hint = " or ".join(near) if near else algorithm.env_id
         raise ConfigError(
-            f"env_id: {algorithm.name} takes {library}'s environments, and {env_id} is none. Did you mean {hint}?"
+            f"env_id: {algorithm.name} needs one of {library}'s environments, and {env_id} is not one. "
+            f"Did you mean {hint}?"
         )

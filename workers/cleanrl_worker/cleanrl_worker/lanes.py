@@ -1,10 +1,10 @@
-"""One copy of an environment, stepped alone, as the algorithm's own script wraps it.
+"""One copy of an environment, stepped on its own, wrapped as the algorithm's own script wraps it.
 
-    lane.reset(seed)  → observation                       an episode is what its seed makes it
+    lane.reset(seed)  → observation                       the seed determines the episode
     lane.step(action) → Step(observation, reward, terminated, truncated)
 
-Rewards are the environment's own, also where the script clips or normalises them for its learner; a life lost is not
-the end of an episode, though the learner is told so. Three kinds: what the script's `make_env` makes, Procgen, envpool.
+Rewards are the environment's own, even if the script clips or normalises them for its learner. Losing a life does not
+end an episode, although it does for the learner. There are three kinds: the script's `make_env`, Procgen and envpool.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from cleanrl_worker import fit
 from cleanrl_worker.registry import ENVPOOL, PROCGEN, VECTOR, Algorithm
 
 if TYPE_CHECKING:
-    from cleanrl_worker.checkpoints import Checkpoint  # its module needs torch, and a lane does not
+    from cleanrl_worker.checkpoints import Checkpoint  # its module imports torch, which a lane does not need
 
 RND_STICKINESS = 0.25  # ppo_rnd_envpool trains on sticky actions
 
@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 
 class GymLane:
-    """An environment from the script's own make_env, so with the script's own wrappers."""
+    """An environment from the script's own make_env, with the script's own wrappers."""
 
     def __init__(self, env: Any, normalisation: Mapping[str, Any] | None = None) -> None:
         self.env = env
@@ -45,7 +45,7 @@ class GymLane:
         _fix_normalisation(env, normalisation)
 
     def reset(self, seed: int, options: Mapping[str, Any] | None = None) -> Any:
-        # A game in which lives were left would only go on to the next of them.
+        # Without this, a game with lives left would only continue with the next life.
         for layer in _layers(self.env):
             if "was_real_done" in vars(layer):
                 layer.was_real_done = True
@@ -56,7 +56,7 @@ class GymLane:
     def step(self, action: Any) -> Step:
         observation, _, terminated, truncated, info = self.env.step(action)
         if (terminated or truncated) and "episode" not in info and self._tally.is_counted:
-            observation, _ = self.env.reset()  # a life was lost, and the game goes on
+            observation, _ = self.env.reset()  # a life was lost and the game continues
             terminated = truncated = False
         return Step(np.asarray(observation), self._tally.take(), bool(terminated), bool(truncated))
 
@@ -68,11 +68,11 @@ class GymLane:
 
 
 class Tally:
-    """Stands below the wrapper that counts returns, and adds up what the environment itself gave."""
+    """Sits below the wrapper that counts returns, and sums the environment's own rewards."""
 
     def __init__(self, env: Any, is_counted: bool) -> None:
         self.env = env
-        self.is_counted = is_counted  # whether info["episode"] will tell of a real end
+        self.is_counted = is_counted  # whether info["episode"] marks the real end of an episode
         self._reward = 0.0
 
     @classmethod
@@ -97,7 +97,7 @@ class Tally:
 
 
 class ProcgenLane:
-    """One level of a Procgen game: the seed is the level's number."""
+    """One level of a Procgen game. The seed is the number of the level."""
 
     def __init__(self, env_id: str) -> None:
         self.env_id = env_id
@@ -131,7 +131,7 @@ class ProcgenLane:
 
 
 class EnvpoolLane:
-    """An Atari game in envpool, with the lives that its script trains on."""
+    """An Atari game in envpool, with the options that its script trains with."""
 
     def __init__(self, env_id: str, **options: Any) -> None:
         self._env_id, self._options = env_id, options
@@ -176,7 +176,7 @@ def make_lanes(
     checkpoint: "Checkpoint | None",
     capture_video: bool = False,
 ) -> list[Lane]:
-    """`count` copies of the environment, as the script would make them."""
+    """`count` copies of the environment, created as the script does it."""
     if algorithm.takes in (PROCGEN, ENVPOOL):
         return [_make_special(algorithm, env_id) for _ in range(count)]
     params = checkpoint.params if checkpoint else {}
@@ -185,7 +185,7 @@ def make_lanes(
 
 
 def make_plain_lane(algorithm: Algorithm, env_id: str) -> Lane:
-    """The environment without the script and its wrappers, for those who choose the actions themselves."""
+    """The environment without the script's wrappers, for clients that choose the actions themselves."""
     fit.check_env(algorithm, env_id)
     if algorithm.takes in (PROCGEN, ENVPOOL):
         return _make_special(algorithm, env_id)
@@ -207,8 +207,8 @@ def _make_special(algorithm: Algorithm, env_id: str) -> Lane:
 
 
 def _thunk(script: ModuleType, env_id: str, number: int, capture_video: bool, params: Mapping[str, Any]) -> Any:
-    """make_env's parameters differ between scripts; their names do not."""
-    told = {
+    """The scripts' make_env functions take different parameters, but name them consistently."""
+    values = {
         "env_id": env_id,
         "seed": number,
         "idx": number,
@@ -217,18 +217,18 @@ def _thunk(script: ModuleType, env_id: str, number: int, capture_video: bool, pa
         "gamma": params.get("gamma", 0.99),
     }
     make_env: Callable[..., Any] = script.make_env
-    return make_env(**{name: told[name] for name in inspect.signature(make_env).parameters})
+    return make_env(**{name: values[name] for name in inspect.signature(make_env).parameters})
 
 
 def _layers(env: Any) -> Any:
-    """The wrappers from the outermost to the last that has something below it."""
+    """The wrappers, outermost first, without the environment itself."""
     while "env" in vars(env):
         yield env
         env = env.env
 
 
 def _fix_normalisation(env: Any, normalisation: Mapping[str, Any] | None) -> None:
-    """Observations are normalised as they were at the training's end, and evaluation changes nothing about it."""
+    """Normalise observations as at the end of the training, and keep those statistics fixed."""
     layer = next((layer for layer in _layers(env) if type(layer).__name__ == "NormalizeObservation"), None)
     if layer is None or normalisation is None:
         return
@@ -237,7 +237,7 @@ def _fix_normalisation(env: Any, normalisation: Mapping[str, Any] | None) -> Non
         from cleanrl_worker.checkpoints import CheckpointError
 
         raise CheckpointError(
-            "The checkpoint has no normalisation of the observations (obs_rms), and its policy was trained with one."
+            "The checkpoint has no normalisation of the observations (obs_rms), but its policy was trained with one."
         )
     rms = layer.obs_rms
     rms.mean, rms.var = (np.asarray(saved[0][name]) for name in ("mean", "var"))

@@ -1,7 +1,7 @@
-"""python -m cleanrl_worker.launcher --config FILE [--link FD]: runs a script as its own `__main__`, and looks on.
+"""python -m cleanrl_worker.launcher --config FILE [--link FD]: runs a script as `__main__` and observes it.
 
-The script is not changed, on disk or in memory. What is known of it is seen at its own seams: what it tells its
-SummaryWriter (telemetry.py), where its main loop counts (mainloop.py), and its globals (state.py).
+The script's code is not changed, on disk or in memory. The launcher observes the values it passes to its SummaryWriter
+(telemetry.py), the counter of its main loop (mainloop.py) and its globals (state.py).
 """
 
 import argparse
@@ -31,14 +31,14 @@ from cleanrl_worker.mainloop import MainLoop, Stopped
 from cleanrl_worker.telemetry import Diverged
 
 FAILED, REFUSED, STOPPED = 1, 2, 143
-# From the wish to stop to giving up on a safe point: the whole tree is killed after 10 s.
+# How long a stop waits for a safe point. MOSAIC kills the whole process tree after 10 s.
 PATIENCE_S = 4.0
-CURRICULUM = "CLEANRL_CURRICULUM"  # where our ppo finds the stages, as JSON
-_LONG = 500  # characters of a library's error, in a sentence
+CURRICULUM = "CLEANRL_CURRICULUM"  # our ppo reads the stages from this variable, as JSON
+_LONG = 500  # characters of a library's error message that are reported
 
 
 class Launcher:
-    """One training. `run` returns the exit code; how it ended is in the link."""
+    """One training. `run` returns the exit code and reports through the link how the training ended."""
 
     def __init__(self, config: CleanRLWorkerConfig, link: Link, run_dir: Path) -> None:
         self.config = config
@@ -58,26 +58,26 @@ class Launcher:
             self._save_between_turns()
             return self._end({"stopped": True}, STOPPED)
         except (ConfigError, Diverged) as error:
-            return self._end(_told(error), REFUSED if isinstance(error, ConfigError) else FAILED)
+            return self._end(_describe(error), REFUSED if isinstance(error, ConfigError) else FAILED)
         except SystemExit as error:
             if error.code not in (None, 0):
-                return self._end({"error": f"the script ended itself with exit code {error.code}"}, FAILED)
+                return self._end({"error": f"the script exited with code {error.code}"}, FAILED)
         except BaseException as error:  # noqa: BLE001  # the edge of the process: any failure of a script is reported
             _print_traceback()
-            return self._end(_told(error), FAILED)
+            return self._end(_describe(error), FAILED)
         return self._end({}, 0)
 
     def stop(self, number: int = 0, frame: FrameType | None = None) -> None:
-        """SIGTERM: end at the next safe point, or anywhere if none comes soon."""
+        """SIGTERM: stop at the next safe point, or anywhere if none comes soon."""
         if os.getpid() != self._owner_pid:
-            # A forked child of the script must die of it, not wait for a loop that is its parent's.
+            # A forked child of the script must die of SIGTERM, not wait for its parent's main loop.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTERM)
         if self._is_stopping:
             return
         self._is_stopping = True
         if self.loop is None or (self.loop.turn is None and not self.loop.is_over):
-            raise Stopped  # nothing is trained yet
+            raise Stopped  # the training has not started
         self.loop.stop()
         signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
 
@@ -89,7 +89,7 @@ class Launcher:
         values = arguments.resolve(config, script)
         silence_imports()
         choose_gym(algorithm, config.upstream_path)
-        # Only now: all that can be refused without torch has been.
+        # Only now, after every check that does not need torch.
         from cleanrl_worker import seams
 
         seams.prepare(algorithm, config)
@@ -100,15 +100,15 @@ class Launcher:
         ends = Ends(script.counts_steps)
         self._watch(module, algorithm, script, start, ends)
         seams.redirect_logs(config.tensorboard_dir)
-        seams.hear_scalars(self.link, config, ends)
-        if not phase.is_running():  # a phase's total is not the run's
+        seams.observe_scalars(self.link, config, ends)
+        if not phase.is_running():  # the steps of a phase are not those of the run
             self.link.total = arguments.steps_in_all(values)
         sys.argv = [str(script.path), *arguments.command_line(values, script)]
         sys.modules["__main__"] = module
         exec(compile(script.source, str(script.path), "exec"), vars(module))
 
     def _find_start(self) -> Any:
-        """The checkpoint to go on from; what the config leaves open is then as it was there."""
+        """The checkpoint to resume from. Settings that the config leaves out are taken from it."""
         if self.config.mode != RESUME:
             return None
         from cleanrl_worker import keeper
@@ -123,7 +123,7 @@ class Launcher:
     def _watch(
         self, module: types.ModuleType, algorithm: "registry.Algorithm", script: Any, start: Any, ends: Ends
     ) -> None:
-        """Look on at the main loop; a script without one is run all the same, but neither saved nor resumed."""
+        """Observe the main loop. A script without one still runs, but it is neither saved nor resumed."""
         if script.main_loop is None:
             return
         from cleanrl_worker.keeper import Keeper
@@ -135,14 +135,14 @@ class Launcher:
             fastlane.show_batches(main.get("envs"))
             ends.watch(main.get("envs"))
             turn = keeper.begin()
-            self._tell_total(start.global_step if start else 0)
+            self._report_total(start.global_step if start else 0)
             return turn
 
         def save(turn: int, step: int) -> None:
-            signal.setitimer(signal.ITIMER_REAL, 0)  # it came; writing may take its time
+            signal.setitimer(signal.ITIMER_REAL, 0)  # a safe point: writing may take longer
             self.saved.append(keeper.save(turn, step))
 
-        def tell(step: int) -> None:
+        def report(step: int) -> None:
             self.link.step = step
 
         every, eval_every = self.config.checkpoint_every, self.config.eval_every
@@ -151,7 +151,7 @@ class Launcher:
             main,
             begin=begin,
             save=save,
-            tell=tell,
+            report=report,
             save_every=every,
             measure=self._make_best(keeper, algorithm, module) if eval_every else lambda turn, step: None,
             measure_every=eval_every,
@@ -165,14 +165,14 @@ class Launcher:
 
         return Best(keeper, algorithm, module, lambda: self._is_stopping).measure
 
-    def _tell_total(self, step: int) -> None:
-        """At once, not with the next heartbeat: until then a run has no percentage."""
+    def _report_total(self, step: int) -> None:
+        """Immediately, not with the next heartbeat: without it a run shows no percentage."""
         self.link.step = step
         if self.link.total:
             emit.heartbeat(step, total=self.link.total)
 
     def _save_between_turns(self) -> None:
-        """Stopped away from a safe point: the turn is begun again when the training is resumed."""
+        """Save after a stop away from a safe point: a resumed training repeats this iteration."""
         signal.setitimer(signal.ITIMER_REAL, 0)
         loop = self.loop
         if loop is None or loop.turn is None or loop.is_over:
@@ -181,16 +181,16 @@ class Launcher:
         if self.keeper.saved_turn != turn:
             self.saved.append(self.keeper.save(turn, step, is_whole=False))
 
-    def _end(self, told: Mapping[str, Any], code: int) -> int:
+    def _end(self, outcome: Mapping[str, Any], code: int) -> int:
         last = str(self.saved[-1]) if self.saved else None
         ran = {"algo": self.config.algo, "env_id": self.config.env_id}
-        self.link.report({**ran, "steps": self.link.step, "checkpoint": last, **told})
+        self.link.report({**ran, "steps": self.link.step, "checkpoint": last, **outcome})
         return code
 
 
 @contextmanager
 def _signals(launcher: Launcher) -> Iterator[None]:
-    """SIGTERM and its alarm are heard inside; afterwards the signal is ignored: we are on our way out."""
+    """Handle SIGTERM and its alarm inside the block. Afterwards SIGTERM is ignored, because the process is exiting."""
 
     def stop_now(number: int, frame: FrameType | None) -> None:
         raise Stopped
@@ -205,10 +205,10 @@ def _signals(launcher: Launcher) -> Iterator[None]:
 
 
 def silence_imports() -> None:
-    """What the libraries print while they are imported would be the last words of many a failed run.
+    """Hide what the libraries print at import: it would be reported as the last output of many failed runs.
 
-    gym: three lines of advertisement. gymnasium: shimmy's plugin, which cannot load while gymnasium itself is being
-    loaded, with its whole traceback; nothing is missing afterwards.
+    gym prints a deprecation notice of three lines. gymnasium prints a traceback of shimmy's plugin, which cannot load
+    while gymnasium itself is loading; nothing is missing afterwards.
     """
     warnings.filterwarnings("ignore", message=r"(?s).*plugin: shimmy\.registration.*circular import")
     with suppress(ImportError):
@@ -218,26 +218,26 @@ def silence_imports() -> None:
 
 
 def leave_at_once(script: Mapping[str, Any]) -> None:
-    """End without taking the interpreter down piece by piece: with torch in it that takes seconds, and we have ten."""
+    """Exit without finalising the interpreter: with torch that takes seconds, and a stop has only ten."""
     for name in ("envs", "writer"):
-        with suppress(Exception):  # whatever a script calls so
+        with suppress(Exception):  # a script may use these names for anything
             script[name].close()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(STOPPED)
 
 
-def _told(error: BaseException) -> dict[str, Any]:
+def _describe(error: BaseException) -> dict[str, Any]:
     name = type(error).__name__
     text = str(error).strip()
     if type(error).__module__.split(".")[0] in ("cleanrl_worker", "mosaic_sdk"):
         return {"error": text or name, "error_type": name}
-    # A library may print whole tensors into its message; all of it is in the traceback.
-    words = f"{name}: {_shortened(text)}" if text else name
-    # What torch's distributions say of the outputs of a network whose weights are no numbers any more.
+    # A library may put whole tensors into its message; the traceback has all of it.
+    message = f"{name}: {_shortened(text)}" if text else name
+    # The error of torch's distributions when a network's weights have become NaN.
     if isinstance(error, ValueError) and "invalid values" in text and "nan" in text:
-        words = f"the training has diverged: its network gives nan. Lower the learning rate. ({words})"
-    return {"error": words, "error_type": name}
+        message = f"the training has diverged: its network returns NaN. Lower the learning rate. ({message})"
+    return {"error": message, "error_type": name}
 
 
 def _shortened(text: str) -> str:
@@ -246,7 +246,7 @@ def _shortened(text: str) -> str:
 
 
 def _print_traceback() -> None:
-    """The script's own frames; ours above them say nothing about it."""
+    """Print the script's own frames, without the launcher's frames above them."""
     kind, error, trace = sys.exc_info()
     while trace is not None and trace.tb_frame.f_globals.get("__name__") in (__name__, "__main__"):
         if trace.tb_frame.f_code.co_name == "<module>" and trace.tb_frame.f_globals.get("__file__") != __file__:
@@ -264,13 +264,13 @@ def main() -> int:
     try:
         config = CleanRLWorkerConfig.load(args.config)
     except ConfigError as error:
-        link.report(_told(error))
+        link.report(_describe(error))
         return REFUSED
     emit.stdout().run_id = config.run_id
     code = Launcher(config, link, Path.cwd()).run()
     if args.link < 0 and link.read_report().get("error"):
         print(link.read_report()["error"], file=sys.stderr)
-    if code == STOPPED and not config.track_wandb:  # whose own way out sends the rest of the data
+    if code == STOPPED and not config.track_wandb:  # wandb sends the rest of its data at a normal exit
         leave_at_once(vars(sys.modules["__main__"]))
     return code
 

@@ -1,7 +1,7 @@
-"""Values as `torch.load(weights_only=True)` takes them: numbers, texts, tensors, and lists and dicts of these.
+"""Values that `torch.load(weights_only=True)` accepts: numbers, strings, tensors, and lists and dicts of these.
 
-What torch would pickle as a class is written as a dict with a mark and read back as what it was: numpy arrays and
-scalars, tuples, deques, JAX arrays. Anything else is `NotPlain`; a checkpoint never runs code of its own.
+What torch would pickle as a class (numpy arrays and scalars, tuples, deques, JAX arrays) is written as a dict with a
+mark and converted back when it is read. Anything else raises `NotPlain`. Loading a checkpoint never runs code.
 """
 
 from collections import deque
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 _MARK = "__mosaic__"
 _ATOMS = (bool, int, float, str, bytes, type(None))
-# torch has no such types before its 2.3, and no arithmetic with them since: numpy keeps their bytes.
+# torch before 2.3 has none of these types, and later versions cannot compute with them: stored as numpy bytes.
 _AS_BYTES = ("uint16", "uint32", "uint64")
 
 
 class NotPlain(Exception):
-    """A value that cannot be written; the text names its type."""
+    """A value that cannot be written; the message names its type."""
 
 
 def to_plain(value: Any) -> Any:
@@ -52,8 +52,8 @@ def _write_array(value: NDArray[Any]) -> dict[str, Any]:
     return {_MARK: "array", "value": torch.from_numpy(np.array(value, order="C"))}
 
 
-def _read_bytes(told: dict[str, Any]) -> NDArray[Any]:
-    return np.frombuffer(told["value"], dtype=told["dtype"]).reshape(told["shape"]).copy()
+def _read_bytes(written: dict[str, Any]) -> NDArray[Any]:
+    return np.frombuffer(written["value"], dtype=written["dtype"]).reshape(written["shape"]).copy()
 
 
 def _write_scalar(value: np.generic) -> dict[str, Any]:
@@ -64,13 +64,13 @@ def _write_scalar(value: np.generic) -> dict[str, Any]:
 
 def _write_dict(value: dict[Any, Any]) -> dict[Any, Any]:
     if any(type(key) not in _ATOMS for key in value):
-        raise NotPlain("dict with keys that are no numbers or texts")
+        raise NotPlain("dict with keys that are neither numbers nor strings")
     return {key: to_plain(part) for key, part in value.items()}
 
 
 def _write_tuple(value: tuple[Any, ...]) -> dict[str, Any]:
     if hasattr(value, "_fields"):
-        raise NotPlain(type(value).__qualname__)  # a named one would come back without its names
+        raise NotPlain(type(value).__qualname__)  # a named tuple would lose its names
     return {_MARK: "tuple", "value": [to_plain(part) for part in value]}
 
 
@@ -78,10 +78,10 @@ def _write_deque(value: "deque[Any]") -> dict[str, Any]:
     return {_MARK: "deque", "most": value.maxlen, "value": [to_plain(part) for part in value]}
 
 
-def _read_jax(told: dict[str, Any]) -> Any:
-    import jax.numpy as jnp  # only where a JAX script wrote it
+def _read_jax(written: dict[str, Any]) -> Any:
+    import jax.numpy as jnp  # installed, because a JAX script wrote it
 
-    return jnp.asarray(from_plain(told["value"]))
+    return jnp.asarray(from_plain(written["value"]))
 
 
 def _is_jax(value: Any) -> bool:
@@ -97,10 +97,10 @@ _WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (deque, _write_deque),
 )
 _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "array": lambda told: told["value"].numpy().copy(),
+    "array": lambda written: written["value"].numpy().copy(),
     "bytes": _read_bytes,
-    "scalar": lambda told: np.frombuffer(told["value"], dtype=told["dtype"])[0],
-    "tuple": lambda told: tuple(from_plain(part) for part in told["value"]),
-    "deque": lambda told: deque((from_plain(part) for part in told["value"]), told["most"]),
+    "scalar": lambda written: np.frombuffer(written["value"], dtype=written["dtype"])[0],
+    "tuple": lambda written: tuple(from_plain(part) for part in written["value"]),
+    "deque": lambda written: deque((from_plain(part) for part in written["value"]), written["most"]),
     "jax": _read_jax,
 }

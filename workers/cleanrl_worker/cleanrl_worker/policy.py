@@ -1,7 +1,7 @@
 """A checkpoint's policy, rebuilt from the network classes of the script that trained it.
 
-The script is imported, not run: under any other name than `__main__` its main part does nothing. Which of its networks
-acts is told by the names of the modules in the checkpoint: `agent`, `actor` or `q_network`.
+The script is imported, not run: under any name other than `__main__` its main part does nothing. The names of the
+modules in the checkpoint (`agent`, `actor` or `q_network`) tell which of its networks acts.
 """
 
 import importlib
@@ -29,7 +29,7 @@ ACTING = {"agent": "Agent", "actor": "Actor", "q_network": "QNetwork"}
 
 
 class Policy:
-    """Observations in, actions out, for any number of episodes at once. Each episode has a place in the batch."""
+    """Maps observations to actions, for any number of episodes at once. Each episode has a place in the batch."""
 
     def __init__(self, network: Any, script: ModuleType, deterministic: bool = False) -> None:
         self.network = network.eval()
@@ -38,12 +38,12 @@ class Policy:
         self._memory: dict[int, tuple[Tensor, Tensor]] = {}
 
     def forget(self, place: int) -> None:
-        """A new episode begins in this place."""
+        """Clear the memory of this place: a new episode begins there."""
         self._memory.pop(place, None)
 
     @torch.no_grad()
     def act(self, observations: Any, places: list[int]) -> Any:
-        """One action per observation, as numpy."""
+        """One action per observation, as a numpy array."""
         batch = torch.as_tensor(np.asarray(observations), dtype=torch.float32, device=self._device)
         with _greedy(self._script) if self.deterministic else _as_trained():
             actions = self._choose(batch, places)
@@ -64,9 +64,9 @@ class Policy:
         if not hasattr(network, "get_action"):
             answer = network(batch)
             return answer if hasattr(network, "action_scale") else answer.argmax(dim=1)
-        told = network.get_action(batch)
-        # SAC's third is the mean of its actions; in a network of discrete actions it is their probabilities.
-        return told[2] if self.deterministic and hasattr(network, "action_scale") else told[0]
+        outputs = network.get_action(batch)
+        # The third output of SAC is the mean action; for discrete actions it is their probabilities.
+        return outputs[2] if self.deterministic and hasattr(network, "action_scale") else outputs[0]
 
     def _choose_with_memory(self, batch: Tensor, places: list[int]) -> Tensor:
         lstm = self.network.lstm
@@ -80,7 +80,7 @@ class Policy:
 
 
 def load_script(config: CleanRLWorkerConfig) -> tuple[Algorithm, ModuleType]:
-    """The algorithm and its script as a module; ConfigError when it cannot take the config's environment."""
+    """The algorithm and its script as a module; ConfigError if it does not support the config's environment."""
     algorithm = registry.find(config.algo, config.upstream_path)
     if algorithm.module.startswith("cleanrl_worker."):
         script = importlib.import_module(algorithm.module)
@@ -94,9 +94,9 @@ def load_script(config: CleanRLWorkerConfig) -> tuple[Algorithm, ModuleType]:
 def load_policy(
     checkpoint: Checkpoint, script: ModuleType, lane: Any, deterministic: bool = False, device: str = "cpu"
 ) -> Any:
-    """The network that acts, with the checkpoint's weights; CheckpointError when they do not fit it."""
+    """The network that acts, with the checkpoint's weights; CheckpointError if they do not fit."""
     if "q_state" in checkpoint.modules or "actor_state" in checkpoint.modules:
-        from cleanrl_worker.policy_jax import JaxPolicy  # only where a JAX script was trained
+        from cleanrl_worker.policy_jax import JaxPolicy  # jax is installed only in its variant
 
         return JaxPolicy(checkpoint, script, lane)
     name = next((name for name in ACTING if name in checkpoint.modules), "")
@@ -124,12 +124,12 @@ def _import_file(name: str, path: Path) -> ModuleType:
 
 
 def _as_envs(lane: Any) -> Any:
-    """What the networks ask of the vector of environments they are made for."""
+    """What a network's constructor reads from its vector environment."""
     from gymnasium.spaces import Box
     from gymnasium.vector.utils import batch_space
 
     space = lane.action_space
-    # Actors keep the scale of the actions in the shape of their one training environment.
+    # An actor stores the scale of the actions in the shape of its single training environment.
     batch = batch_space(space, 1) if isinstance(space, Box) else space
     return SimpleNamespace(
         single_observation_space=lane.observation_space, single_action_space=space, action_space=batch, num_envs=1
@@ -137,12 +137,12 @@ def _as_envs(lane: Any) -> Any:
 
 
 def _arguments(make: Any, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What a network wants to know beside its environments: n_atoms, v_min, rpo_alpha …"""
-    wanted = list(inspect.signature(make).parameters.values())[1:]
-    missing = [one.name for one in wanted if one.default is one.empty and one.name not in params]
+    """The other arguments of a network's constructor: n_atoms, v_min, rpo_alpha …"""
+    parameters = list(inspect.signature(make).parameters.values())[1:]
+    missing = [one.name for one in parameters if one.default is one.empty and one.name not in params]
     if missing:
-        raise CheckpointError(f"The checkpoint does not tell {', '.join(missing)}, which its network is made with.")
-    return {one.name: params[one.name] for one in wanted if one.name in params}
+        raise CheckpointError(f"The checkpoint lacks {', '.join(missing)}, which its network needs.")
+    return {one.name: params[one.name] for one in parameters if one.name in params}
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def _as_trained() -> Iterator[None]:
 
 @contextmanager
 def _greedy(script: ModuleType) -> Iterator[None]:
-    """While it lasts, the script's distributions give their most likely action instead of a sample."""
+    """Inside the block the script's distributions return their most likely action instead of a sample."""
     kept = {name: getattr(script, name) for name in ("Categorical", "Normal") if hasattr(script, name)}
     for name, kind in kept.items():
         setattr(script, name, type(name, (kind,), {"sample": lambda self, *shape: self.mode}))

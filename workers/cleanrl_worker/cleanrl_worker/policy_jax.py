@@ -1,6 +1,6 @@
-"""The same for CleanRL's JAX scripts: a flax network and the parameters of its training state.
+"""Policies of CleanRL's JAX scripts: a flax network and the parameters of its training state.
 
-q_state      QNetwork(action_dim[, n_atoms]): values, or the probabilities of returns, of each action
+q_state      QNetwork(action_dim[, n_atoms]): the value of each action, or the probabilities of its returns
 actor_state  Actor(action_dim, action_scale, action_bias): the action itself
 """
 
@@ -15,7 +15,7 @@ from cleanrl_worker.checkpoints import Checkpoint, CheckpointError
 
 
 class JaxPolicy:
-    """Always the best action: none of these scripts' networks has anything to sample from."""
+    """Always takes the best action: the networks of these scripts have no distribution to sample from."""
 
     def __init__(self, checkpoint: Checkpoint, script: ModuleType, lane: Any) -> None:
         name = "q_state" if "q_state" in checkpoint.modules else "actor_state"
@@ -28,13 +28,13 @@ class JaxPolicy:
         _require_fit(network, self._params, lane, checkpoint.path)
 
     def forget(self, place: int) -> None:
-        """Nothing is remembered."""
+        """These networks have no memory."""
 
     def act(self, observations: Any, places: list[int]) -> Any:
-        told = np.asarray(self._apply(self._params, np.asarray(observations)))
+        output = np.asarray(self._apply(self._params, np.asarray(observations)))
         if self._is_actor:
-            return told
-        return (told if self._atoms is None else (told * np.asarray(self._atoms)).sum(axis=-1)).argmax(axis=-1)
+            return output
+        return (output if self._atoms is None else (output * np.asarray(self._atoms)).sum(axis=-1)).argmax(axis=-1)
 
     def _critic(self, script: ModuleType, lane: Any) -> Any:
         more = {} if self._atoms is None else {"n_atoms": len(self._atoms)}

@@ -1,4 +1,4 @@
-"""Every algorithm by its name: which script it is, what it can be trained on, and why some cannot be run here."""
+"""Every algorithm by name: its script, what it can be trained on, and why some cannot run here."""
 
 import difflib
 import importlib.metadata
@@ -11,15 +11,15 @@ from mosaic_sdk.config import ConfigError
 
 DISCRETE, CONTINUOUS = "discrete", "continuous"
 VECTOR, IMAGE, ATARI, PROCGEN, ENVPOOL = "vector", "image", "atari", "procgen", "envpool"
-# Which gym a script imports: Gymnasium itself, gym 0.23's API (ours, over Gymnasium), or the real gym 0.23.
+# Which gym a script imports: Gymnasium, gym 0.23's API over Gymnasium (our shim), or the real gym 0.23.
 GYMNASIUM, SHIM, OLD_GYM = "gymnasium", "shim", "old"
-# What must be importable beside the script for environments of that kind.
+# The package that environments of this kind need.
 _NEEDS = {ATARI: "ale_py", PROCGEN: "procgen", ENVPOOL: "envpool"}
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One name of the registry."""
+    """One entry of the registry."""
 
     name: str
     module: str
@@ -27,12 +27,12 @@ class Algorithm:
     actions: str = DISCRETE
     takes: str = VECTOR
     variant: str = ""
-    env_id: str = "CartPole-v1"  # one that it is known to run on
-    problem: str = ""  # why it runs nowhere here, whatever is installed
+    env_id: str = "CartPole-v1"  # an environment that it is known to run on
+    problem: str = ""  # why it cannot run here, regardless of what is installed
 
     @cached_property
     def reason(self) -> str:
-        """Why it cannot be run in this environment, as its files tell; empty: it can."""
+        """Why it cannot run in this environment, judged by the installed files; empty if it can."""
         return self.problem or _lack(self)
 
     @property
@@ -41,7 +41,7 @@ class Algorithm:
 
     @property
     def is_ours(self) -> bool:
-        """Its script comes with the worker, not with CleanRL."""
+        """Whether its script comes with the worker, not with CleanRL."""
         return self.module.startswith("cleanrl_worker.")
 
 
@@ -108,7 +108,7 @@ _TABLE = (
         problem="it needs NVIDIA's isaacgym, which is not on the package index",
     ),
     *(
-        Algorithm(name, f"cleanrl.{name}")  # of CleanRL after 1.2.0, the newest on the package index
+        Algorithm(name, f"cleanrl.{name}")  # newer than CleanRL 1.2.0, the latest release on the package index
         for name in (
             "pqn",
             "pqn_atari_envpool",
@@ -123,14 +123,14 @@ ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in _
 
 
 def find(name: str, upstream_path: str = "") -> Algorithm:
-    """The algorithm, or ConfigError with the nearest names or the reason. A checkout of the user's may have any."""
+    """The algorithm, or ConfigError with the closest names or the reason. A checkout may contain any name."""
     found = ALGORITHMS.get(name)
     if found is None and upstream_path:
         return Algorithm(name, f"cleanrl.{name}", takes="", actions="")
     if found is None:
         raise ConfigError(f"algo: there is no algorithm {name!r}. {_nearest(name)}")
     if found.reason and not upstream_path:
-        raise ConfigError(f"algo: {name} cannot be run: {found.reason}.")
+        raise ConfigError(f"algo: {name} cannot run here: {found.reason}.")
     if found.variant and importlib.util.find_spec(found.variant) is None:
         raise ConfigError(
             f"algo: {name} needs the variant {found.variant}. Install it with: mosaic worker install cleanrl "
@@ -140,7 +140,7 @@ def find(name: str, upstream_path: str = "") -> Algorithm:
 
 
 def script_path(module: str) -> Path | None:
-    """Where a module's file lies in this environment; nothing of it is imported."""
+    """The file of a module in this environment, found without importing it."""
     package, _, rest = module.partition(".")
     spec = importlib.util.find_spec(package)
     places = list(spec.submodule_search_locations or ()) if spec else []
@@ -150,21 +150,21 @@ def script_path(module: str) -> Path | None:
 
 def _lack(algorithm: Algorithm) -> str:
     if script_path(algorithm.module) is None:
-        return f"{_installed()} does not have it; point upstream_path at a checkout that does"
+        return f"{_missing()}; set upstream_path to a checkout that has it"
     needed = _NEEDS.get(algorithm.takes, "")
     if needed and importlib.util.find_spec(needed) is None:
-        return f"it needs {needed}, which is not installed beside it"
+        return f"it needs {needed}, which is not installed in this environment"
     return ""
 
 
-def _installed() -> str:
+def _missing() -> str:
     try:
-        return f"CleanRL {importlib.metadata.version('cleanrl')}, which is installed,"
+        return f"it is not in the installed CleanRL {importlib.metadata.version('cleanrl')}"
     except importlib.metadata.PackageNotFoundError:
-        return "CleanRL, which is not installed here,"
+        return "CleanRL is not installed"
 
 
 def _nearest(name: str) -> str:
     runnable = [other.name for other in _TABLE if other.is_available]
     near = difflib.get_close_matches(name, runnable, n=3, cutoff=0.5)
-    return f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(runnable)}."
+    return f"Did you mean {' or '.join(near)}?" if near else f"Available: {', '.join(runnable)}."

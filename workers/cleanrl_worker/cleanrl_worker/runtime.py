@@ -1,7 +1,7 @@
-"""Starts the launcher in a process of its own and looks after it: heartbeats, its stop, its end.
+"""Starts the launcher in its own process and supervises it: heartbeats, stopping it, reporting how it ended.
 
-The runtime's process imports no library: it answers at once, whatever the script does, and a script that brings its
-interpreter down takes the launcher with it, not the one who tells of it.
+The runtime's process imports no RL library. It stays responsive whatever the script does, and it survives a script
+that crashes its interpreter, so it can report the crash.
 """
 
 import os
@@ -23,17 +23,17 @@ from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.link import Link
 from cleanrl_worker.registry import ALGORITHMS
 
-# name → importable module, of all that can be run.
+# Algorithm name → importable module, for all that can run here.
 DEFAULT_ALGO_REGISTRY: dict[str, str] = {name: found.module for name, found in ALGORITHMS.items() if found.is_available}
 
 HEARTBEAT_S = 30.0
-# The launcher saves and leaves in less; MOSAIC kills the whole tree after 10 s.
+# The launcher saves and exits in less. MOSAIC kills the whole process tree after 10 s.
 _GRACE_S = 9.0
 _REFUSED = 2
 
 
 class TrainingFailed(WorkFailed):
-    """The training ended before it was done; the text is the library's last word."""
+    """The training failed; the message is the library's error."""
 
 
 class CleanRLWorkerRuntime:
@@ -56,21 +56,21 @@ class CleanRLWorkerRuntime:
         """Train to the end; returns the summary. Raises TrainingFailed or ConfigError."""
         prepare_folders(self.run_dir, self.config)
         link = Link.create()
-        # First beat and last: a heartbeat of the end says how far it came, however short it was.
+        # Also one heartbeat at the end, so that even a short training reports how far it got.
         heart = Heartbeat(
             self._heartbeat_s, progress=lambda: link.step, emitter=self._emitter, total=lambda: link.total
         )
         try:
             with heart:
                 code = self._watch(link)
-            # A process that was killed has reported nothing; how far it came is in the link all the same.
-            told = {"steps": link.step, **link.read_report()}
+            # A process that was killed has not reported, but the link still has its last step.
+            outcome = {"steps": link.step, **link.read_report()}
             if code == 0:
                 self._emitter.heartbeat(link.step, **({"total": link.total} if link.total else {}))
         finally:
             link.close()
             remove_empty(self.run_dir / "runs")
-        summary = self._judge(code, told)
+        summary = self._judge(code, outcome)
         analytics.write_manifest(self.config, self.run_dir, summary)
         return summary
 
@@ -86,7 +86,7 @@ class CleanRLWorkerRuntime:
         try:
             return child.wait()
         except (WorkerStopped, KeyboardInterrupt):
-            # MOSAIC signals the whole tree; who starts the worker by hand signals us alone. Twice is once to it.
+            # MOSAIC signals the whole process tree; a user may signal only this process. It ignores a second SIGTERM.
             child.send_signal(signal.SIGTERM)
             _wait_or_kill(child)
             raise
@@ -95,28 +95,28 @@ class CleanRLWorkerRuntime:
                 child.kill()
                 child.wait()
 
-    def _judge(self, code: int, told: dict[str, Any]) -> dict[str, Any]:
+    def _judge(self, code: int, outcome: dict[str, Any]) -> dict[str, Any]:
         if code == 0:
-            return {"algo": self.config.algo, "env_id": self.config.env_id, **told}
-        if told.get("error"):
-            raise (ConfigError if code == _REFUSED else TrainingFailed)(told["error"])
-        if told.get("stopped"):
+            return {"algo": self.config.algo, "env_id": self.config.env_id, **outcome}
+        if outcome.get("error"):
+            raise (ConfigError if code == _REFUSED else TrainingFailed)(outcome["error"])
+        if outcome.get("stopped"):
             raise WorkerStopped
-        raise TrainingFailed(f"{self.config.algo}: its process {_ended(code)} at step {told['steps']}.")
+        raise TrainingFailed(f"{self.config.algo}: its process {_describe_end(code)} at step {outcome['steps']}.")
 
 
 def environment(config: CleanRLWorkerConfig, run_dir: Path) -> dict[str, str]:
-    """What the launcher's process is given beside our own variables; what the user has set stays."""
+    """The environment variables of the launcher's process. Variables that the user has set are kept."""
     env = dict(os.environ)
     env.setdefault("OMP_NUM_THREADS", str(config.num_threads))
     env.setdefault("WANDB_DIR", str(run_dir))
     if "WANDB_API_KEY" not in env:
         env.setdefault("WANDB_MODE", "offline")
     env.setdefault("WANDB_SILENT", "true")
-    # Otherwise torch leaves a folder in TMPDIR.
+    # By default torch leaves a folder in TMPDIR.
     env.setdefault("TORCHINDUCTOR_CACHE_DIR", str(run_dir / ".cache"))
-    # Frames are drawn in memory: pygame must not look for a display. (MuJoCo finds its own way, if there is one; with
-    # MUJOCO_GL set and no such device it would not even be imported.)
+    # Frames are rendered in memory: pygame must not look for a display. (seams.py chooses MuJoCo's renderer: with
+    # MUJOCO_GL set and no such device, importing mujoco fails.)
     env.setdefault("SDL_VIDEODRIVER", "dummy")
     env.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     env.update(fastlane.environment(config))
@@ -124,16 +124,16 @@ def environment(config: CleanRLWorkerConfig, run_dir: Path) -> dict[str, str]:
 
 
 def prepare_folders(run_dir: Path, config: CleanRLWorkerConfig) -> None:
-    """The run's own folders; what a script writes into `runs` goes to the first (seams.redirect_logs)."""
+    """Create the run's folders. What a script writes to `runs/` goes to the first one (seams.redirect_logs)."""
     logs = (run_dir / config.tensorboard_dir).resolve()
     if logs != run_dir and run_dir not in logs.parents:
-        raise ConfigError(f"extras.tensorboard_dir: {config.tensorboard_dir} lies outside the run's folder.")
+        raise ConfigError(f"extras.tensorboard_dir: {config.tensorboard_dir} is outside the run's folder.")
     for folder in (logs, run_dir / "checkpoints", run_dir / "videos"):
         folder.mkdir(parents=True, exist_ok=True)
 
 
 def remove_empty(folder: Path) -> None:
-    """Remove the folder and those in it, as far as there is nothing in them."""
+    """Remove the folder and its subfolders, if they are empty."""
     for part in (*folder.glob("*"), folder):
         with suppress(OSError):
             part.rmdir()
@@ -147,9 +147,9 @@ def _wait_or_kill(child: "subprocess.Popen[bytes]") -> None:
         child.wait()
 
 
-def _ended(code: int) -> str:
+def _describe_end(code: int) -> str:
     if code >= 0:
-        return f"ended with exit code {code} and no word"
+        return f"ended with exit code {code} and no message"
     try:
         return f"was killed by {signal.Signals(-code).name}"
     except ValueError:

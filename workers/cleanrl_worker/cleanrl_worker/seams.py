@@ -1,4 +1,4 @@
-"""Where we take hold of a script's libraries, in memory and before it runs: its writer, its envs, its replay buffer."""
+"""Adapts the libraries that a script uses, in memory and before it runs: its writer, its envs, its replay buffer."""
 
 import functools
 import importlib
@@ -13,14 +13,14 @@ from cleanrl_worker.fit import check_env, flat, register_for
 from cleanrl_worker.link import Link
 from cleanrl_worker.registry import GYMNASIUM, SHIM, VECTOR, Algorithm
 
-RUNS = "runs"  # where every script writes to, in its working directory
+RUNS = "runs"  # the folder in which every script writes its logs
 
 
 def prepare(algorithm: Algorithm, config: CleanRLWorkerConfig) -> None:
-    """Check that the algorithm can take the environment, and help the two over what is only their age."""
+    """Check that the algorithm supports the environment, and patch incompatibilities between old and new libraries."""
     if algorithm.gym in (GYMNASIUM, SHIM):
-        draw_in_memory(config.env_id)
-    if not config.curriculum_schedule:  # its stages are checked by those who know them
+        render_in_memory(config.env_id)
+    if not config.curriculum_schedule:  # wrappers/tasks.py checks the stages of a curriculum
         check_env(algorithm, config.env_id)
     if config.capture_video:
         os.environ["CLEANRL_CAPTURE_VIDEO"] = "1"
@@ -29,11 +29,11 @@ def prepare(algorithm: Algorithm, config: CleanRLWorkerConfig) -> None:
         if algorithm.takes == VECTOR and algorithm.module.startswith("cleanrl."):
             _make_flat()
     if algorithm.name in ("c51_atari", "c51_atari_jax"):
-        _mend_buffer()
+        _patch_buffer()
 
 
-def draw_in_memory(env_id: str) -> None:
-    """MuJoCo draws without a display through EGL; where there is no such device, it is as if nobody had asked."""
+def render_in_memory(env_id: str) -> None:
+    """Let MuJoCo render without a display through EGL; without an EGL device nothing is changed."""
     if "MUJOCO_GL" in os.environ or not _is_mujoco(env_id):
         return
     os.environ["MUJOCO_GL"] = "egl"  # read when mujoco is imported
@@ -54,7 +54,7 @@ def _is_mujoco(env_id: str) -> bool:
     return env_id.startswith("dm_control/") or "mujoco" in str(spec.entry_point if spec else "")
 
 
-def hear_scalars(link: Link, config: CleanRLWorkerConfig, ends: Ends) -> None:
+def observe_scalars(link: Link, config: CleanRLWorkerConfig, ends: Ends) -> None:
     from torch.utils.tensorboard import SummaryWriter
 
     from cleanrl_worker.telemetry import Scalars
@@ -67,9 +67,9 @@ def hear_scalars(link: Link, config: CleanRLWorkerConfig, ends: Ends) -> None:
 
 
 def redirect_logs(folder: str) -> None:
-    """What a script writes into `runs/` goes to `folder`. No link: TensorBoard follows links, and lists a run twice.
+    """Redirect what a script logs to `runs/` into `folder`. Not by a symlink: TensorBoard would list the run twice.
 
-    The script's own folder is made all the same, because a model that it saves goes there.
+    The script's own folder is still created, because a script that saves its model writes it there.
     """
     from torch.utils.tensorboard import SummaryWriter
 
@@ -86,7 +86,7 @@ def redirect_logs(folder: str) -> None:
 
 
 def _make_flat() -> None:
-    """gymnasium.make gives vectors where an env gives a Dict: these scripts' networks take nothing else."""
+    """Let gymnasium.make flatten Dict observations: the networks of these scripts only accept vectors."""
     import gymnasium
 
     make = gymnasium.make
@@ -98,9 +98,11 @@ def _make_flat() -> None:
     gymnasium.make = make_flat
 
 
-def _mend_buffer() -> None:
-    """These scripts ask for two options that Stable-Baselines3 no longer takes together; the one that saves half of the
-    memory (28 GB) stays, so the end of a game by its time limit counts as an end."""
+def _patch_buffer() -> None:
+    """Drop one of two options that Stable-Baselines3 no longer accepts together and that these scripts both set.
+
+    The one that saves half of the memory (28 GB) stays, so a game that is cut by its time limit counts as terminated.
+    """
     from stable_baselines3.common.buffers import ReplayBuffer
 
     make = ReplayBuffer.__init__
@@ -109,7 +111,7 @@ def _mend_buffer() -> None:
     def make_without_timeouts(buffer: Any, *args: Any, **options: Any) -> None:
         if options.get("optimize_memory_usage") and options.get("handle_timeout_termination", True):
             options["handle_timeout_termination"] = False
-            print("cleanrl_worker: time limits count as ends of games in this replay buffer.", file=sys.stderr)
+            print("cleanrl_worker: this replay buffer treats time limits as the end of a game.", file=sys.stderr)
         make(buffer, *args, **options)
 
     ReplayBuffer.__init__ = make_without_timeouts  # type: ignore[method-assign, assignment]

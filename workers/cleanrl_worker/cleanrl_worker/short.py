@@ -1,4 +1,4 @@
-"""For every algorithm a training that ends in seconds, with its first checkpoint halfway: for tests and the table."""
+"""A training of a few seconds for every algorithm, with a checkpoint halfway. Used by tests and by the docs' table."""
 
 from typing import Any
 
@@ -13,15 +13,15 @@ _SPECIAL: dict[str, dict[str, Any]] = {
 
 
 def short_config(algorithm: Algorithm) -> dict[str, Any]:
-    """The keys of a config; `extras.checkpoint_every` is half of its steps."""
+    """A config in which `extras.checkpoint_every` is half of the steps."""
     is_on_policy = algorithm.name.startswith(("ppo", "ppg", "rpo"))
-    is_pictures = algorithm.takes in (ATARI, ENVPOOL, PROCGEN)
+    is_image = algorithm.takes in (ATARI, ENVPOOL, PROCGEN)
     if is_on_policy:
-        params: dict[str, Any] = dict(_BATCHES) if is_pictures else {"num_envs": 2, "num_steps": 128}
-        steps = 128 if is_pictures else 512
+        params: dict[str, Any] = dict(_BATCHES) if is_image else {"num_envs": 2, "num_steps": 128}
+        steps = 128 if is_image else 512
     else:
-        params = {"buffer_size": 1000, "learning_starts": 60 if is_pictures else 100, "batch_size": 16}
-        steps = 160 if is_pictures else 400
+        params = {"buffer_size": 1000, "learning_starts": 60 if is_image else 100, "batch_size": 16}
+        steps = 160 if is_image else 400
     if algorithm.name in ("ppg_procgen",):
         params.pop("update_epochs", None)
     params.update(_SPECIAL.get(algorithm.name, {}))

@@ -1,8 +1,8 @@
-"""The whole state of a script between two turns of its main loop, taken from its globals and put back into them.
+"""The complete state of a script between two turns of its main loop, read from its globals and written back.
 
-What is kept of the globals: torch modules and optimizers, flax states, replay buffers, running means, queues, tensors
-that an optimizer changes in place, and what the loop gives a value to and had one before it (next_obs, alpha …).
-All else is made anew by the script itself, from the same arguments.
+Saved are torch modules and optimizers, flax states, replay buffers, running means, queues, tensors that an optimizer
+changes in place, and variables that exist before the loop and are assigned in it (next_obs, alpha …). The script itself
+rebuilds everything else from the same arguments.
 """
 
 import random
@@ -26,20 +26,20 @@ _MEGABYTE = 1 << 20
 
 
 class State:
-    """Reads and writes one script's globals. `changed`: the names its main loop gives a value to."""
+    """Reads and writes one script's globals. `changed`: the names that its main loop assigns."""
 
     def __init__(self, script: dict[str, Any], changed: frozenset[str], buffer_limit_mb: int = 256) -> None:
         self.script = script
         self.changed = changed
-        self.known: frozenset[str] = frozenset()  # names that had a value when the loop began
+        self.known: frozenset[str] = frozenset()  # names that existed when the loop began
         self.buffer_limit_mb = buffer_limit_mb
 
     def note_names(self) -> None:
-        """To be called when all is made and the loop has not begun."""
+        """Call this once everything is set up, before the loop begins."""
         self.known = frozenset(self.script)
 
     def capture(self) -> dict[str, Any]:
-        """All keys of a checkpoint but those that say whose it is."""
+        """All keys of a checkpoint except those that identify the training."""
         left_out: list[str] = []
         envs = envstate.capture(self.script.get("envs"), left_out)
         flax = self._flax()
@@ -58,18 +58,18 @@ class State:
         }
 
     def network(self) -> dict[str, Any]:
-        """What it takes to act as the script's policy does now."""
+        """What is needed to act with the script's current policy."""
         flax = {name: _weights(x) for name, x in self._flax().items()}
         modules = {**_states(self._of(torch.nn.Module)), **flax}
         return {"params": self.params(), "modules": modules, "normalisation": self._normalisation()}
 
     def params(self) -> dict[str, Any]:
-        """The script's arguments as it uses them."""
+        """The arguments that the script uses."""
         args = vars(self.script["args"]) if "args" in self.script else {}
         return {name: value for name, value in args.items() if _is_plain(value)}
 
     def restore(self, saved: Checkpoint) -> list[str]:
-        """Put `saved` into the globals; returns what could not be carried on, each with its reason."""
+        """Write `saved` into the globals; returns what could not be restored, each with its reason."""
         lost: list[str] = list(saved.left_out)
         flax = self._flax()
         self._require_same("module", {**self._of(torch.nn.Module), **flax}, saved.modules, saved.path)
@@ -89,7 +89,7 @@ class State:
         return lost
 
     def _of(self, kind: type) -> dict[str, Any]:
-        """What the script made before its loop; a name that the loop gives to one of these is no new one."""
+        """The objects that the script created before its loop, without further names that the loop gives them."""
         return {name: value for name, value in self.script.items() if isinstance(value, kind) and name in self.known}
 
     def _flax(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class State:
         flax = self._flax()
         for name, value in self.script.items():
             if name in flax:
-                continue  # a class of the script's own, but kept as what it is
+                continue  # the script's own class, but saved as a flax state
             is_live = name in self.changed and name in self.known and not isinstance(value, _NUMBERS)
             if name != "envs" and (is_live or _changes_in_place(value)) and _is_plain(value):
                 kept[name] = value
@@ -117,7 +117,7 @@ class State:
         return kept
 
     def _normalisation(self) -> dict[str, list[dict[str, Any]]]:
-        """Running means of the envs' wrappers, one per env, and those the script keeps itself."""
+        """Running means of the envs' wrappers, one per env, and those that the script itself has."""
         found = envstate.running_means(self.script.get("envs"))
         found.update({name: [envstate.means_of(x)] for name, x in self.script.items() if envstate.is_running_mean(x)})
         return found
@@ -143,7 +143,7 @@ class State:
     def _put_counters(self, counters: Mapping[str, Any]) -> None:
         self.script.update({name: value for name, value in counters.items() if name in self.changed})
         if "start_time" in self.script:
-            # Steps per second are counted from here; the time before the stop counts too.
+            # Scripts compute steps per second from it, so the time before the stop must count too.
             self.script["start_time"] = time.time() - float(counters.get(_ELAPSED, 0.0))
 
     def _put_tensors(self, tensors: Mapping[str, Any], with_observations: bool) -> None:
@@ -157,7 +157,7 @@ class State:
             elif isinstance(here, deque):
                 self.script[name] = deque(value, here.maxlen)
             elif with_observations:
-                # An env that starts anew has its first observation in these names already.
+                # After a restart of the envs these names already hold the first observation.
                 self.script[name] = value.to(here.device) if isinstance(here, torch.Tensor) else value
 
     def _put_normalisation(self, saved: Mapping[str, list[dict[str, Any]]]) -> None:
@@ -184,11 +184,11 @@ class State:
             buffer.pos, buffer.full = (kept["pos"], True) if is_full else (len(part) % len(here), False)
 
     def _wait_for_learning(self, saved: Checkpoint, name: str, lost: list[str]) -> None:
-        """With nothing to learn from, the script would sample from an empty buffer."""
+        """Postpone learning until the buffer has filled again: the script would sample from an empty one."""
         args = self.script["args"]
         if hasattr(args, "learning_starts"):
             args.learning_starts += saved.global_step
-            lost.append(f"{name} is filled anew: learning goes on at step {args.learning_starts}")
+            lost.append(f"{name} is refilled: learning continues at step {args.learning_starts}")
 
     def _require_same(self, what: str, here: Mapping[str, Any], saved: Mapping[str, Any], path: str) -> None:
         if set(here) != set(saved):
@@ -227,14 +227,14 @@ def _put_optimizer(name: str, optimizer: torch.optim.Optimizer, saved: Any, path
 
 
 def _weights(state: Any) -> dict[str, Any]:
-    """What a flax state holds for whoever wants to act with it: all but the optimizer's part."""
-    from flax.serialization import to_state_dict  # only where a JAX script has imported it already
+    """The parts of a flax state that are needed to act: all but the optimizer's."""
+    from flax.serialization import to_state_dict  # already imported by the script
 
     return {name: part for name, part in to_state_dict(state).items() if name != "opt_state"}
 
 
 def _leaves(state: Any) -> list[Any]:
-    """All arrays of a flax state, those of its optimizer included, in the order of its tree."""
+    """All arrays of a flax state, including its optimizer's, in the order of its tree."""
     from jax.tree_util import tree_leaves
 
     return list(tree_leaves(state))
@@ -251,7 +251,7 @@ def _with_leaves(name: str, state: Any, leaves: list[Any], path: str) -> Any:
 
 
 def _changes_in_place(value: Any) -> bool:
-    """SAC's log_alpha: a tensor that an optimizer changes, and no parameter of a module. And queues of returns."""
+    """A tensor that an optimizer changes and that is not part of a module (SAC's log_alpha), or a queue of returns."""
     if isinstance(value, torch.Tensor):
         return value.is_leaf and value.requires_grad and not isinstance(value, torch.nn.Parameter)
     return isinstance(value, deque)

@@ -1,4 +1,4 @@
-"""What a script tells its TensorBoard, told to MOSAIC as well: metrics under CleanRL's own names, and episodes."""
+"""Forwards to MOSAIC what a script logs to TensorBoard: metrics under CleanRL's own names, and episodes."""
 
 import math
 from collections.abc import Callable
@@ -9,21 +9,21 @@ from mosaic_sdk import emit
 from cleanrl_worker.ends import End, Ends
 
 RETURN, LENGTH = "charts/episodic_return", "charts/episodic_length"
-# Undefined while all returns of a batch are the same, which says nothing about the training.
+# Undefined if all returns of a batch are equal. That does not mean that the training has diverged.
 _MAY_BE_NAN = ("losses/explained_variance",)
 
 
 class Diverged(Exception):
-    """A loss that is no number any more: from here on the weights are not, either."""
+    """A loss has become NaN or infinite, and so will the weights."""
 
 
 class Scalars:
-    """Hears every add_scalar. Its promises:
+    """Observes every add_scalar. Its promises:
 
-    1. Each becomes one metric line with its own name, value and step.
-    2. A return followed by its length becomes an episode line as well, with how it ended; so do the episodes that
-       ended in the same step and that the script passes over.
-    3. A loss that is NaN or infinite raises Diverged (after it was told), unless `stop_on_nan` is off.
+    1. Each call becomes one metric line with the same name, value and step.
+    2. A return followed by its length also becomes an episode line that states how the episode ended. So do episodes
+       that ended in the same step and that the script does not log.
+    3. A loss that is NaN or infinite is reported and then raises Diverged, unless `stop_on_nan` is off.
     """
 
     def __init__(
@@ -42,36 +42,36 @@ class Scalars:
         self._open_return: float | None = None
 
     def observe(self, writer_class: Any) -> None:
-        """Listen to all writers of this class from now on."""
+        """Observe all writers of this class from now on."""
         add_scalar = writer_class.add_scalar
 
-        def add_and_tell(
+        def add_and_record(
             writer: Any, tag: str, scalar_value: Any, global_step: Any = None, *args: Any, **more: Any
         ) -> Any:
             outcome = add_scalar(writer, tag, scalar_value, global_step, *args, **more)
-            self.hear(tag, scalar_value, global_step)
+            self.record(tag, scalar_value, global_step)
             return outcome
 
-        writer_class.add_scalar = add_and_tell
+        writer_class.add_scalar = add_and_record
 
-    def hear(self, name: str, value: Any, step: Any) -> None:
+    def record(self, name: str, value: Any, step: Any) -> None:
         number = as_number(value)
         at = int(step or 0)
         self.emitter.metric(name, number, at)
         if name == RETURN:
             self._open_return = self.last_return = number
         elif name == LENGTH and self._open_return is not None:
-            self._tell_episodes(self._open_return, int(number), at)
+            self._emit_episodes(self._open_return, int(number), at)
             self._open_return = None
         elif name.startswith("losses/") and not math.isfinite(number) and name not in _MAY_BE_NAN:
-            self._tell_divergence(name, number, at)
-        if not name.startswith("eval/"):  # counted in episodes there
+            self._handle_divergence(name, number, at)
+        if not name.startswith("eval/"):  # the step of those is a number of episodes
             self.on_step(at)
 
-    def _tell_episodes(self, total_reward: float, length: int, at: int) -> None:
+    def _emit_episodes(self, total_reward: float, length: int, at: int) -> None:
         ended = self.ends.take()
         if (total_reward, length) not in self.ends:
-            ended = [End(total_reward, length)]  # of environments that nobody watches
+            ended = [End(total_reward, length)]  # of environments that are not watched
         for end in ended:
             self.emitter.episode(
                 self.episodes,
@@ -83,17 +83,17 @@ class Scalars:
             )
             self.episodes += 1
 
-    def _tell_divergence(self, name: str, number: float, step: int) -> None:
+    def _handle_divergence(self, name: str, number: float, step: int) -> None:
         if self.stop_on_nan:
             raise Diverged(
                 f"{name} is {number} at step {step}: the training has diverged. "
-                "Lower learning_rate, check the environment's rewards, or set stop_on_nan=false to go on."
+                "Lower learning_rate, check the environment's rewards, or set stop_on_nan=false to continue anyway."
             )
         self.emitter.lifecycle("training_diverged", {"metric": name, "value": str(number), "step": step})
 
 
 def as_number(value: Any) -> float:
-    """A float, an array or tensor of one, on whatever device."""
+    """The float of a number, or of an array or tensor with one element on any device."""
     if type(value) is float:
         return value
     plain = value.tolist() if hasattr(value, "tolist") else value

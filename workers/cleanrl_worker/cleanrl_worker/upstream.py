@@ -1,11 +1,11 @@
-"""A script of CleanRL's as a text: where it lies, which flags it takes, where its main loop is. Nothing of it is run.
+"""The source of a CleanRL script: where it is, which flags it accepts, where its main loop is. The script is not run.
 
-Every script has the same build, and that is what we rely on:
+All scripts have the same structure, and the worker relies on it:
 
     def parse_args(): parser = argparse.ArgumentParser(); parser.add_argument(…) …; args = parser.parse_args() …
     if __name__ == "__main__":
         args = parse_args()                              newer ones: class Args, args = tyro.cli(Args)
-        …                                                everything is made
+        …                                                set-up
         for update in range(1, num_updates + 1):         the main loop (or: for global_step in range(…))
 """
 
@@ -32,7 +32,7 @@ _HINTS = {"bool": "boolean", "int": "integer", "float": "number"}
 
 @dataclass(frozen=True)
 class Flag:
-    """One argument of a script, as its own parser has it."""
+    """One argument of a script, as its own parser defines it."""
 
     name: str  # learning_rate
     kind: str  # integer, number, boolean, string
@@ -63,46 +63,46 @@ class Script:
 
     @cached_property
     def main_loop(self) -> ast.For | None:
-        """The last loop of the main part that counts with range(); None: a script that is built differently."""
+        """The last loop of the main part that counts with range(); None if the script has another structure."""
         loops = [node for node in self._main_part() if isinstance(node, ast.For) and _is_main_loop(node)]
         return loops[-1] if loops else None
 
     @property
     def counts_steps(self) -> bool:
-        """Whether a turn of the main loop is one step; otherwise it is a whole update."""
+        """Whether an iteration of the main loop is one step; otherwise it is a whole update."""
         return self.main_loop is not None and getattr(self.main_loop.target, "id", "") == "global_step"
 
     @cached_property
     def changed_in_loop(self) -> frozenset[str]:
-        """Names that the main loop gives a value to: what must be kept to go on from one of its turns."""
+        """Names that the main loop assigns: they must be saved to resume from one of its iterations."""
         nodes = ast.walk(self.main_loop) if self.main_loop else iter(())
         return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
     def _parser(self) -> argparse.ArgumentParser | None:
-        """The parser that parse_args() fills: that function alone is called, up to where it would read the argv."""
+        """The parser that parse_args() builds. Only that function is called, up to where it would read sys.argv."""
         namespace: dict[str, Any] = {"__file__": str(self.path), "__name__": "cleanrl_worker.flags"}
-        wanted = _called_from("parse_args", {node.name: node for node in self.tree.body if _is_function(node)})
-        body = [node for node in self.tree.body if _is_parsers_import(node) or node in wanted]
+        needed = _called_from("parse_args", {node.name: node for node in self.tree.body if _is_function(node)})
+        body = [node for node in self.tree.body if _is_parsers_import(node) or node in needed]
         exec(compile(ast.Module(body, []), str(self.path), "exec"), namespace)
         if "parse_args" not in namespace:
             return None
         namespace["argparse"] = types.SimpleNamespace(**{**vars(argparse), "ArgumentParser": _Recorder})
         try:
             namespace["parse_args"]()
-        except _Recorded as told:
-            return told.parser
+        except _Recorded as recorded:
+            return recorded.parser
         return None
 
     def _fields(self) -> list[Flag]:
-        """The fields of a class Args, as the scripts after 1.2.0 have it; the text below a field is its help."""
+        """The fields of the class Args that scripts after 1.2.0 have; the string below a field is its help."""
         node = next((part for part in self.tree.body if isinstance(part, ast.ClassDef) and part.name == "Args"), None)
         if node is None:
             return []
         namespace: dict[str, Any] = {"__file__": str(self.path), "__name__": "cleanrl_worker.flags"}
         body = [part for part in self.tree.body if _is_parsers_import(part)]
         exec(compile(ast.Module([*body, node], []), str(self.path), "exec"), namespace)
-        words = _helps(node)
-        return [_field(part, words.get(part.name, "")) for part in dataclasses.fields(namespace["Args"])]
+        helps = _helps(node)
+        return [_field(part, helps.get(part.name, "")) for part in dataclasses.fields(namespace["Args"])]
 
     def _main_part(self) -> Iterator[ast.stmt]:
         for node in self.tree.body:
@@ -111,7 +111,7 @@ class Script:
 
 
 def find_script(algorithm: Algorithm, upstream_path: str = "") -> Script:
-    """The installed script, or that of a checkout the user points at."""
+    """The installed script, or the one in the user's checkout."""
     if upstream_path and not algorithm.is_ours:
         return Script(_in_checkout(Path(upstream_path), algorithm))
     path = script_path(algorithm.module)
@@ -140,15 +140,15 @@ class _Recorder(argparse.ArgumentParser):
 
 def _flag(action: argparse.Action) -> Flag:
     many = action.nargs in ("+", "*") or isinstance(action.nargs, int)
-    words, choices = (action.help or "").strip(), tuple(action.choices or ())
-    return Flag(action.dest, _kind(action), action.default, words, many, choices=choices)
+    text, choices = (action.help or "").strip(), tuple(action.choices or ())
+    return Flag(action.dest, _kind(action), action.default, text, many, choices=choices)
 
 
-def _field(field: "dataclasses.Field[Any]", words: str) -> Flag:
+def _field(field: "dataclasses.Field[Any]", text: str) -> Flag:
     default = None if field.default is dataclasses.MISSING else field.default
     kind = next((name for known, name in _HINTS.items() if known in str(field.type)), "string")
     many = "list" in str(field.type).lower() or "tuple" in str(field.type).lower()
-    return Flag(field.name, kind, default, words, many, is_switch=kind == "boolean")
+    return Flag(field.name, kind, default, text, many, is_switch=kind == "boolean")
 
 
 def _helps(node: ast.ClassDef) -> dict[str, str]:
@@ -181,7 +181,7 @@ def _is_function(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
 
 
 def _called_from(name: str, functions: dict[str, ast.FunctionDef]) -> list[ast.FunctionDef]:
-    """The function and those it names, and those that these name."""
+    """The function and all functions that it names, directly or indirectly."""
     found: list[ast.FunctionDef] = []
     names = [name]
     while names:

@@ -166,14 +166,14 @@ def test_each_environment_gets_the_agent_for_its_observations(env_id, kind):
     envs.close()
 
 
-def test_pictures_are_refused_with_an_algorithm_that_takes_them():
+def test_images_are_refused_with_an_algorithm_that_accepts_them():
     env = gymnasium.wrappers.AddRenderObservation if hasattr(gymnasium.wrappers, "AddRenderObservation") else None
     picture = env or gymnasium.wrappers.PixelObservationWrapper
     shown = picture(gymnasium.make("CartPole-v1", render_mode="rgb_array"))
     shown = gymnasium.wrappers.TransformObservation(shown, lambda seen: seen["pixels"])
     shown.observation_space = shown.env.observation_space["pixels"]
 
-    with pytest.raises(ConfigError, match=r"pictures of shape .* Use an algorithm for pictures, such as ppo_atari"):
+    with pytest.raises(ConfigError, match=r"images of shape .* Use an algorithm for images, such as ppo_atari"):
         for_agent(shown)
 
 

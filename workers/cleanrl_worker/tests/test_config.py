@@ -98,7 +98,7 @@ def test_a_hyperparameter_may_stand_in_extras_itself():
     [
         (
             {"lerning_rate": 1},
-            r"extras.lerning_rate: there is no such setting, and ppo has no .* Did you mean learning",
+            r"extras.lerning_rate: the worker has no such setting, and ppo has no .* Did you mean learning",
         ),
         ({"checkpoint_evry": 1}, "Did you mean checkpoint_every?"),
         ({"learning_rate": "fast"}, "extras.learning_rate: it must be a number, not 'fast'"),

@@ -62,21 +62,21 @@ def test_the_presets_are_the_four_stages_of_each_name():
     [
         ([], "it must be a list of stages"),
         ({"env_id": EMPTY}, "it must be a list of stages"),
-        ("babyai_gotoo", "there is no preset 'babyai_gotoo'. There are: babyai_goto, babyai_doorkey"),
+        ("babyai_gotoo", "there is no preset 'babyai_gotoo'. Available: babyai_goto, babyai_doorkey"),
         ([EMPTY], r"curriculum_schedule\[0\]: a stage is an object"),
-        ([{"steps": 5}], r"curriculum_schedule\[0\].env_id: a stage needs the id"),
+        ([{"steps": 5}], r"curriculum_schedule\[0\].env_id: a stage needs the ID"),
         ([{"env_id": EMPTY}, {"env_id": EMPTY, "step": 5}], r"\[1\].step: .* Did you mean 'steps'\?"),
         ([{"env_id": EMPTY, "steps": 0}], r"\[0\].steps: it must be a whole number of at least 1, not 0"),
         ([{"env_id": EMPTY, "steps": True}], "not True"),
         ([{"env_id": EMPTY, "episodes": 1.5}], "not 1.5"),
         ([{"env_id": EMPTY, "episode_return": "high"}], "episode_return: it must be a number, not 'high'"),
         ([{"env_id": EMPTY, "episode_return": float("nan")}], "it must be a number, not nan"),
-        ([{"env_id": EMPTY, "condition": 7}], "it must be a text such as"),
-        ([{"env_id": EMPTY, "condition": "steps=>7"}], r"\[0\].condition: 'steps=>7' is no condition. Write steps>=N"),
-        ([{"env_id": EMPTY, "condition": "steps>=7|"}], "is no condition"),
-        ([{"env_id": EMPTY, "condition": "steps>=7|episode>=3"}], "'episode>=3' is no condition"),
-        ([{"env_id": EMPTY, "condition": "steps>=-7"}], "is no condition"),
-        ([{"env_id": EMPTY, "condition": "steps>=7&episodes>=3"}], "is no condition"),
+        ([{"env_id": EMPTY, "condition": 7}], "it must be a string such as"),
+        ([{"env_id": EMPTY, "condition": "steps=>7"}], r"\[0\].condition: 'steps=>7' is not a valid condition. Write steps>=N"),
+        ([{"env_id": EMPTY, "condition": "steps>=7|"}], "is not a valid condition"),
+        ([{"env_id": EMPTY, "condition": "steps>=7|episode>=3"}], "'episode>=3' is not a valid condition"),
+        ([{"env_id": EMPTY, "condition": "steps>=-7"}], "is not a valid condition"),
+        ([{"env_id": EMPTY, "condition": "steps>=7&episodes>=3"}], "is not a valid condition"),
     ],
 )
 def test_a_schedule_that_cannot_be_used_is_told_in_one_sentence(document, words):
@@ -265,9 +265,9 @@ def test_a_course_goes_on_where_its_counts_say(training):
 
     assert env.unwrapped.spec.id == EMPTY_6
     assert course.counts() == (1, 70, 4)
-    with pytest.raises(ConfigError, match="The checkpoint is in stage 8, and the schedule has 3"):
+    with pytest.raises(ConfigError, match="The checkpoint is in stage 8, but the schedule has only 3"):
         course.catch_up(7, 0, 0)
-    with pytest.raises(ConfigError, match="of a training without a curriculum"):
+    with pytest.raises(ConfigError, match="belongs to a training without a curriculum"):
         course.catch_up(-1, 0, 0)
 
 
@@ -355,7 +355,7 @@ def test_a_checkpoint_of_a_curriculum_that_does_not_hold_it_is_not_resumed_witho
     second = launch({**SHORT, "extras": {"mode": "resume_training", "policy_path": str(tmp_path)}})
 
     assert second.code != 0
-    assert "Give its curriculum_schedule to go on with it" in second.events("run_failed")[0]["payload"]["error"]
+    assert "Set its curriculum_schedule to resume it" in second.events("run_failed")[0]["payload"]["error"]
 
 
 @pytest.mark.slow
@@ -373,4 +373,4 @@ def test_a_bad_condition_is_refused_at_once(launch):
     trial = launch({**SHORT, "extras": {"curriculum_schedule": [{"env_id": EMPTY, "condition": "steps=>5"}]}})
 
     assert trial.code == 2
-    assert "'steps=>5' is no condition" in trial.events("run_failed")[0]["payload"]["error"]
+    assert "'steps=>5' is not a valid condition" in trial.events("run_failed")[0]["payload"]["error"]

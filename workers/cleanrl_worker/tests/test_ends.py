@@ -35,8 +35,8 @@ def made(max_steps):
 
 
 def report(scalars, end, step):
-    scalars.hear("charts/episodic_return", end.total_reward, step)
-    scalars.hear("charts/episodic_length", end.length, step)
+    scalars.record("charts/episodic_return", end.total_reward, step)
+    scalars.record("charts/episodic_length", end.length, step)
 
 
 def test_gymnasiums_environments_tell_a_fall_from_a_time_limit():

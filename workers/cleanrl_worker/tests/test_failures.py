@@ -50,7 +50,7 @@ def misbehave(launch, tmp_path):
     ("ending", "words"),
     [
         ('raise ValueError("the reward is a duck")', "ValueError: the reward is a duck"),
-        pytest.param("sys.exit(3)", "the script ended itself with exit code 3", marks=pytest.mark.slow),
+        pytest.param("sys.exit(3)", "the script exited with code 3", marks=pytest.mark.slow),
         pytest.param(
             "os.kill(os.getpid(), signal.SIGSEGV)", "its process was killed by SIGSEGV", marks=pytest.mark.slow
         ),
@@ -77,18 +77,18 @@ def test_a_script_that_dies_inside_has_the_last_word(misbehave, ending, words):
         (
             "dqn",
             "Pendulum-v1",
-            "Pendulum-v1 has continuous actions, and dqn takes discrete ones. Use ppo_continuous_action",
+            "Pendulum-v1 has continuous actions, and dqn needs discrete ones. Use ppo_continuous_action",
         ),
         (
             "sac_continuous_action",
             "CartPole-v1",
-            "CartPole-v1 has discrete actions, and sac_continuous_action takes continuous",
+            "CartPole-v1 has discrete actions, and sac_continuous_action needs continuous",
         ),
-        ("dqn", "BreakoutNoFrameskip-v4", "gives pictures of shape (210, 160, 3), and dqn takes vectors"),
+        ("dqn", "BreakoutNoFrameskip-v4", "returns images of shape (210, 160, 3), and dqn needs vectors"),
         (
             "dqn_atari",
             "CartPole-v1",
-            "dqn_atari is for Atari games (such as BreakoutNoFrameskip-v4), and CartPole-v1 is none. Use dqn.",
+            "dqn_atari needs an Atari game (such as BreakoutNoFrameskip-v4), and CartPole-v1 is not one. Use dqn.",
         ),
         ("dqn", "CartPol-v1", "there is no environment 'CartPol-v1'. Did you mean CartPole-v"),
     ],
@@ -103,11 +103,11 @@ def test_an_environment_that_the_algorithm_cannot_take_is_refused_with_the_reaso
 @pytest.mark.parametrize(
     ("algo", "env_id", "words"),
     [
-        ("ppo_procgen", "CartPole-v1", "ppo_procgen takes Procgen's environments, and CartPole-v1 is none"),
+        ("ppo_procgen", "CartPole-v1", "ppo_procgen needs one of Procgen's environments, and CartPole-v1 is not one"),
         (
             "ppo_atari_envpool",
             "Pong",
-            "ppo_atari_envpool takes envpool's environments, and Pong is none. Did you mean Pong",
+            "ppo_atari_envpool needs one of envpool's environments, and Pong is not one. Did you mean Pong",
         ),
     ],
 )

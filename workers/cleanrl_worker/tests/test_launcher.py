@@ -153,7 +153,7 @@ def test_a_dry_run_tells_the_arguments_and_what_differs(launch):
     ("config", "words"),
     [
         ({"algo": "dqnn"}, "no algorithm 'dqnn'. Did you mean"),
-        ({"algo": "pqn"}, "pqn cannot be run"),
+        ({"algo": "pqn"}, "pqn cannot run here"),
         ({"algo": "dqn", "extras": {"algo_params": {"gamma": 2.0}}}, "gamma: it must be at most 1"),
         ({"extras": {"mode": "resume_training", "policy_path": "/no/such.pt"}}, "there is no checkpoint /no/such.pt"),
         ({"algo": "dqn", "extras": {"curriculum_schedule": [{"env_id": "X"}]}}, "curriculum training uses ppo"),
@@ -200,7 +200,9 @@ def test_a_network_that_gives_nan_is_told_as_what_it_is_and_in_one_line(launch, 
 
     trial = launch({"algo": "mine", "total_timesteps": 100, "extras": {"upstream_path": str(tmp_path)}})
 
-    words = "the training has diverged: its network gives nan. Lower the learning rate. (ValueError: Expected parameter"
+    words = (
+        "the training has diverged: its network returns NaN. Lower the learning rate. (ValueError: Expected parameter"
+    )
     assert trial.code == 1
     assert trial.events("run_failed")[0]["payload"]["error"].startswith(words)
     assert Path(trial.stderr_file).read_text().splitlines()[-1].startswith(words)

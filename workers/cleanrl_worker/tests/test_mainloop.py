@@ -28,7 +28,7 @@ def run(source, *, save_every=0, begin=lambda: None, during=lambda loop: None):
         script,
         begin=begin,
         save=lambda turn, step: saves.append((turn, step)),
-        tell=steps.append,
+        report=steps.append,
         save_every=save_every,
     )
     during(loop)

@@ -154,7 +154,7 @@ def test_a_checkpoint_from_before_there_was_a_choice_goes_on_with_its_shared_net
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("env_id", "words"),
-    [("Pendulum-v1", "has continuous actions, and ppo takes discrete ones"), ("CartPoel-v1", "Did you mean CartPole")],
+    [("Pendulum-v1", "has continuous actions, and ppo needs discrete ones"), ("CartPoel-v1", "Did you mean CartPole")],
 )
 def test_what_it_cannot_take_is_refused_before_training(launch, env_id, words):
     trial = launch({**SHORT, "env_id": env_id})

@@ -218,7 +218,7 @@ def test_a_buffer_that_is_too_large_is_filled_anew_before_learning_goes_on(tmp_p
     lost = other.restore(checkpoint)
 
     assert "the replay buffer rb" in lost[0]
-    assert "learning goes on at step 40" in lost[1]
+    assert "learning continues at step 40" in lost[1]
     assert second["args"].learning_starts == 40
 
 

@@ -24,7 +24,7 @@ def test_scalars_become_metrics_under_their_own_names_whatever_they_are_made_of(
     scalars, steps, lines = heard
 
     for value in (0.5, 3, np.array([1.5]), np.float32(2.5), torch.tensor(4.5, requires_grad=True), torch.ones(1, 1)):
-        scalars.hear("charts/x", value, 7)
+        scalars.record("charts/x", value, 7)
 
     assert [line["value"] for line in lines()] == [0.5, 3.0, 1.5, 2.5, 4.5, 1.0]
     assert {(line["name"], line["step"]) for line in lines()} == {("charts/x", 7)}
@@ -35,8 +35,8 @@ def test_a_return_and_its_length_are_an_episode_too(heard):
     scalars, _, lines = heard
 
     for number in range(2):
-        scalars.hear("charts/episodic_return", 21.0 + number, 100)
-        scalars.hear("charts/episodic_length", 21, 100)
+        scalars.record("charts/episodic_return", 21.0 + number, 100)
+        scalars.record("charts/episodic_length", 21, 100)
 
     episodes = [line for line in lines() if line["event_type"] == "episode"]
     assert [(line["episode_index"], line["total_reward"], line["steps"]) for line in episodes] == [
@@ -50,7 +50,7 @@ def test_a_loss_that_is_no_number_ends_the_training_and_says_so(heard, value):
     scalars, _, lines = heard
 
     with pytest.raises(Diverged, match=r"losses/value_loss is .* at step 512: the training has diverged"):
-        scalars.hear("losses/value_loss", value, 512)
+        scalars.record("losses/value_loss", value, 512)
 
     assert len(lines()) == 1  # told before it ends
 
@@ -59,7 +59,7 @@ def test_a_loss_that_is_no_number_can_be_lived_with(heard):
     scalars, _, lines = heard
     scalars.stop_on_nan = False
 
-    scalars.hear("losses/value_loss", math.nan, 512)
+    scalars.record("losses/value_loss", math.nan, 512)
 
     assert lines()[1]["event"] == "training_diverged"
 
@@ -67,7 +67,7 @@ def test_a_loss_that_is_no_number_can_be_lived_with(heard):
 def test_an_undefined_explained_variance_says_nothing_about_the_training(heard):
     scalars, _, lines = heard
 
-    scalars.hear("losses/explained_variance", math.nan, 512)
+    scalars.record("losses/explained_variance", math.nan, 512)
 
     assert len(lines()) == 1
 

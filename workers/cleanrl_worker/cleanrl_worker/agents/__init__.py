@@ -1,8 +1,8 @@
-"""The networks of our own PPO, and which of them an environment gets.
+"""The networks of MOSAIC's PPO, and which of them an environment gets.
 
 cleanrl   SeparateAgent   vectors: CleanRL's own network, the default
 mlp       MLPAgent        vectors: actor and critic share their layers; the default in a curriculum
-minigrid  MinigridAgent   the 7 x 7 x 3 cells of MiniGrid
+minigrid  MinigridAgent   MiniGrid's 7 x 7 x 3 cells
 """
 
 from collections.abc import Iterable
@@ -20,22 +20,22 @@ __all__ = ["CHOICES", "MLPAgent", "MinigridAgent", "MinigridCNN", "SeparateAgent
 AUTO, CLEANRL, MLP, MINIGRID = CHOICES = ("auto", "cleanrl", "mlp", "minigrid")
 
 
-def agent_name(asked: str, shape: Iterable[int], is_curriculum: bool = False) -> str:
-    """The network for observations of this shape; ConfigError when the one that was asked for cannot take them."""
+def agent_name(requested: str, shape: Iterable[int], is_curriculum: bool = False) -> str:
+    """The network for observations of this shape; ConfigError if the requested one does not accept them."""
     shape = tuple(shape)
     if len(shape) != 1 and shape != MinigridCNN.INPUT:
-        raise ConfigError(f"ppo takes vectors and MiniGrid's cells {MinigridCNN.INPUT}, not observations of {shape}.")
+        raise ConfigError(f"ppo accepts vectors and MiniGrid's {MinigridCNN.INPUT} cells, not observations of {shape}.")
     is_vector = len(shape) == 1
-    if asked == AUTO:
+    if requested == AUTO:
         return MINIGRID if not is_vector else MLP if is_curriculum else CLEANRL
-    if (asked == MINIGRID) == is_vector:
+    if (requested == MINIGRID) == is_vector:
         fitting = f"{CLEANRL} or {MLP}" if is_vector else MINIGRID
-        raise ConfigError(f"agent: {asked} cannot take observations of shape {shape}. Use {fitting}, or auto.")
-    return asked
+        raise ConfigError(f"agent: {requested} does not accept observations of shape {shape}. Use {fitting}, or auto.")
+    return requested
 
 
 def recognise(weights: Iterable[str]) -> str:
-    """The network that weights of these names are of: checkpoints of earlier versions do not say it."""
+    """The network that has weights with these names. Checkpoints of earlier versions do not name it."""
     names = list(weights)
     if any(name.startswith("features.layers.") for name in names):
         return MINIGRID

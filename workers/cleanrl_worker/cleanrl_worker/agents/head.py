@@ -1,4 +1,4 @@
-"""What both agents share: orthogonal layers, and how logits and a value become an action."""
+"""What all agents share: orthogonal initialisation, and how logits become actions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,19 +8,19 @@ from torch import Tensor, nn
 from torch.distributions import Categorical
 
 HIDDEN_GAIN = 2.0**0.5
-ACTOR_GAIN = 0.01  # nearly equal probabilities at first
+ACTOR_GAIN = 0.01  # all actions are nearly equally likely at first
 CRITIC_GAIN = 1.0
 
 
 def orthogonal(layer: Any, gain: float = HIDDEN_GAIN) -> Any:
-    """The layer with orthogonal weights and no bias."""
+    """The layer, initialised with orthogonal weights and zero biases."""
     nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)
     return layer
 
 
 class DiscreteAgent(nn.Module):
-    """One of several actions, and the value of the state, from shared features."""
+    """A policy over discrete actions and a state value, both computed from `features`."""
 
     features: Callable[[Tensor], Tensor]
     actor: Callable[[Tensor], Tensor]
@@ -32,7 +32,7 @@ class DiscreteAgent(nn.Module):
     def get_action_and_value(
         self, observations: Tensor, action: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """action (sampled unless given), its log probability, the policy's entropy, the value."""
+        """The action (sampled unless given), its log probability, the policy's entropy and the state value."""
         features = self.features(observations)
         policy = Categorical(logits=self.actor(features))
         chosen = policy.sample() if action is None else action

@@ -1,4 +1,4 @@
-"""The agent for MiniGrid and BabyAI: a small CNN over the 7 x 7 cells in view.
+"""The agent for MiniGrid and BabyAI: a small CNN over the 7 x 7 cells that the player sees.
 
 (B, 7, 7, 3) uint8 → (B, 3, 7, 7) in [0, 1] → 3 × (Conv2d 3×3 + ReLU): 32, 64, 64 → Flatten 3136 → Linear 128
                                                                    actor  Linear 128 → ReLU → Linear actions

@@ -3,8 +3,8 @@
 (B, n) → Linear 64 → Tanh → Linear 64 → Tanh → Linear 1        critic
 (B, n) → Linear 64 → Tanh → Linear 64 → Tanh → Linear actions  actor
 
-The critic is made first, as in CleanRL's ppo.py: layers draw their weights from torch's generator one after the other,
-so with the same seed both scripts start from the same weights.
+The critic is created first, as in CleanRL's ppo.py. Layers draw their weights from torch's generator one after the
+other, so with the same seed both scripts start from the same weights.
 """
 
 from torch import Tensor, nn

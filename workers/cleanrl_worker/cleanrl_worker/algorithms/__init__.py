@@ -1,1 +1,1 @@
-"""Our own algorithms, each a script as CleanRL's are: run it as `__main__`."""
+"""MOSAIC's own algorithms. Each is a script like CleanRL's and is run as `__main__`."""

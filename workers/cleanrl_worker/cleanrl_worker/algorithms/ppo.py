@@ -1,9 +1,9 @@
-"""PPO, MOSAIC's version of CleanRL's ppo.py and the worker's default. Flags, names and curves are CleanRL's.
+"""PPO: MOSAIC's version of CleanRL's ppo.py, and the worker's default. Flags and metric names are CleanRL's.
 
-On vector observations it has CleanRL's network and plays CleanRL's episodes, number by number; what it adds is a choice
-of networks (--agent, see agents/__init__.py), MiniGrid's cells and curricula. Run as a script (`python -m
-cleanrl_worker.algorithms.ppo --env-id CartPole-v1`), it keeps its state in module globals, as CleanRL's scripts do,
-because that is where the launcher looks for what a checkpoint needs. With a curriculum (CLEANRL_CURRICULUM, see
+On vector observations it uses CleanRL's network and computes exactly the same numbers. It adds a choice of networks
+(--agent, see agents/__init__.py), support for MiniGrid's cells, and curricula. It is run as a script (`python -m
+cleanrl_worker.algorithms.ppo --env-id CartPole-v1`) and keeps its state in module globals, as CleanRL's scripts do,
+because the launcher reads from there what a checkpoint needs. With a curriculum (CLEANRL_CURRICULUM, see
 wrappers/schedule.py) only the environments and the default network differ.
 """
 
@@ -40,38 +40,38 @@ def parse_args() -> argparse.Namespace:
 
 
 def _add_experiment(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--exp-name", type=str, default="ppo", help="the name of this experiment")
+    parser.add_argument("--exp-name", type=str, default="ppo", help="name of the experiment")
     parser.add_argument("--seed", type=int, default=1, help="seed of the experiment")
-    _add_switch(parser, "--torch-deterministic", True, "let cuDNN use deterministic kernels only")
-    _add_switch(parser, "--cuda", True, "train on the GPU when there is one")
-    _add_switch(parser, "--track", False, "track this experiment with Weights and Biases")
-    parser.add_argument("--wandb-project-name", type=str, default="cleanRL", help="the project in Weights and Biases")
-    parser.add_argument("--wandb-entity", type=str, default=None, help="the team in Weights and Biases")
-    _add_switch(parser, "--capture-video", False, "record videos of the first environment into videos/")
+    _add_switch(parser, "--torch-deterministic", True, "restrict cuDNN to deterministic kernels")
+    _add_switch(parser, "--cuda", True, "train on the GPU, if there is one")
+    _add_switch(parser, "--track", False, "track the experiment with Weights & Biases")
+    parser.add_argument("--wandb-project-name", type=str, default="cleanRL", help="Weights & Biases project")
+    parser.add_argument("--wandb-entity", type=str, default=None, help="Weights & Biases team")
+    _add_switch(parser, "--capture-video", False, "record videos of the first environment in videos/")
 
 
 def _add_algorithm(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--env-id", type=str, default="CartPole-v1", help="the id of the environment")
-    add("--total-timesteps", type=int, default=500000, help="steps in all environments together")
-    add("--learning-rate", type=float, default=2.5e-4, help="the optimizer's learning rate")
-    add("--num-envs", type=int, default=4, help="environments stepped side by side")
-    add("--num-steps", type=int, default=128, help="steps in each environment between two updates")
-    _add_switch(parser, "--anneal-lr", True, "lower the learning rate to 0 over the training")
-    add("--gamma", type=float, default=0.99, help="the discount factor")
-    add("--gae-lambda", type=float, default=0.95, help="lambda of the generalised advantage estimate")
-    add("--num-minibatches", type=int, default=4, help="parts into which a batch is split")
-    add("--update-epochs", type=int, default=4, help="passes over each batch")
-    _add_switch(parser, "--norm-adv", True, "normalise the advantages of a minibatch")
-    add("--clip-coef", type=float, default=0.2, help="how far the new policy may go from the old one")
-    _add_switch(parser, "--clip-vloss", True, "clip the value's change as well")
-    add("--ent-coef", type=float, default=0.01, help="weight of the entropy")
+    add("--env-id", type=str, default="CartPole-v1", help="ID of the environment")
+    add("--total-timesteps", type=int, default=500000, help="total steps, summed over all environments")
+    add("--learning-rate", type=float, default=2.5e-4, help="learning rate of the optimizer")
+    add("--num-envs", type=int, default=4, help="number of parallel environments")
+    add("--num-steps", type=int, default=128, help="steps per environment between two updates")
+    _add_switch(parser, "--anneal-lr", True, "decrease the learning rate linearly to 0 over the training")
+    add("--gamma", type=float, default=0.99, help="discount factor")
+    add("--gae-lambda", type=float, default=0.95, help="lambda of generalised advantage estimation")
+    add("--num-minibatches", type=int, default=4, help="number of minibatches per batch")
+    add("--update-epochs", type=int, default=4, help="epochs of training on each batch")
+    _add_switch(parser, "--norm-adv", True, "normalise the advantages within each minibatch")
+    add("--clip-coef", type=float, default=0.2, help="clipping range of the policy ratio")
+    _add_switch(parser, "--clip-vloss", True, "clip the value loss as well")
+    add("--ent-coef", type=float, default=0.01, help="weight of the entropy bonus")
     add("--vf-coef", type=float, default=0.5, help="weight of the value loss")
-    add("--max-grad-norm", type=float, default=0.5, help="the longest gradient")
-    add("--target-kl", type=float, default=None, help="end an update early beyond this KL divergence")
-    # Written out, not imported: this function is called alone, to learn the script's flags.
+    add("--max-grad-norm", type=float, default=0.5, help="maximum norm of the gradient")
+    add("--target-kl", type=float, default=None, help="stop an update early once the KL divergence exceeds this")
+    # Not imported: the worker calls this function alone to read the script's flags.
     networks = ("auto", "cleanrl", "mlp", "minigrid")
-    add("--agent", type=str, default="auto", choices=networks, help="the network: CleanRL's own or one of MOSAIC's")
+    add("--agent", type=str, default="auto", choices=networks, help="network: CleanRL's own or one of MOSAIC's")
 
 
 def _add_switch(parser: argparse.ArgumentParser, flag: str, default: bool, words: str) -> None:
@@ -80,12 +80,12 @@ def _add_switch(parser: argparse.ArgumentParser, flag: str, default: bool, words
 
 def _truth(text: str) -> bool:
     if text.lower() not in ("true", "false", "1", "0", "yes", "no", "on", "off", "y", "n", "t", "f"):
-        raise argparse.ArgumentTypeError(f"True or False, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be True or False, not {text!r}")
     return text.lower() in ("true", "1", "yes", "on", "y", "t")
 
 
 def make_env(env_id: str, seed: int, idx: int, capture_video: bool, run_name: str) -> Callable[[], Any]:
-    """A function that makes environment number `idx`."""
+    """A function that creates environment number `idx`."""
 
     def thunk() -> Any:
         options: dict[str, Any] = {"render_mode": "rgb_array"} if capture_video else {}
@@ -94,13 +94,13 @@ def make_env(env_id: str, seed: int, idx: int, capture_video: bool, run_name: st
     return thunk
 
 
-Agent = make_agent  # the name that evaluation looks for in every script
+Agent = make_agent  # the name that evaluation expects in every script
 
 
 def estimate_advantages(
     rewards: Tensor, values: Tensor, dones: Tensor, last_value: Tensor, last_done: Tensor, gamma: float, lam: float
 ) -> Tensor:
-    """Generalised advantages, (steps, envs). `dones[t]`: the episode was over before step t."""
+    """Generalised advantage estimates, (steps, envs). `dones[t]`: the episode had ended before step t."""
     advantages = torch.zeros_like(rewards)
     running = torch.zeros_like(last_value)
     goes_on, next_value = 1.0 - last_done, last_value
@@ -112,12 +112,12 @@ def estimate_advantages(
 
 
 def policy_loss(ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
-    """The clipped surrogate, to be made small."""
+    """The clipped surrogate objective, as a loss to minimise."""
     return -torch.min(ratio * advantages, ratio.clamp(1.0 - clip, 1.0 + clip) * advantages).mean()
 
 
 def value_loss(new: Tensor, old: Tensor, returns: Tensor, clip: float | None) -> Tensor:
-    """Half the squared error; with `clip`, the worse of the value and the value held near the old one."""
+    """Half the squared error; with `clip`, the larger of the errors of the new and of the clipped value."""
     error = (new - returns) ** 2
     if clip is not None:
         error = torch.max(error, (old + (new - old).clamp(-clip, clip) - returns) ** 2)
@@ -166,7 +166,7 @@ if __name__ == "__main__":
         ]
     )
 
-    # The checkpoint shall say which one it is.
+    # Resolved here, because the checkpoint records it.
     observation_shape = tuple(envs.single_observation_space.shape or ())
     args.agent = agent_name(args.agent, observation_shape, is_curriculum=curriculum is not None)
     agent = Agent(envs, args.agent).to(device)
@@ -182,18 +182,18 @@ if __name__ == "__main__":
     next_obs = torch.as_tensor(envs.reset(seed=args.seed)[0], dtype=torch.float32, device=device)
     next_done = torch.zeros(args.num_envs, device=device)
     num_updates = args.total_timesteps // args.batch_size
-    # Plain numbers, so that a checkpoint has them.
+    # Plain numbers: a checkpoint keeps those.
     curriculum_stage, curriculum_steps, curriculum_episodes = curriculum.counts() if curriculum else (NO_STAGE, 0, 0)
 
     for update in range(1, num_updates + 1):
         if curriculum:
             curriculum.catch_up(curriculum_stage, curriculum_steps, curriculum_episodes)
         elif curriculum_stage != NO_STAGE:
-            raise ConfigError("The checkpoint is of a curriculum. Give its curriculum_schedule to go on with it.")
+            raise ConfigError("The checkpoint belongs to a curriculum. Set its curriculum_schedule to resume it.")
         if args.anneal_lr:
             optimizer.param_groups[0]["lr"] = args.learning_rate * (1.0 - (update - 1) / num_updates)
 
-        # Act: one batch with the policy as it is.
+        # Act: collect one batch with the current policy.
         for step in range(args.num_steps):
             global_step += args.num_envs
             obs[step], dones[step] = next_obs, next_done
@@ -213,13 +213,13 @@ if __name__ == "__main__":
                     writer.add_scalar("charts/episodic_return", episodic_return, global_step)
                     writer.add_scalar("charts/episodic_length", episodic_length, global_step)
 
-        # Judge: how much better than expected each action was.
+        # Judge: how much better than expected was each action?
         with torch.no_grad():
             last_value = agent.get_value(next_obs).flatten()
             advantages = estimate_advantages(rewards, values, dones, last_value, next_done, args.gamma, args.gae_lambda)
             returns = advantages + values
 
-        # Learn: several passes over the batch in small random parts.
+        # Learn: several epochs over the batch in random minibatches.
         b_obs, b_actions = obs.flatten(0, 1), actions.flatten()
         b_logprobs, b_advantages, b_returns, b_values = (
             part.flatten() for part in (logprobs, advantages, returns, values)
@@ -245,7 +245,7 @@ if __name__ == "__main__":
                 clip = args.clip_coef if args.clip_vloss else None
                 v_loss = value_loss(newvalue.flatten(), b_values[mb], b_returns[mb], clip)
                 entropy_loss = entropy.mean()
-                # Added up in CleanRL's order: another one is rounded differently.
+                # Summed in CleanRL's order: any other order rounds differently.
                 loss = pg_loss - args.ent_coef * entropy_loss + v_loss * args.vf_coef
 
                 optimizer.zero_grad()

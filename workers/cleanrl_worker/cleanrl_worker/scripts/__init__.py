@@ -1,7 +1,7 @@
-"""Custom scripts: trainings of several phases, each a shell script that says at its top what it does.
+"""Custom scripts: trainings of several phases, each a shell script with a description at its top.
 
 #!/usr/bin/env bash
-# @description: what it is good for, in one line
+# @description: what it does, in one line
 # @env_family: babyai
 # @phases: 2
 # @total_timesteps: 50000
@@ -23,7 +23,7 @@ _ENVIRONMENT = re.compile(r'^(?:PHASE|LEVEL)\d+_ENV="?([^"\s]+)"?', re.MULTILINE
 
 @dataclass(frozen=True)
 class CustomScript:
-    """What a script says of itself."""
+    """The description of a script, from the tags at its top."""
 
     path: Path
     description: str
@@ -42,7 +42,7 @@ def shipped() -> list[CustomScript]:
 
 
 def read_script(path: Path) -> CustomScript:
-    """ConfigError when a tag that every script must have is missing or is no number."""
+    """The description of the script at `path`; ConfigError if a required tag is missing or not a valid number."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -1,5 +1,5 @@
-"""python -m cleanrl_worker.scripts            the scripts that come with the worker
-python -m cleanrl_worker.scripts path NAME     where one lies"""
+"""python -m cleanrl_worker.scripts            list the scripts that come with the worker
+python -m cleanrl_worker.scripts path NAME     print the path of one"""
 
 import sys
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) == 2 and argv[0] == "path" and argv[1] in known:
         print(known[argv[1]].path)
         return 0
-    print(f"There is no such script. There are: {', '.join(known)}.", file=sys.stderr)
+    print(f"There is no such script. Available: {', '.join(known)}.", file=sys.stderr)
     return 2
 
 

@@ -4,7 +4,7 @@
 # @phases: 2
 # @total_timesteps: 800000
 #
-# A curriculum_schedule in the run's config is taken instead of the one here, as are total_timesteps and seed.
+# A curriculum_schedule, total_timesteps or seed in the run's config replaces the value here.
 set -euo pipefail
 
 LEVEL1_ENV="BabyAI-GoToRedBallNoDists-v0"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# @description: Quick BabyAI test: train ppo, go on from its checkpoint, evaluate the result.
+# @description: Quick BabyAI test: train ppo, resume it from its checkpoint, evaluate the result.
 # @env_family: babyai
 # @phases: 3
 # @total_timesteps: 50000
 #
-# What the run's config says (env_id, total_timesteps, seed, extras) is taken; the values here are the defaults.
+# The values here are defaults. The run's config (env_id, total_timesteps, seed, extras) overrides them.
 set -euo pipefail
 
 PHASE1_ENV="BabyAI-GoToRedBallNoDists-v0"

@@ -1,7 +1,7 @@
-"""Curriculum training: stages of environments, each until its condition holds (Syllabus-RL).
+"""Curriculum training: a sequence of environments, each until its condition holds (Syllabus-RL).
 
-Importing this costs nothing: the schedule is checked with the standard library (`schedule.py`), and what needs torch
-and Syllabus (`tasks.py`) is imported when it is first asked for.
+Importing this module is cheap: `schedule.py` checks the schedule with the standard library alone, and `tasks.py`, which
+needs torch and Syllabus, is imported when one of its names is first used.
 """
 
 from importlib import import_module
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def check_schedule(document: Any) -> list[dict[str, str]]:
-    """The stages in full, with every condition spelled out; ConfigError when they cannot be used."""
+    """The stages with every condition written out; ConfigError if the schedule is invalid."""
     return [stage.to_dict() for stage in read_schedule(document)]
 
 

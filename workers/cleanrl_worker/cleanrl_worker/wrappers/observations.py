@@ -1,4 +1,4 @@
-"""Observations in a shape that our agents take: a vector, or the 7 x 7 x 3 cells of MiniGrid."""
+"""Observations in a shape that our agents accept: a vector, or MiniGrid's 7 x 7 x 3 cells."""
 
 from typing import Any
 
@@ -10,25 +10,25 @@ CELLS = (7, 7, 3)
 
 
 def for_agent(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
-    """`env` with observations for MLPAgent or MinigridAgent; ConfigError when there is no such shape."""
+    """`env` with observations for one of our agents; ConfigError if that is impossible."""
     space = env.observation_space
     image = space.spaces.get("image") if isinstance(space, spaces.Dict) else space
     if isinstance(image, spaces.Box) and image.shape == CELLS:
-        # MiniGrid's: the mission is a text and the direction can be seen; the agents take the cells alone.
+        # MiniGrid's. The mission is a string and the direction is visible: the agents only see the cells.
         return Cells(env) if isinstance(space, spaces.Dict) else env
     if isinstance(image, spaces.Box) and len(image.shape) >= 3:
         raise ConfigError(
-            f"{_name(env)}: ppo takes vectors and the 7x7x3 cells of MiniGrid, not pictures of shape {image.shape}. "
-            "Use an algorithm for pictures, such as ppo_atari."
+            f"{_name(env)}: ppo accepts vectors and MiniGrid's 7x7x3 cells, not images of shape {image.shape}. "
+            "Use an algorithm for images, such as ppo_atari."
         )
     if not space.is_np_flattenable:
-        raise ConfigError(f"{_name(env)}: its observations ({space}) cannot be made a vector, which ppo needs.")
+        raise ConfigError(f"{_name(env)}: its observations ({space}) cannot be flattened to a vector, which ppo needs.")
     is_vector = isinstance(space, spaces.Box) and len(space.shape) == 1
     return env if is_vector else gymnasium.wrappers.FlattenObservation(env)
 
 
 class Cells(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """The picture in MiniGrid's observation, and nothing else of it."""
+    """The image in MiniGrid's observation, without the rest of it."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
@@ -40,10 +40,10 @@ class Cells(gymnasium.ObservationWrapper[Any, Any, Any]):
 
 
 def check_actions(env_id: str, space: Any) -> None:
-    """ConfigError unless there are several actions to choose from."""
+    """ConfigError unless the actions are discrete."""
     if not isinstance(space, spaces.Discrete):
         raise ConfigError(
-            f"{env_id}: ppo needs discrete actions, and these are {space}. "
+            f"{env_id}: ppo needs discrete actions, and its action space is {space}. "
             "Use ppo_continuous_action, sac_continuous_action or another algorithm for continuous actions."
         )
 

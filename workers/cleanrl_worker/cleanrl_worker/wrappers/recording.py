@@ -1,4 +1,4 @@
-"""What every environment of our own PPO is wrapped in: its returns are counted, its first copy is filmed if wanted."""
+"""The wrappers around every environment of our PPO: they count returns and record videos of the first copy."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from cleanrl_worker.wrappers.observations import check_actions
 
 
 def record(env: Any, seed: int, idx: int, capture_video: bool, run_name: str) -> Any:
-    """`env` recorded, with its action space seeded; ConfigError when it has no discrete actions."""
+    """`env` with these wrappers and a seeded action space; ConfigError if its actions are not discrete."""
     check_actions(env.spec.id if env.spec else str(env), env.action_space)
     env = gymnasium.wrappers.RecordEpisodeStatistics(env)
     if capture_video and idx == 0:

@@ -1,12 +1,12 @@
-"""A curriculum's stages and when each is over. Standard library only, so that a submit can check it without torch.
+"""The stages of a curriculum and their conditions. Standard library only, so that checking them does not need torch.
 
     [{"env_id": "BabyAI-GoToRedBallNoDists-v0", "steps": 200000},
      {"env_id": "BabyAI-GoToRedBall-v0", "condition": "episodes>=500|episode_return>=0.9"},
      {"env_id": "BabyAI-GoToObj-v0"}]
 
-A stage ends when any of its conditions holds; without one, at steps>=100000. The last stage lasts as long as the
-training. All counts are the stage's own. `episode_return` is the mean of its last 100 episodes, and says nothing before
-there are so many: of environments side by side, those that succeed at once are the first to tell.
+A stage ends when any of its conditions holds; the default is steps>=100000. The last stage lasts until the end of the
+training. All counts start at 0 in each stage. `episode_return` is the mean of the stage's last 100 episodes and is
+ignored until there are 100: among parallel environments, the ones that succeed quickly finish their episodes first.
 """
 
 import difflib
@@ -42,7 +42,7 @@ _NUMBER = r"[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 _CLAUSE = rf"\s*((steps|episodes)\s*>=\s*[0-9]+|episode_return\s*>=\s*[-+]?{_NUMBER})\s*"
 _KEYS = ("env_id", *METRICS, "condition")
 
-# For the worker's parameter schema: a mistyped condition is refused at submit.
+# For the worker's schema: an invalid condition is rejected at submit.
 SCHEDULE_SCHEMA: Mapping[str, Any] = {
     "type": ["array", "string", "null"],
     "default": None,
@@ -72,7 +72,7 @@ SCHEDULE_SCHEMA: Mapping[str, Any] = {
 
 @dataclass
 class Progress:
-    """What was done in the current stage."""
+    """Steps, episodes and returns of the current stage."""
 
     steps: int
     episodes: int
@@ -87,7 +87,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Condition:
-    """Clauses of which one is enough."""
+    """Clauses of which at least one must hold."""
 
     clauses: tuple[tuple[str, float], ...]
 
@@ -108,12 +108,12 @@ class Stage:
 
 
 def parse_condition(text: str) -> Condition:
-    """`steps>=N`, `episodes>=N`, `episode_return>=X`, or several of them joined by |; else ConfigError."""
+    """Parse `steps>=N`, `episodes>=N`, `episode_return>=X`, or several joined by |; ConfigError otherwise."""
     return Condition(tuple(_clause(part, text) for part in text.split("|")))
 
 
 def read_schedule(document: Any) -> tuple[Stage, ...]:
-    """The stages of `curriculum_schedule`, which is a list or a preset's name; ConfigError says what is wrong where."""
+    """The stages of `curriculum_schedule`, a list or the name of a preset; ConfigError names the invalid part."""
     if isinstance(document, str):
         document = _preset(document)
     if not isinstance(document, Sequence) or not document:
@@ -125,7 +125,7 @@ def read_schedule(document: Any) -> tuple[Stage, ...]:
 
 def _preset(name: str) -> Document:
     if name not in PRESETS:
-        raise ConfigError(f"curriculum_schedule: there is no preset '{name}'. There are: {', '.join(PRESETS)}.")
+        raise ConfigError(f"curriculum_schedule: there is no preset '{name}'. Available: {', '.join(PRESETS)}.")
     return PRESETS[name]
 
 
@@ -137,11 +137,11 @@ def _stage(part: Any, field: str) -> Stage:
     for key in part:
         if key not in _KEYS:
             near = difflib.get_close_matches(str(key), _KEYS, n=1)
-            hint = f"Did you mean '{near[0]}'?" if near else f"It may have: {', '.join(_KEYS)}."
+            hint = f"Did you mean '{near[0]}'?" if near else f"Its keys are: {', '.join(_KEYS)}."
             raise ConfigError(f"{field}.{key}: a stage has no such key. {hint}")
     env_id = part.get("env_id")
     if not isinstance(env_id, str) or not env_id:
-        raise ConfigError(f"{field}.env_id: a stage needs the id of an environment.")
+        raise ConfigError(f"{field}.env_id: a stage needs the ID of an environment.")
     return Stage(env_id, _condition(part, field))
 
 
@@ -150,7 +150,7 @@ def _condition(part: Mapping[str, Any], field: str) -> Condition:
     text = part.get("condition")
     if text is not None:
         if not isinstance(text, str):
-            raise ConfigError(f"{field}.condition: it must be a text such as 'steps>=100000', not {text!r}.")
+            raise ConfigError(f"{field}.condition: it must be a string such as 'steps>=100000', not {text!r}.")
         texts.append(text)
     try:
         return parse_condition("|".join(texts) or DEFAULT_CONDITION)
@@ -172,7 +172,7 @@ def _bound(value: Any, metric: str, field: str) -> float:
 def _clause(part: str, whole: str) -> tuple[str, float]:
     if not re.fullmatch(_CLAUSE, part):
         raise ConfigError(
-            f"'{part.strip() or whole}' is no condition. Write steps>=N, episodes>=N or episode_return>=X, "
+            f"'{part.strip() or whole}' is not a valid condition. Write steps>=N, episodes>=N or episode_return>=X, "
             "several joined by |."
         )
     metric, bound = part.split(">=")

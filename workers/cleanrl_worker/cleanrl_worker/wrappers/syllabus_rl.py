@@ -1,9 +1,9 @@
-"""Syllabus-RL as this worker imports it: without the packages it names and does not need here, and without its prints.
+"""Imports Syllabus-RL without the packages that it does not need here, and silences its prints.
 
-Its modules import ray (a quarter of a gigabyte), PettingZoo, joblib and matplotlib at the top, for classes that a
-sequential curriculum in one process never touches. Where one is not installed, an empty stand-in takes its place while
-Syllabus is imported, and is taken away again: nobody else shall find it. One of its classes makes a segment of shared
-memory while it is defined; a list takes that place.
+Its modules import ray (250 MB), PettingZoo, joblib and matplotlib for classes that a sequential curriculum in one
+process never uses. An empty placeholder replaces each one that is not installed while Syllabus is imported, and is
+removed afterwards so that no other code finds it. One of its classes allocates shared memory when it is defined; a list
+replaces that.
 """
 
 import importlib
@@ -24,7 +24,7 @@ _NOT_NEEDED = {
 
 
 class _StandIn(ModuleType):
-    """A module in which every name is a class that does nothing."""
+    """A module in which every attribute is an empty class."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -50,7 +50,7 @@ def _stand_ins() -> Iterator[None]:
 
 @contextmanager
 def without_wandb() -> Iterator[None]:
-    """Every curriculum makes a table for Weights & Biases if it can import it, which takes seconds. Nobody reads it."""
+    """Keep curricula from importing wandb: it takes seconds, and the table that they create with it is unused."""
     if "wandb" in sys.modules:
         yield
         return
@@ -62,17 +62,17 @@ def without_wandb() -> Iterator[None]:
 
 
 def hush(module: ModuleType) -> None:
-    """What the module prints goes to stderr: stdout is for telemetry."""
+    """Redirect the module's prints to stderr, because stdout is for telemetry."""
 
-    def to_stderr(*words: object, **options: Any) -> None:
-        print(*words, **{**options, "file": sys.stderr})
+    def to_stderr(*values: object, **options: Any) -> None:
+        print(*values, **{**options, "file": sys.stderr})
 
     module.print = to_stderr  # type: ignore[attr-defined]
 
 
 def silence(module: ModuleType) -> None:
-    """What the module prints is left out."""
-    module.print = lambda *words, **options: None  # type: ignore[attr-defined]
+    """Discard the module's prints."""
+    module.print = lambda *values, **options: None  # type: ignore[attr-defined]
 
 
 with _stand_ins():
@@ -80,7 +80,7 @@ with _stand_ins():
     from syllabus.curricula import SequentialCurriculum, sequential
     from syllabus.task_space import DiscreteTaskSpace
 
-# A number at every episode, left over from its authors' debugging.
+# It prints a number at every episode, left over from debugging.
 silence(sequential)
 
 __all__ = [

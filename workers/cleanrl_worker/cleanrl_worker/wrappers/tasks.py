@@ -1,12 +1,12 @@
-"""The environments of a curriculum: one per copy, exchanged at an episode's end when the stage has changed.
+"""The environments of a curriculum: each copy is replaced at the end of an episode if the stage has changed.
 
     ppo ─▶ RecordEpisodeStatistics ─▶ GymnasiumSyncWrapper ─▶ BabyAITaskWrapper ─▶ the stage's environment
                                             │ episodes, "which task?"
                                             ▼
                                          Channel ─▶ StagedCurriculum ─▶ curriculum_stage events
 
-Syllabus brings queues, a thread and shared memory to reach a curriculum in another process. Ours is in the same one, so
-`Channel` answers at once: no lag at a switch, nothing left behind, and the same seed gives the same course.
+Syllabus uses queues, a thread and shared memory to reach a curriculum in another process. Ours is in the same process,
+so `Channel` answers immediately: stages change without delay, nothing needs to be cleaned up, and runs are repeatable.
 """
 
 import difflib
@@ -36,18 +36,18 @@ STAGE_EVENT = "curriculum_stage"
 
 
 class BabyAITaskWrapper(ReinitTaskWrapper):  # type: ignore[misc]
-    """The environment of the current task, made anew when the task changes.
+    """The environment of the current task, recreated when the task changes.
 
-    1. One environment lives at a time: the old one is closed first, so that frames go on in the same place.
-    2. A seed is a seed. (Syllabus' own wrapper takes the seed of a reset for a task's number.)
-    3. Environments that are made later are seeded from the first seed, so a course can be repeated.
+    1. Only one environment exists at a time. The old one is closed first, so that frames continue in the same slot.
+    2. The seed of a reset is a seed. (Syllabus' own wrapper takes it for the number of a task.)
+    3. Environments that are created later are seeded from the first seed, so a training can be repeated.
     """
 
     env: Env
 
     def __init__(self, env: Env, env_fn: Callable[[int], Env], task_space: Any = None) -> None:
         super().__init__(env, env_fn, task_space)
-        # The first one's for good: all stages have the same, and its random numbers shall go on.
+        # The first environment's, permanently: all stages have the same, and its random numbers must continue.
         self.action_space = env.action_space
         self.task = 0
         self._seeds = np.random.default_rng()
@@ -77,7 +77,7 @@ class BabyAITaskWrapper(ReinitTaskWrapper):  # type: ignore[misc]
 
 
 class StagedCurriculum(SequentialCurriculum):  # type: ignore[misc]
-    """Syllabus' sequence of tasks with our conditions; `on_stage` hears of every stage that begins."""
+    """Syllabus' sequence of tasks with our conditions. `on_stage` is called when a stage begins."""
 
     def __init__(self, stages: tuple[Stage, ...], on_stage: Callable[[int, Mapping[str, Any]], None]) -> None:
         tasks = list(range(len(stages)))
@@ -94,7 +94,7 @@ class StagedCurriculum(SequentialCurriculum):  # type: ignore[misc]
         return Progress(self.n_steps, self.n_episodes, self.episode_returns)
 
     def check_stopping_conditions(self) -> None:
-        before, done = self.stage, self._told()
+        before, done = self.stage, self._statistics()
         super().check_stopping_conditions()
         if self.stage != before:
             self._on_stage(self.stage, done)
@@ -102,14 +102,14 @@ class StagedCurriculum(SequentialCurriculum):  # type: ignore[misc]
     def _over(self, stage: Stage) -> Callable[[], bool]:
         return lambda: stage.condition.holds(self.progress())
 
-    def _told(self) -> dict[str, Any]:
-        returns = list(self.episode_returns)[-RETURN_EPISODES:]  # those that its condition looks at
+    def _statistics(self) -> dict[str, Any]:
+        returns = list(self.episode_returns)[-RETURN_EPISODES:]  # the ones that its condition uses
         mean = sum(returns) / len(returns) if returns else None
         return {"steps": self.n_steps, "episodes": self.n_episodes, "mean_return": mean}
 
 
 class Channel:
-    """What Syllabus' wrapper asks of its queues, answered in the same process."""
+    """Replaces the queues of Syllabus' wrapper: answers its requests in the same process."""
 
     requires_step_updates = False
 
@@ -130,20 +130,20 @@ class Channel:
                 self.curriculum.update_on_episode(*update["metrics"], env_id=update.get("env_id"))
 
     def get_task(self) -> dict[str, int]:
-        # Asked now, not ahead of time: the next episode is of the stage that has just begun.
+        # Decided now, not in advance: the next episode belongs to the stage that has just begun.
         return {"next_task": self.curriculum.current_curriculum.sample(k=1)[0]}
 
 
 class CurriculumTraining:
-    """A schedule at work: makes the environments, follows the stages, tells of each as it begins."""
+    """Runs a schedule: creates the environments, follows the stages and emits an event when one begins."""
 
     def __init__(self, stages: tuple[Stage, ...], capture_video: bool = False) -> None:
         check_environments(stages)
         self.stages = stages
         self._options: dict[str, Any] = {"render_mode": "rgb_array"} if capture_video else {}
-        self.curriculum = StagedCurriculum(stages, self._tell)
+        self.curriculum = StagedCurriculum(stages, self._emit_stage)
         self._channel = Channel(self.curriculum)
-        self._tell(0, {})
+        self._emit_stage(0, {})
 
     @classmethod
     def from_json(cls, text: str, capture_video: bool = False) -> "CurriculumTraining":
@@ -154,7 +154,7 @@ class CurriculumTraining:
         return self.curriculum.stage
 
     def make_env(self, env_id: str, seed: int, idx: int, capture_video: bool, run_name: str) -> Callable[[], Env]:
-        """As ppo's own make_env; the schedule, not `env_id`, says what is made."""
+        """Like ppo's own make_env, but the schedule, not `env_id`, determines the environment."""
 
         def thunk() -> Env:
             space = self.curriculum.task_space
@@ -166,31 +166,31 @@ class CurriculumTraining:
         return thunk
 
     def counts(self) -> tuple[int, int, int]:
-        """Stage, and its steps and episodes so far."""
+        """The current stage, and its steps and episodes so far."""
         return self.stage, self.curriculum.n_steps, self.curriculum.n_episodes
 
     def catch_up(self, stage: int, steps: int, episodes: int) -> None:
-        """Be where `counts` said: a resumed training goes on in its stage, from the next episodes on."""
+        """Continue from these `counts`: a resumed training is in its stage from the next episodes on."""
         if (stage, steps, episodes) == self.counts():
             return
         if stage < 0:
-            raise ConfigError("The checkpoint is of a training without a curriculum. Leave curriculum_schedule out.")
+            raise ConfigError("The checkpoint belongs to a training without a curriculum. Remove curriculum_schedule.")
         if stage >= len(self.stages):
-            raise ConfigError(f"The checkpoint is in stage {stage + 1}, and the schedule has {len(self.stages)}.")
+            raise ConfigError(f"The checkpoint is in stage {stage + 1}, but the schedule has only {len(self.stages)}.")
         self.curriculum._curriculum_index = stage
         self.curriculum.n_steps, self.curriculum.n_episodes = steps, episodes
-        self._tell(stage, {"resumed": True})
+        self._emit_stage(stage, {"resumed": True})
 
     def _make(self, task: int) -> Env:
         return for_agent(gymnasium.make(self.stages[task].env_id, **self._options))
 
-    def _tell(self, stage: int, before: Mapping[str, Any]) -> None:
-        told = {"stage": stage, "stages": len(self.stages), **self.stages[stage].to_dict(), "before": before}
-        emit.lifecycle(STAGE_EVENT, told)
+    def _emit_stage(self, stage: int, before: Mapping[str, Any]) -> None:
+        payload = {"stage": stage, "stages": len(self.stages), **self.stages[stage].to_dict(), "before": before}
+        emit.lifecycle(STAGE_EVENT, payload)
 
 
 def check_environments(stages: Iterable[Stage]) -> None:
-    """ConfigError when a stage's environment does not exist, or is seen or acted upon in another way than the first."""
+    """ConfigError if a stage's environment does not exist or has other observations or actions than the first one."""
     first: tuple[str, Any, Any] | None = None
     for number, stage in enumerate(stages):
         field = f"curriculum_schedule[{number}].env_id"
@@ -202,13 +202,13 @@ def check_environments(stages: Iterable[Stage]) -> None:
             if one != other:
                 raise ConfigError(
                     f"{field}: {stage.env_id} has other {what} ({_short(other)}) than {first[0]} ({_short(one)}), "
-                    "and one agent must play all stages."
+                    "but the same agent must play all stages."
                 )
 
 
 def _make_known(env_id: str, field: str) -> Env:
     _quieten_babyai()
-    # Not the one that MOSAIC's import hook put there: what is only looked at is not to be shown.
+    # Not MOSAIC's import hook: an environment that is only inspected must not be shown.
     make = getattr(gymnasium.make, "__wrapped__", gymnasium.make)
     try:
         return make(env_id)
@@ -219,7 +219,7 @@ def _make_known(env_id: str, field: str) -> Env:
 
 
 def _quieten_babyai() -> None:
-    # It prints "Sampling rejected" to stdout whenever a level had to be drawn again.
+    # It prints "Sampling rejected" to stdout whenever it has to generate a level again.
     from minigrid.envs.babyai.core import roomgrid_level
 
     hush(roomgrid_level)

@@ -1,11 +1,11 @@
-"""gym 0.23 as CleanRL's older scripts call it, over Gymnasium 0.29: so frames, wrappers and newer envs work there too.
+"""gym 0.23's API for CleanRL's older scripts, over Gymnasium 0.29, so that frames, wrappers and newer envs work there.
 
-This folder's parent is put first on the path of those scripts, and only of those: Procgen and envpool need real gym.
-Single envs and wrappers are Gymnasium's (one of them made quicker, in wrappers.py); what differs between the two APIs
-is turned around in one place, the vector env, because every one of these scripts steps its envs through
+The parent of this folder comes first on the path of those scripts only: Procgen and envpool need the real gym.
+Single envs and wrappers are Gymnasium's (wrappers.py has a faster version of one of them). The differences between the
+two APIs are handled in one place, the vector env, because all of these scripts step their envs through
 `gym.vector.SyncVectorEnv`:
 
-    env.seed(seed)        is remembered, and given to the env's first reset(seed=…)
+    env.seed(seed)        is stored and passed to the env's first reset(seed=…)
     obs = envs.reset()
     obs, rewards, dones, infos = envs.step(actions)     infos: one dict per env
 """
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def make(env_id: str, **options: Any) -> "gymnasium.Env[Any, Any]":
-    """Gymnasium's make; able to render when videos are asked for, which gym 0.23 was without being told."""
+    """Gymnasium's make. When videos are requested, the env can render, as every env of gym 0.23 could."""
     if os.environ.get("CLEANRL_CAPTURE_VIDEO") == "1":
         options.setdefault("render_mode", "rgb_array")
     return gymnasium.make(env_id, **options)
@@ -61,5 +61,5 @@ def _remember_seed(env: "gymnasium.Env[Any, Any]", seed: Any = None) -> Any:
     return [seed]
 
 
-# On the class, because scripts call it on whatever wrapper is outermost.
+# On the class, because scripts call it on the outermost wrapper, whichever it is.
 gymnasium.Env.seed = _remember_seed  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ def remember_seed(env: "gymnasium.Env[Any, Any]", seed: Any) -> None:
 
 
 class SyncVectorEnv:
-    """Several envs stepped one after the other; one that is done is reset in the same step."""
+    """Several envs, stepped one after the other. An env that is done is reset in the same step."""
 
     is_vector_env = True
 
@@ -45,7 +45,7 @@ class SyncVectorEnv:
             if terminated or truncated:
                 info = {**_of_old(info), "terminal_observation": np.asarray(observation)}
                 info["TimeLimit.truncated"] = bool(truncated and not terminated)
-                # Both can hold at once, which gym 0.23 cannot say.
+                # Both can be true at once, which gym 0.23 cannot express.
                 info["terminated"], info["truncated"] = bool(terminated), bool(truncated)
                 observation = env.reset()[0]
             observations.append(observation)
@@ -62,6 +62,8 @@ class SyncVectorEnv:
 
 
 def _of_old(info: dict[str, Any]) -> dict[str, Any]:
-    """RecordEpisodeStatistics gives arrays of one now, and gave numbers."""
-    told = info.get("episode")
-    return {**info, "episode": {name: np.asarray(value).item() for name, value in told.items()}} if told else info
+    """RecordEpisodeStatistics returns arrays of length one where gym 0.23 returned numbers."""
+    episode = info.get("episode")
+    if not episode:
+        return info
+    return {**info, "episode": {name: np.asarray(value).item() for name, value in episode.items()}}

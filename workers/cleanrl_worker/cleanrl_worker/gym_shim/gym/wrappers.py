@@ -1,15 +1,15 @@
-"""Gymnasium's wrappers; the one that every script steps through is as quick as gym 0.23's was."""
+"""Gymnasium's wrappers. The one that every script steps through is as fast as gym 0.23's."""
 
 import time
 from typing import Any
 
 import gymnasium.wrappers
-from gymnasium.wrappers import *  # noqa: F403  # scripts take what they know from here
+from gymnasium.wrappers import *  # noqa: F403  # scripts import theirs from here
 from numpy.typing import NDArray
 
 
 class RecordEpisodeStatistics(gymnasium.wrappers.RecordEpisodeStatistics):  # type: ignore[no-redef]
-    """Gymnasium's, which asks numpy each step whether its one env is done: a third of what a CartPole step takes."""
+    """Gymnasium's checks with numpy at each step whether its only env is done: a third of a CartPole step."""
 
     episode_returns: NDArray[Any]
     episode_lengths: NDArray[Any]
