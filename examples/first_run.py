@@ -32,7 +32,7 @@ def main() -> int:
     played = run_and_follow("its test", "mode=policy_eval", f"policy_path={folder}", "eval_episodes=20", "seed=1000")
     summary = json.loads(Path(played["run_dir"], "eval_summary.json").read_text())
     tell(trained, summary)
-    return int(summary["avg_return"] < ENOUGH)
+    return int(summary["mean_return"] < ENOUGH)
 
 
 def run_and_follow(name: str, *settings: str) -> dict[str, Any]:
@@ -49,8 +49,8 @@ def run_and_follow(name: str, *settings: str) -> dict[str, Any]:
 
 def tell(trained: dict[str, Any], summary: dict[str, Any]) -> None:
     run_id, folder = trained["run_id"], Path(trained["run_dir"])
-    verdict = "learned" if summary["avg_return"] >= ENOUGH else f"not learned (less than {ENOUGH:g})"
-    print(f"\nMean return over 20 seeds: {summary['avg_return']:.1f} of 500: {verdict}.\n")
+    verdict = "learned" if summary["mean_return"] >= ENOUGH else f"not learned (less than {ENOUGH:g})"
+    print(f"\nMean return over 20 seeds: {summary['mean_return']:.1f} of 500: {verdict}.\n")
     print("What to look at next:")
     print(f"  {MOSAIC} runs              every run")
     print(f"  {MOSAIC} show {run_id}   its history, paths, last values")

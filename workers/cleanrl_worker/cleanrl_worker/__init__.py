@@ -1,12 +1,13 @@
-"""CleanRL under MOSAIC: its single-file scripts, unmodified, observed at their own seams."""
+"""CleanRL under MOSAIC: runs its single-file scripts unmodified and observes them from outside."""
 
 from typing import Any
 
+WORKER = "cleanrl"
 UPSTREAM_VERSION = "1.2.0"
 
 
 def get_worker_metadata() -> tuple[Any, Any]:
-    """Who the CleanRL worker is and what it can do."""
+    """The worker's description and capabilities."""
     from mosaic_sdk.contract import WorkerCapabilities, WorkerMetadata
 
     metadata = WorkerMetadata(
@@ -19,7 +20,7 @@ def get_worker_metadata() -> tuple[Any, Any]:
         upstream_version=UPSTREAM_VERSION,
     )
     capabilities = WorkerCapabilities(
-        worker_type="cleanrl",
+        worker_type=WORKER,
         supported_paradigms=("sequential",),
         env_families=("gymnasium", "atari", "procgen", "mujoco", "dm_control", "minigrid", "babyai"),
         action_spaces=("discrete", "continuous"),
@@ -33,7 +34,7 @@ def get_worker_metadata() -> tuple[Any, Any]:
 
 
 def get_worker_schema() -> dict[str, Any]:
-    """The keys of its config, with every script's own hyperparameters."""
+    """The schema of its config, with the hyperparameters of every script."""
     from cleanrl_worker.schema import make_schema
 
     return make_schema()

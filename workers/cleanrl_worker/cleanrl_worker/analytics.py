@@ -6,6 +6,7 @@ from typing import Any
 
 from mosaic_sdk.manifest import AnalyticsManifest
 
+from cleanrl_worker import WORKER
 from cleanrl_worker.config import CleanRLWorkerConfig
 
 
@@ -15,7 +16,7 @@ def write_manifest(config: CleanRLWorkerConfig, run_dir: Path, summary: Mapping[
     models = sorted(str(path) for path in (run_dir / "runs").glob("*/*.cleanrl_model"))
     AnalyticsManifest(
         config.run_id,
-        "cleanrl",
+        WORKER,
         tensorboard_dir=config.tensorboard_dir,
         wandb=_wandb(config, run_dir),
         checkpoints_dir="checkpoints",

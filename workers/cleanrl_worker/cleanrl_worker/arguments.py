@@ -6,7 +6,7 @@ from typing import Any
 
 from mosaic_sdk.config import ConfigError
 
-from cleanrl_worker.config import EXTRAS, CleanRLWorkerConfig, nearest
+from cleanrl_worker.config import CleanRLWorkerConfig, nearest
 from cleanrl_worker.upstream import Flag, Script
 
 # Flags that the run's own settings fill in. A hyperparameter of that name would set them twice.
@@ -105,7 +105,7 @@ def require_known(config: CleanRLWorkerConfig, flags: Collection[str]) -> None:
     """ConfigError if a key in `extras` is neither a setting of the worker nor one of these hyperparameters."""
     for name in config.direct_params:
         if name not in flags:
-            hint = nearest(name, {*EXTRAS, *flags})
+            hint = nearest(name, {*config.extras_names(), *flags})
             raise ConfigError(f"extras.{name}: neither the worker nor any algorithm has this setting. {hint}".rstrip())
 
 
@@ -116,7 +116,10 @@ def _checked(name: str, value: Any, flags: Mapping[str, Flag], algo: str, is_dir
     flag = flags.get(name)
     if flag is None:
         own = sorted(set(flags) - set(OWN))
-        hint = nearest(name, {*own, *EXTRAS} if is_direct else own) or f"It has: {', '.join(own)}."
+        hint = (
+            nearest(name, {*own, *CleanRLWorkerConfig.extras_names()} if is_direct else own)
+            or f"It has: {', '.join(own)}."
+        )
         what = "the worker has no such setting, and " if is_direct else ""
         raise ConfigError(f"{where}: {what}{algo} has no such hyperparameter. {hint}")
     if value is None and flag.default is None:

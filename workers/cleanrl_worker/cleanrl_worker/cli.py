@@ -26,49 +26,49 @@ def main(argv: Sequence[str] | None = None) -> int:
         return refuse(error, emitter())
     emit.stdout().run_id = config.run_id
     if args.dry_run:
-        return tell_plan(plan)
+        return print_plan(plan)
     if args.interactive or config.mode == INTERACTIVE:
         return _serve(config)
     return conduct(lambda: work(config, args.config), emitter())
 
 
 def refuse_unread_checkpoint(config: CleanRLWorkerConfig) -> None:
-    """Ignored, it would look like a training that continues from there."""
+    """ConfigError for a checkpoint that would be ignored: the training would seem to continue from it."""
     if config.mode == TRAIN and config.policy_path:
         raise ConfigError(
             f"extras.policy_path: mode {TRAIN} starts from scratch and loads no checkpoint. "
-            f"Set mode={RESUME} to continue it or mode={POLICY_EVAL} to evaluate it, or leave policy_path out."
+            f"Set mode={RESUME} to continue it or mode={POLICY_EVAL} to evaluate it, or remove policy_path."
         )
 
 
 def make_plan(config: CleanRLWorkerConfig) -> dict[str, Any]:
-    """What the run would do, checked as far as it can be without its libraries."""
+    """What the run would do, checked as far as possible without importing its libraries."""
     from cleanrl_worker import arguments, registry, upstream
 
     algorithm = registry.find(config.algo, config.upstream_path)
     plan: dict[str, Any] = {"config": config.to_dict(), "mode": config.mode, "module": algorithm.module}
     if config.policy_path and not os.path.exists(config.policy_path):
         raise ConfigError(f"extras.policy_path: there is no checkpoint {config.policy_path}.")
-    if config.mode == POLICY_EVAL:
-        plan["evaluation"] = _check_evaluation(config)
+    if config.mode == POLICY_EVAL or config.eval_every:
+        plan["evaluation"] = {name: value for name, value in config.flat().items() if name.startswith("eval_")}
     if config.mode != TRAIN:
         _check_direct(config)
-        return plan  # the rest is in the checkpoint, which only torch can read
+        return plan  # only torch can read the rest, which is in the checkpoint
     if config.upstream_path and algorithm.is_ours:
-        raise ConfigError(f"extras.upstream_path: {algorithm.name} is MOSAIC's own; the checkout's is ppo_upstream.")
+        raise ConfigError(
+            f"extras.upstream_path: {algorithm.name} is MOSAIC's own; the checkout's version is ppo_upstream."
+        )
     script = upstream.find_script(algorithm, config.upstream_path)
     values = arguments.resolve(config, script)
-    if config.eval_every:
-        plan["evaluation"] = _check_settings(config)
     if config.curriculum_schedule:
         plan["curriculum"] = _check_curriculum(config)
     plan.update(script=str(script.path), arguments=values, differs=arguments.differences(values, script))
     return plan
 
 
-def tell_plan(plan: dict[str, Any]) -> int:
-    """Text, not telemetry: a dry run measures nothing."""
-    print(f"{plan['config']['algo']} on {plan['config']['env_id']} ({plan['mode']}) can be run. Nothing is run now.")
+def print_plan(plan: dict[str, Any]) -> int:
+    """Print the plan as text, not as telemetry: a dry run measures nothing."""
+    print(f"Dry run: {plan['config']['algo']} on {plan['config']['env_id']} ({plan['mode']}) can be run.")
     if "script" in plan:
         print(f"script: {plan['script']}")
         print("differs from the script's own defaults:", json.dumps(plan["differs"], default=str))
@@ -92,24 +92,11 @@ def work(config: CleanRLWorkerConfig, config_file: str) -> dict[str, Any]:
 def _serve(config: CleanRLWorkerConfig) -> int:
     from cleanrl_worker.interactive import serve
 
-    serve(config)
-    return DONE
-
-
-def _check_evaluation(config: CleanRLWorkerConfig) -> dict[str, Any]:
-    from cleanrl_worker.evaluate import Plan
-
-    return dict(vars(Plan.of(config)))
-
-
-def _check_settings(config: CleanRLWorkerConfig) -> dict[str, Any]:
-    from cleanrl_worker.evaluate import settings_of
-
-    return settings_of(config)
+    return serve(config)
 
 
 def _check_direct(config: CleanRLWorkerConfig) -> None:
-    """Which algorithm it is stands in the checkpoint, so any one's hyperparameters may be given."""
+    """The checkpoint determines the algorithm, so the hyperparameters of any algorithm are accepted."""
     if not config.direct_params or config.upstream_path:
         return
     from cleanrl_worker import arguments

@@ -1,97 +1,122 @@
-"""What a CleanRL run is told: the file at --config, checked, with names for everything in `extras`."""
+"""The settings of a CleanRL run, declared once: defaults, checks and the schema come from this class.
+
+Hyperparameters are not declared here. Each script's own parser defines them (upstream.py), so `extras` and
+`extras.algo_params` accept any key, and arguments.py checks those keys against the script.
+"""
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from mosaic_sdk.config import ConfigError, load_config
+from mosaic_sdk.names import VideoModes
+from mosaic_sdk.settings import ALGO_PARAMS, EXTRAS, Settings, setting
 
-from cleanrl_worker.wrappers.schedule import read_schedule
+from cleanrl_worker.wrappers.schedule import SCHEDULE_SCHEMA, read_schedule
 
 TRAIN, POLICY_EVAL, RESUME, INTERACTIVE = "train", "policy_eval", "resume_training", "interactive"
 MODES = (TRAIN, POLICY_EVAL, RESUME, INTERACTIVE)
-VIDEO_MODES = ("single", "grid", "off")
-
-_FIELDS = ("run_id", "algo", "env_id", "total_timesteps", "seed", "extras", "worker_id")
-_TAKEN = (*_FIELDS, "env", "version")
-_FLAGS = ("cuda", "use_cuda", "track_wandb", "capture_video", "stop_on_nan", "test_mode")
-# Everything MOSAIC itself has in `extras`; what else stands there is a hyperparameter of the algorithm.
-EXTRAS = frozenset(
-    [
-        *("mode", "test_mode", "cuda", "use_cuda", "tensorboard_dir", "track_wandb", "capture_video", "stop_on_nan"),
-        *("policy_path", "checkpoint_path", "checkpoint_every", "keep_checkpoints", "checkpoint_buffer_mb"),
-        *("num_threads", "upstream_path", "fastlane_video_mode", "fastlane_slot", "fastlane_grid_limit"),
-        *("curriculum_schedule", "algo_params", "eval_every", "eval_episodes", "eval_batch_size", "eval_repeat"),
-        *("eval_gamma", "eval_max_episode_steps", "eval_capture_video", "eval_deterministic", "eval_on_other_env"),
-    ]
-)
-_TEXTS = ("tensorboard_dir", "policy_path", "checkpoint_path", "upstream_path")
+VIDEO_MODES = (VideoModes.SINGLE, VideoModes.GRID, VideoModes.OFF)
+SCRIPTS_SEED = 1  # the default of every script
 
 
-@dataclass(frozen=True)
-class CleanRLWorkerConfig:
-    """One run. `extras` holds all that not every run has; the properties below name what is in it."""
+def _extra(default: Any, description: str, **more: Any) -> Any:
+    return setting(default, description, place=EXTRAS, **more)
 
-    run_id: str
-    algo: str
-    env_id: str
-    total_timesteps: int
-    seed: int | None = None
-    extras: dict[str, Any] = field(default_factory=dict)
-    worker_id: str | None = None
-    raw: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "CleanRLWorkerConfig":
-        """From a flat file's keys, or from a whole trainer config with them at metadata.worker.config."""
-        keys = _flat(data)
-        _refuse_unknown(keys)
-        extras = dict(_object(keys, "extras"))
-        config = cls(
-            run_id=_text(keys, "run_id", ""),
-            algo=_text(keys, "algo", "ppo"),
-            env_id=_text(keys, "env_id", _text(keys, "env", _goal(extras.get("curriculum_schedule")) or "CartPole-v1")),
-            total_timesteps=_whole(keys, "total_timesteps", 500_000, least=1),
-            seed=None if keys.get("seed") is None else _whole(keys, "seed", 0, least=0),
-            extras=extras,
-            worker_id=keys.get("worker_id"),
-            raw=dict(data),
-        )
-        config.check()
-        return config
+class CleanRLWorkerConfig(Settings):
+    """One run."""
+
+    open_places: ClassVar[tuple[str, ...]] = (EXTRAS, ALGO_PARAMS)
+
+    algo: str = setting("ppo", "Algorithm. ppo is MOSAIC's version of CleanRL's ppo.py; the others are CleanRL's own.")
+    env_id: str = setting(
+        "CartPole-v1", "Environment. The default in a curriculum is that of its last stage.", aliases=("env",)
+    )
+    total_timesteps: int = setting(
+        500_000, "Steps in total, summed over all environments. A resumed run counts from its first start.", minimum=1
+    )
+    seed: int | None = setting(
+        None, "Random seed. The same seed gives the same training.", minimum=0, schema_default=SCRIPTS_SEED
+    )
+    mode: str = _extra(TRAIN, "What to do.", choices=MODES)
+    test_mode: bool = _extra(False, "The same as mode=policy_eval, if mode is not set.")
+    cuda: bool = _extra(False, "Compute on the GPU that MOSAIC assigns to the run (--gpus 1).", aliases=("use_cuda",))
+    tensorboard_dir: str = _extra("tensorboard", "Folder for TensorBoard's files, in the run's folder.")
+    track_wandb: bool = _extra(False, "Track with Weights & Biases. Offline unless WANDB_API_KEY is set.")
+    capture_video: bool = _extra(False, "Record videos of the first environment in videos/.")
+    policy_path: str = _extra(
+        "",
+        "Checkpoint to evaluate, resume or play: a path, or a run's ID, name or last.",
+        aliases=("checkpoint_path",),
+        checkpoint=True,
+    )
+    checkpoint_every: int = _extra(
+        50_000, "Steps between two checkpoints; 0: only at the end and when the run is stopped.", minimum=0
+    )
+    keep_checkpoints: int = _extra(5, "Number of checkpoints to keep, the newest ones.", minimum=1)
+    checkpoint_buffer_mb: int = _extra(256, "Largest replay buffer that a checkpoint includes, in MiB.", minimum=0)
+    eval_every: int = _extra(
+        0, "Steps between two evaluations during the training; the best policy is kept. 0: never.", minimum=0
+    )
+    stop_on_nan: bool = _extra(True, "Fail the run when a loss becomes NaN or infinite.")
+    num_threads: int = _extra(1, "CPU threads of torch. More are slower, because these networks are small.", minimum=1)
+    upstream_path: str = _extra("", "Checkout of CleanRL whose scripts are run instead of the installed ones.")
+    fastlane_video_mode: str = _extra(
+        VideoModes.SINGLE, "Which environments are shown live: one, several or none.", choices=VIDEO_MODES
+    )
+    fastlane_slot: int = _extra(0, "Number of the environment that mode single shows, from 0.", minimum=0)
+    fastlane_grid_limit: int = _extra(4, "Most environments that mode grid shows.", minimum=1)
+    eval_episodes: int = _extra(10, "Episodes of an evaluation.", minimum=1)
+    eval_batch_size: int = _extra(8, "Episodes played at once.", minimum=1)
+    eval_repeat: int = _extra(1, "Repetitions of an evaluation, on further seeds; 0: until it is stopped.", minimum=0)
+    eval_gamma: float | None = _extra(
+        None,
+        "Discount factor of avg_discounted_return. Default: the training's.",
+        minimum=0,
+        maximum=1,
+        record_default=False,
+    )
+    eval_max_episode_steps: int = _extra(
+        0, "Steps after which an evaluation's episode is cut; 0: the environment's own limit.", minimum=0
+    )
+    eval_capture_video: bool = _extra(False, "Record videos of an evaluation in videos/eval/.")
+    eval_deterministic: bool = _extra(
+        False, "Take the most likely action. Otherwise PPO and SAC sample; the others are always greedy."
+    )
+    eval_on_other_env: bool = _extra(False, "Allow an env_id other than the checkpoint's.")
+    curriculum_schedule: Any = _extra(None, "", schema=SCHEDULE_SCHEMA)
 
     @classmethod
     def load(cls, path: str) -> "CleanRLWorkerConfig":
         return cls.from_dict(load_config(path))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _FIELDS}
+    @classmethod
+    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """An empty string or list counts as not given."""
+        found = {name: value for name, value in values.items() if value not in ("", [])}
+        if found.get("test_mode") is True:
+            found.setdefault("mode", POLICY_EVAL)
+        goal = _goal(found.get("curriculum_schedule"))
+        if goal:
+            found.setdefault("env_id", goal)
+        return found
+
+    @classmethod
+    def extras_names(cls) -> frozenset[str]:
+        """Every key of `extras` that is a setting of the worker; any other key there is a hyperparameter."""
+        settings = {name: one for name, one in cls.described().items() if one.place == EXTRAS}
+        aliases = [alias for one in settings.values() for alias in one.alias_names()]
+        return frozenset([*settings, *aliases, "algo_params"])
 
     def check(self) -> None:
-        """ConfigError for what no run can be made of."""
-        if not self.run_id:
-            raise ConfigError('run_id is missing. Add "run_id" to the config, or set MOSAIC_RUN_ID.')
-        if self.mode not in MODES:
-            raise ConfigError(f"extras.mode: it must be one of {', '.join(MODES)}, not {self.mode!r}.")
-        if self.video_mode not in VIDEO_MODES:
-            raise ConfigError(
-                f"extras.fastlane_video_mode: it must be one of {', '.join(VIDEO_MODES)}, not {self.video_mode!r}."
-            )
-        for name in _FLAGS:
-            if not isinstance(self.extras.get(name, False), bool):
-                raise ConfigError(f"extras.{name}: it must be true or false, not {self.extras[name]!r}.")
-        for name in _TEXTS:
-            if not isinstance(self.extras.get(name, ""), str):
-                raise ConfigError(f"extras.{name}: it must be a path, not {self.extras[name]!r}.")
+        """ConfigError for settings that contradict each other."""
         if self.mode in (POLICY_EVAL, RESUME) and not self.policy_path:
             raise ConfigError(f"extras.policy_path is missing: mode {self.mode} needs the checkpoint to load.")
-        for name in _object(self.extras, "algo_params", "extras."):
+        for name in self.rest.get(ALGO_PARAMS, {}):
             if _plain_name(name) in self.direct_params:
-                raise ConfigError(f"extras.{name}: it stands in extras.algo_params as well. Leave one of the two out.")
-        for name in ("checkpoint_every", "eval_every", "keep_checkpoints", "checkpoint_buffer_mb", "num_threads"):
-            getattr(self, name)
+                raise ConfigError(f"extras.{name}: it is in extras.algo_params as well. Remove one of the two.")
 
     def filled_from(
         self,
@@ -101,183 +126,50 @@ class CleanRLWorkerConfig:
         flags: Collection[str],
         curriculum: Sequence[Mapping[str, str]] = (),
     ) -> "CleanRLWorkerConfig":
-        """This config with what it leaves open taken from a checkpoint: a resumed training is the same training."""
-        given = _flat(self.raw)
-        kept = {name: value for name, value in params.items() if name in flags}
+        """This config with what it leaves out taken from a checkpoint: a resumed training is the same training."""
         schedule = self.curriculum_schedule or list(curriculum) or None
-        return replace(
-            self,
-            algo=self.algo if given.get("algo") else algo,
-            env_id=self.env_id if given.get("env_id") or given.get("env") else _goal(schedule) or env_id,
-            seed=params.get("seed") if self.seed is None else self.seed,
-            total_timesteps=self.total_timesteps
-            if given.get("total_timesteps")
-            else params.get("total_timesteps", self.total_timesteps),
-            extras={
-                **self.extras,
-                "algo_params": {**kept, **self.algo_params},
-                **({"curriculum_schedule": schedule} if schedule else {}),
-            },
-        )
-
-    @property
-    def mode(self) -> str:
-        if self.extras.get("mode") is None and self.extras.get("test_mode"):
-            return POLICY_EVAL
-        return str(self.extras.get("mode") or TRAIN)
-
-    @property
-    def cuda(self) -> bool:
-        """`cuda` and `use_cuda` mean the same; either one is enough."""
-        return bool(self.extras.get("cuda") or self.extras.get("use_cuda"))
-
-    @property
-    def tensorboard_dir(self) -> str:
-        """Relative to the run's folder."""
-        return str(self.extras.get("tensorboard_dir") or "tensorboard")
-
-    @property
-    def track_wandb(self) -> bool:
-        return bool(self.extras.get("track_wandb"))
-
-    @property
-    def capture_video(self) -> bool:
-        return bool(self.extras.get("capture_video"))
-
-    @property
-    def stop_on_nan(self) -> bool:
-        return bool(self.extras.get("stop_on_nan", True))
+        kept = {
+            "algo": algo,
+            "env_id": _goal(schedule) or env_id,
+            "seed": params.get("seed"),
+            "total_timesteps": params.get("total_timesteps", self.total_timesteps),
+        }
+        missing = {name: value for name, value in kept.items() if name not in self.given}
+        document = self.replace(**missing, curriculum_schedule=schedule).to_dict()
+        extras = {name: value for name, value in document["extras"].items() if name in self.extras_names()}
+        extras[_ALGO_PARAMS_KEY] = {
+            **{name: value for name, value in params.items() if name in flags},
+            **self.algo_params,
+        }
+        return type(self).from_dict({**document, "extras": extras})
 
     @property
     def algo_params(self) -> dict[str, Any]:
-        """Hyperparameters, as the script's own flags name them, with `_` for `-`."""
-        named = {_plain_name(name): value for name, value in (self.extras.get("algo_params") or {}).items()}
+        """Hyperparameters by the names of the script's flags, with `_` instead of `-`."""
+        named = {_plain_name(name): value for name, value in self.rest.get(ALGO_PARAMS, {}).items()}
         return {**self.direct_params, **named}
 
     @property
     def direct_params(self) -> dict[str, Any]:
-        """Those of them that stand in `extras` itself; whether they are any is known by who knows the script."""
-        return {_plain_name(name): value for name, value in self.extras.items() if name not in EXTRAS}
+        """The hyperparameters that are in `extras` itself. Only the script's parser tells whether they exist."""
+        return {_plain_name(name): value for name, value in self.rest.get(EXTRAS, {}).items()}
 
-    @property
-    def curriculum_schedule(self) -> Any:
-        """A list of stages, or a preset's name; None: no curriculum."""
-        return self.extras.get("curriculum_schedule") or None
 
-    @property
-    def video_mode(self) -> str:
-        return str(self.extras.get("fastlane_video_mode") or "single")
-
-    @property
-    def fastlane_slot(self) -> int:
-        return int(self.extras.get("fastlane_slot") or 0)
-
-    @property
-    def fastlane_grid_limit(self) -> int:
-        return int(self.extras.get("fastlane_grid_limit") or 4)
-
-    @property
-    def policy_path(self) -> str:
-        """The checkpoint to evaluate, or to go on from."""
-        return str(self.extras.get("policy_path") or self.extras.get("checkpoint_path") or "")
-
-    @property
-    def checkpoint_every(self) -> int:
-        """Steps between two checkpoints; 0: only at the end and when stopped."""
-        return _whole(self.extras, "checkpoint_every", 50_000, least=0, where="extras.")
-
-    @property
-    def eval_every(self) -> int:
-        """Steps between two evaluations of a training; 0: it is not evaluated."""
-        return _whole(self.extras, "eval_every", 0, least=0, where="extras.")
-
-    @property
-    def keep_checkpoints(self) -> int:
-        """How many checkpoints of a run stay; the newest ones."""
-        return _whole(self.extras, "keep_checkpoints", 5, least=1, where="extras.")
-
-    @property
-    def checkpoint_buffer_mb(self) -> int:
-        """A replay buffer larger than this is not kept in a checkpoint."""
-        return _whole(self.extras, "checkpoint_buffer_mb", 256, least=0, where="extras.")
-
-    @property
-    def num_threads(self) -> int:
-        """Threads of torch's CPU kernels. These networks are small: with more, threads wait for each other."""
-        return _whole(self.extras, "num_threads", 1, least=1, where="extras.")
-
-    @property
-    def upstream_path(self) -> str:
-        """A checkout of CleanRL whose scripts are run instead of the installed ones; empty: none."""
-        return str(self.extras.get("upstream_path") or "")
+_ALGO_PARAMS_KEY = ALGO_PARAMS.rpartition(".")[2]
 
 
 def _goal(schedule: Any) -> str:
-    """The environment that a curriculum leads to: its last stage's; empty where there is none."""
-    with suppress(ConfigError):  # told by whoever checks the schedule
+    """The environment of a curriculum's last stage; empty without a curriculum."""
+    with suppress(ConfigError):  # reported when the schedule is checked
         return read_schedule(schedule)[-1].env_id if schedule else ""
     return ""
 
 
-def _flat(data: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = data.get("metadata")
-    worker = metadata.get("worker") if isinstance(metadata, Mapping) else None
-    if not isinstance(metadata, Mapping) or not isinstance(worker, Mapping):
-        return dict(data)
-    keys = dict(_object(worker, "config", "metadata.worker."))
-    for name, value in (
-        ("run_id", metadata.get("run_id") or data.get("run_id")),
-        ("worker_id", worker.get("worker_id")),
-    ):
-        if value:
-            keys.setdefault(name, value)
-    return keys
-
-
-def _refuse_unknown(keys: Mapping[str, Any]) -> None:
-    """A key in the wrong place must not be passed over: `mode` beside `extras` would train where it should evaluate."""
-    for name in keys:
-        if name not in _TAKEN:
-            raise ConfigError(
-                f"{name}: there is no such key on the top level. Write it as extras.{name}, or as "
-                f"extras.algo_params.{name} if it is a hyperparameter."
-            )
-
-
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`Did you mean …?`, or nothing."""
+    """`Did you mean …?`, or an empty string."""
     near = difflib.get_close_matches(name, sorted(known), n=1)
     return f"Did you mean {near[0]}?" if near else ""
 
 
 def _plain_name(name: object) -> str:
     return str(name).replace("-", "_")
-
-
-def _text(keys: Mapping[str, Any], name: str, default: str) -> str:
-    value = keys.get(name)
-    if value is None or value == "":
-        return default
-    if not isinstance(value, str):
-        raise ConfigError(f"{name}: it must be a text, not {value!r}.")
-    return value
-
-
-def _whole(keys: Mapping[str, Any], name: str, default: int, least: int, where: str = "") -> int:
-    value = keys.get(name)
-    if value is None:
-        return default
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ConfigError(f"{where}{name}: it must be a whole number of at least {least}, not {value!r}.")
-    return value
-
-
-def _object(keys: Mapping[str, Any], name: str, where: str = "") -> Mapping[str, Any]:
-    value = keys.get(name)
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise ConfigError(f'{where}{name}: it must be an object {{"key": value}}, not {value!r}.')
-    return value

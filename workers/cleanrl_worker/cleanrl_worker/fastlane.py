@@ -6,7 +6,7 @@ Procgen and envpool create whole batches of envs without `make`. Of those, the f
 import os
 from typing import Any
 
-from mosaic_sdk.names import TelemetryEnv
+from mosaic_sdk.names import TelemetryEnv, VideoModes
 
 from cleanrl_worker.config import CleanRLWorkerConfig
 
@@ -16,8 +16,8 @@ def environment(config: CleanRLWorkerConfig) -> dict[str, str]:
     if TelemetryEnv.FASTLANE_ONLY in os.environ:
         return {}
     return {
-        TelemetryEnv.FASTLANE_ONLY: "0" if config.video_mode == "off" else "1",
-        TelemetryEnv.FASTLANE_VIDEO_MODE: config.video_mode,
+        TelemetryEnv.FASTLANE_ONLY: "0" if config.fastlane_video_mode == VideoModes.OFF else "1",
+        TelemetryEnv.FASTLANE_VIDEO_MODE: config.fastlane_video_mode,
         TelemetryEnv.FASTLANE_SLOT: str(config.fastlane_slot),
         TelemetryEnv.FASTLANE_GRID_LIMIT: str(config.fastlane_grid_limit),
     }

@@ -1,40 +1,41 @@
-"""Checkpoints of a running script: begun from one, saved to others."""
+"""Checkpoints of a running script: it starts from one and saves others."""
 
 from pathlib import Path
 from typing import Any
 
 from mosaic_sdk import emit
+from mosaic_sdk.checkpoints import CheckpointError
 
 from cleanrl_worker import UPSTREAM_VERSION
-from cleanrl_worker.checkpoints import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from cleanrl_worker.checkpoints import PATTERN, Checkpoint, load_checkpoint, remove_checkpoint, save_checkpoint
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.state import State
 from cleanrl_worker.wrappers.schedule import read_schedule
 
 
 def load_start(path: str) -> Checkpoint:
-    """The checkpoint that a training is to go on from."""
+    """The checkpoint that a training resumes from."""
     found = load_checkpoint(path)
     if not found.algo:
         raise CheckpointError(
-            f"{found.path} holds a network's weights alone; a training goes on from checkpoint-*.pt only."
+            f"{found.path} holds only a network's weights. A training can only be resumed from a {PATTERN}."
         )
     return found
 
 
 def check_start(start: Checkpoint, config: CleanRLWorkerConfig) -> None:
-    """CheckpointError unless the run is the checkpoint's and has something left to do."""
-    # A curriculum brings its own environments; whether they fit is seen when they are made.
+    """CheckpointError unless the checkpoint belongs to this training and has steps left to train."""
+    # A curriculum has its own environments. Whether they fit is checked when they are created.
     start.require(algo=config.algo, env_id="" if config.curriculum_schedule else config.env_id)
     if start.global_step >= config.total_timesteps:
         raise CheckpointError(
             f"{start.path} is at step {start.global_step}, and total_timesteps is {config.total_timesteps}: "
-            "nothing is left to train. Raise total_timesteps."
+            "nothing is left to train. Increase total_timesteps."
         )
 
 
 class Keeper:
-    """Keeps the newest `keep_checkpoints` of a run, and begins it from `start`, if there is one."""
+    """Saves checkpoints, keeps the newest `keep_checkpoints`, and restores `start`, if there is one."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class Keeper:
         self._start = start
 
     def begin(self) -> int | None:
-        """All is made: put the checkpoint's state in; returns the turn to go on with."""
+        """Restore the checkpoint once everything is set up; returns the turn to resume with."""
         self._state.note_names()
         if self._start is None:
             return None
@@ -64,26 +65,26 @@ class Keeper:
 
     @property
     def goal(self) -> str:
-        """The environment that the training is for; in a curriculum that of the last stage."""
+        """The environment that the training is for; in a curriculum the last stage's."""
         return self._stages[-1].env_id if self._stages else self.config.env_id
 
     def network(self) -> dict[str, Any]:
-        """As much of the state as it takes to act: keys of a Checkpoint."""
+        """The part of the state that is needed to act: keys of a Checkpoint."""
         return self._state.network()
 
     def save(self, turn: int, step: int, is_whole: bool = True) -> Path:
         path, left_out = self.write(self.folder, turn, step, is_whole)
         self.saved_turn = turn
         emit.stdout().checkpoint_saved(path, step=step, left_out=left_out)
-        self._forget_old(path)
+        self._remove_old(path)
         return path
 
     def write(self, folder: Path, turn: int, step: int, is_whole: bool = True) -> tuple[Path, list[str]]:
-        """A checkpoint of the training as it is; returns its file and what could not be kept."""
+        """Save the current state; returns the file and what could not be saved."""
         state = self._state.capture()
         if not is_whole:
             state["envs"] = []
-            state["left_out"].append("the rest of a turn: it was stopped between two safe points, and begins it again")
+            state["left_out"].append("part of an iteration: it was stopped between two safe points and repeats it")
             state["counters"]["global_step"] = step
         path = save_checkpoint(
             folder,
@@ -96,14 +97,16 @@ class Keeper:
                 "loop": turn,
                 "upstream": UPSTREAM_VERSION,
             },
+            self.config.to_dict(),
         )
         return path, state["left_out"]
 
     def _env_id(self) -> str:
-        """The environment that is trained on now; in a curriculum that of the current stage."""
+        """The environment that is trained on now; in a curriculum the current stage's."""
         return self._stages[self._script["curriculum_stage"]].env_id if self._stages else self.config.env_id
 
-    def _forget_old(self, newest: Path) -> None:
+    def _remove_old(self, newest: Path) -> None:
+        """Only files of this process: the phases of a script share a folder, and each may count from step 0."""
         self._files = [path for path in self._files if path != newest] + [newest]
         while len(self._files) > self.config.keep_checkpoints:
-            self._files.pop(0).unlink(missing_ok=True)
+            remove_checkpoint(self._files.pop(0))

@@ -234,7 +234,7 @@ def _fix_normalisation(env: Any, normalisation: Mapping[str, Any] | None) -> Non
         return
     saved = normalisation.get("obs_rms")
     if not saved:
-        from cleanrl_worker.checkpoints import CheckpointError
+        from mosaic_sdk.checkpoints import CheckpointError
 
         raise CheckpointError(
             "The checkpoint has no normalisation of the observations (obs_rms), but its policy was trained with one."

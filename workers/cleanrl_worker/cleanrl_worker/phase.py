@@ -2,16 +2,17 @@
 
     python -m cleanrl_worker.phase 1/2 train algo=ppo env_id=CartPole-v1 total_timesteps=50000 algo_params.num_envs=8
     python -m cleanrl_worker.phase 2/2 evaluate mode=policy_eval policy_path="$MOSAIC_CHECKPOINT_DIR" eval_episodes=20
-    steps=$(python -m cleanrl_worker.phase --get total_timesteps 50000)       what the user asked for, or the default
+    steps=$(python -m cleanrl_worker.phase --get total_timesteps 50000)          the value in the config, or the default
 
-The phase's config is written to config/phase-N-NAME.json, `phase_started` is told, and the worker takes over the
-process: what it says and how it ends are the phase's. A value is JSON where it can be read as such, else a text.
+The phase's config is written to config/phase-N-NAME.json, `phase_started` is emitted, and the worker replaces this
+process: its output and its exit code are the phase's. A value is parsed as JSON if possible; otherwise it is a string.
 
-config/curriculum_config.json holds the schedule in force, if there is one: at first the run's own, then that of the
-latest phase that trained with another. `--get curriculum_schedule` and every phase read it there.
+config/curriculum_config.json holds the schedule in force, if any: the run's own, until a phase trains with another.
+`--get curriculum_schedule` and every phase read it from there.
 
-The whole script is one run, so a worker that runs a phase says phase_completed, phase_failed or phase_cancelled, not
-run_…; the first phase also says run_started, the last one run_completed. A script may go on after a failed phase.
+The whole script is one run. So a worker that runs a phase emits phase_completed, phase_failed or phase_cancelled
+instead of run_…; the first phase also emits run_started, the last one run_completed. A script may continue after a
+failed phase.
 """
 
 import json
@@ -26,6 +27,7 @@ from typing import Any
 from mosaic_sdk import emit, names
 from mosaic_sdk.cli import USAGE
 from mosaic_sdk.config import ConfigError, load_config
+from mosaic_sdk.files import write_text
 from mosaic_sdk.names import WorkerEnv
 
 from cleanrl_worker.config import POLICY_EVAL
@@ -34,7 +36,7 @@ from cleanrl_worker.wrappers.schedule import read_schedule
 TOP = ("algo", "env_id", "total_timesteps", "seed")
 STARTED = "phase_started"
 CURRICULUM = "curriculum_config.json"  # in config/: the schedule in force, which every phase reads
-VARIABLE = "CLEANRL_PHASE"  # tells the worker which phase it runs: "1/2 train"
+VARIABLE = "CLEANRL_PHASE"  # the phase that the worker runs: "1/2 train"
 _OF_A_PHASE = {
     names.RUN_COMPLETED: "phase_completed",
     names.RUN_FAILED: "phase_failed",
@@ -50,21 +52,21 @@ class Phase:
     name: str
 
     @classmethod
-    def parse(cls, words: Sequence[str]) -> "Phase":
+    def parse(cls, arguments: Sequence[str]) -> "Phase":
         """`["1/2", "train"]`; ConfigError for anything else."""
-        found = re.fullmatch(r"([0-9]+)/([0-9]+)", words[0]) if len(words) >= 2 else None
-        if not found or not _NAME.fullmatch(words[1]) or not 1 <= int(found[1]) <= int(found[2]):
+        found = re.fullmatch(r"([0-9]+)/([0-9]+)", arguments[0]) if len(arguments) >= 2 else None
+        if not found or not _NAME.fullmatch(arguments[1]) or not 1 <= int(found[1]) <= int(found[2]):
             raise ConfigError(
-                "Say which phase it is and its name: python -m cleanrl_worker.phase 1/2 train key=value …"
+                "Give the number and the name of the phase: python -m cleanrl_worker.phase 1/2 train key=value …"
             )
-        return cls(int(found[1]), int(found[2]), words[1])
+        return cls(int(found[1]), int(found[2]), arguments[1])
 
     def __str__(self) -> str:
         return f"{self.phase}/{self.phases} {self.name}"
 
 
 class PhaseEmitter(emit.Emitter):
-    """Takes what a worker says of its run and says it of the phase."""
+    """Turns the events of a run into events of its phase."""
 
     def __init__(self, phase: Phase) -> None:
         super().__init__()
@@ -72,21 +74,21 @@ class PhaseEmitter(emit.Emitter):
 
     def lifecycle(self, event: str, payload: Mapping[str, Any] | None = None) -> bool:
         if event == names.RUN_STARTED:
-            return True  # told by the first phase, before the worker took over
-        said = super().lifecycle(_OF_A_PHASE.get(event, event), {**asdict(self._phase), **(payload or {})})
+            return True  # the first phase has emitted it, before the worker replaced the process
+        is_written = super().lifecycle(_OF_A_PHASE.get(event, event), {**asdict(self._phase), **(payload or {})})
         is_end = event == names.RUN_COMPLETED and self._phase.phase == self._phase.phases
-        return super().lifecycle(event, payload) if is_end else said
+        return super().lifecycle(event, payload) if is_end else is_written
 
 
 def is_running() -> bool:
-    """Whether this process works on a phase of a custom script."""
+    """Whether this process runs a phase of a custom script."""
     return bool(os.environ.get(VARIABLE))
 
 
 def emitter() -> emit.Emitter:
-    """For the worker's own start and end: as a phase in a custom script, else as the run."""
-    words = os.environ.get(VARIABLE, "").split()
-    return PhaseEmitter(Phase.parse(words)) if words else emit.stdout()
+    """The emitter for the worker's start and end: the phase's in a custom script, otherwise the run's."""
+    arguments = os.environ.get(VARIABLE, "").split()
+    return PhaseEmitter(Phase.parse(arguments)) if arguments else emit.stdout()
 
 
 def main(argv: Sequence[str]) -> int:
@@ -109,7 +111,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def with_curriculum(base: Mapping[str, Any]) -> dict[str, Any]:
-    """The run's config with the schedule that is in force: curriculum_config.json, if there is one."""
+    """The run's config with the schedule in force: curriculum_config.json, if it exists."""
     path = _folder() / CURRICULUM
     if not path.exists():
         return dict(base)
@@ -121,7 +123,7 @@ def with_curriculum(base: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def note_curriculum(config: dict[str, Any]) -> dict[str, Any]:
-    """The phase's config with every stage spelled out; a training's schedule is in force from here on."""
+    """The phase's config with every stage written out. The schedule of a training is in force from here on."""
     extras = config.get("extras") or {}
     schedule = extras.get("curriculum_schedule")
     if not schedule or extras.get("mode") == POLICY_EVAL:
@@ -129,13 +131,13 @@ def note_curriculum(config: dict[str, Any]) -> dict[str, Any]:
     try:
         stages = [stage.to_dict() for stage in read_schedule(schedule)]
     except ConfigError:
-        return config  # the worker refuses it, as the phase's failure
+        return config  # the worker refuses it, and the phase fails
     _write_json(_folder() / CURRICULUM, stages)
     return {**config, "extras": {**extras, "curriculum_schedule": stages}}
 
 
 def find(base: Mapping[str, Any], key: str, default: str) -> str:
-    """The value of a key in the run's config, as a script can read it."""
+    """The value of a key in the run's config, as a string for a shell script."""
     *folders, name = _place(key)
     for folder in folders:
         base = base.get(folder) or {}
@@ -146,12 +148,12 @@ def find(base: Mapping[str, Any], key: str, default: str) -> str:
 
 
 def with_settings(base: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """`base` with every `key=value` at its place; ConfigError for what is none."""
+    """`base` with every `key=value` in its place; ConfigError for anything else."""
     config: dict[str, Any] = json.loads(json.dumps(base))
     for setting in settings:
         key, sign, text = setting.partition("=")
         if not sign or not key:
-            raise ConfigError(f"'{setting}' is no setting. Write key=value.")
+            raise ConfigError(f"'{setting}' is not a valid setting. Write key=value.")
         *folders, name = _place(key)
         part = config
         for folder in folders:
@@ -182,7 +184,7 @@ def _write(phase: Phase, config: Mapping[str, Any]) -> Path:
 
 def _write_json(path: Path, document: Any) -> None:
     try:
-        path.write_text(json.dumps(document, indent=2), encoding="utf-8")
+        write_text(path, json.dumps(document, indent=2))
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}.") from None
 
@@ -194,7 +196,7 @@ def _folder() -> Path:
 def _variable(name: str) -> str:
     value = os.environ.get(name)
     if not value:
-        raise ConfigError(f"{name} is not set: phases are run by a custom script under MOSAIC (mosaic run --script …).")
+        raise ConfigError(f"{name} is not set. Phases are run by a custom script under MOSAIC: mosaic run --script …")
     return value
 
 

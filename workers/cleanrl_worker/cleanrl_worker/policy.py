@@ -10,17 +10,17 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
+from mosaic_sdk.checkpoints import CheckpointError
 from torch import Tensor
 
 from cleanrl_worker import registry, seams, upstream
-from cleanrl_worker.checkpoints import Checkpoint, CheckpointError, put_weights
+from cleanrl_worker.checkpoints import Checkpoint, put_weights
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.gyms import choose_gym
 from cleanrl_worker.registry import Algorithm
@@ -87,7 +87,7 @@ def load_script(config: CleanRLWorkerConfig) -> tuple[Algorithm, ModuleType]:
     else:
         choose_gym(algorithm, config.upstream_path)
         script = _import_file(f"cleanrl_worker.imported.{algorithm.name}", _file_of(algorithm, config))
-    seams.prepare(algorithm, replace(config, extras={**config.extras, "curriculum_schedule": None}))
+    seams.prepare(algorithm, config.replace(curriculum_schedule=None))
     return algorithm, script
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from mosaic_sdk.checkpoints import CheckpointError
 
-from cleanrl_worker.checkpoints import Checkpoint, CheckpointError
+from cleanrl_worker.checkpoints import Checkpoint
 
 
 class JaxPolicy:

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from mosaic_sdk.checkpoints import CheckpointError
 from numpy.typing import NDArray
 
 from cleanrl_worker import envstate
-from cleanrl_worker.checkpoints import Checkpoint, CheckpointError, put_weights
+from cleanrl_worker.checkpoints import Checkpoint, put_weights
 from cleanrl_worker.plain import NotPlain, to_plain
 
 _ELAPSED = "elapsed_s"

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,18 +24,19 @@ def weights(value):
 
 
 @pytest.mark.parametrize("algorithm", HERE, ids=lambda found: found.name)
-def test_it_trains_saves_goes_on_and_is_evaluated(launch, algorithm):
+def test_it_trains_saves_resumes_and_is_evaluated(launch, algorithm):
     config = short_config(algorithm)
-    # Evaluated halfway, too: it must not be noticed when the resumed one, which is not, is compared with it.
+    # Evaluated halfway too: the resumed training, which is not evaluated there, must still end the same.
     halfway = {"eval_every": config["total_timesteps"] // 2, "eval_episodes": 1, "eval_max_episode_steps": 10}
     config["extras"] |= halfway
 
     whole = launch(config)
 
     assert whole.code == 0, whole.last_words
-    saved = sorted(os.listdir(os.path.join(whole.ground.run, "checkpoints")))
-    assert saved.pop(0) == "best"
+    folder = Path(whole.ground.run, "checkpoints")
+    saved = sorted(path.name for path in folder.glob("*.pt"))
     assert len(saved) == 2
+    assert (folder / "best" / "best.json").exists()
     assert len([line for line in whole.measurements() if line.get("name") == "eval/mean_return"]) == 2
     beat = whole.events("heartbeat")[-1]["payload"]
     assert beat["progress"] == beat["total"]
@@ -49,15 +51,15 @@ def test_it_trains_saves_goes_on_and_is_evaluated(launch, algorithm):
     assert (one.global_step, one.loop, one.algo) == (other.global_step, other.loop, algorithm.name)
     assert one.modules
     assert set(one.modules) == set(other.modules)
-    # Of classic control and MuJoCo everything is kept; pictures begin a new episode, and say so.
+    # Classic control and MuJoCo are restored completely; image environments start a new episode and report it.
     is_exact = resumed.events("checkpoint_loaded")[0]["payload"]["not_carried_on"] == []
     assert is_exact == (algorithm.takes == VECTOR)
     if is_exact:
         pairs = zip(weights(one.modules), weights(other.modules), strict=True)
         assert all(np.array_equal(here, there) for here, there in pairs)
 
-    asked = {"mode": "policy_eval", "eval_episodes": 2, "eval_max_episode_steps": 20}
-    evaluated = launch({"seed": 5, "extras": {**asked, "policy_path": whole.ground.run}})
+    requested = {"mode": "policy_eval", "eval_episodes": 2, "eval_max_episode_steps": 20}
+    evaluated = launch({"seed": 5, "extras": {**requested, "policy_path": whole.ground.run}})
     assert evaluated.code == 0, evaluated.last_words
     episodes = [line for line in evaluated.measurements() if line["event_type"] == "episode"]
     assert [line["episode_seed"] for line in episodes] == [5, 6]

@@ -1,4 +1,4 @@
-"""Evaluation within a training: on seeds of its own, the best is kept, and the training is none the wiser."""
+"""Evaluation during a training: on its own seeds, the best policy is saved, and the training is not affected."""
 
 import json
 import os
@@ -14,7 +14,7 @@ DQN = {**PPO, "algo": "dqn", "total_timesteps": 600}
 PARAMS = {"ppo": {"num_steps": 64}, "dqn": {"learning_starts": 100, "buffer_size": 500}}
 
 
-def asked(config, **extras):
+def with_extras(config, **extras):
     return {**config, "extras": {"algo_params": PARAMS[config["algo"]], **extras}}
 
 
@@ -28,7 +28,7 @@ def plain(value):
 
 
 def state(run):
-    """All of a training that its future depends on."""
+    """The part of a training's state that determines how it continues."""
     found = load_checkpoint(run)
     parts = (found.modules, found.optimizers, found.rng, found.tensors, found.buffers)
     return plain([to_plain(part) for part in parts])
@@ -43,39 +43,41 @@ def scores(trial):
     return {line["step"]: line["value"] for line in lines}
 
 
-def test_a_training_that_is_evaluated_ends_as_it_would_have_and_its_best_is_kept(launch):
-    left_alone, evaluated = launch(asked(PPO)), launch(asked(PPO, **EVERY))
+def test_an_evaluation_does_not_change_the_training_and_its_best_policy_is_kept(launch):
+    plain_run, evaluated = launch(with_extras(PPO)), launch(with_extras(PPO, **EVERY))
 
-    require_same_training(left_alone, evaluated)
+    require_same_training(plain_run, evaluated)
     folder = os.path.join(evaluated.ground.run, "checkpoints", "best")
     with open(os.path.join(folder, "best.json")) as file:
         best = json.load(file)
-    told = scores(evaluated)
-    assert list(told) == [256, 512, 768, 1024]
-    assert best["score"] == max(told.values()) == told[best["step"]]
+    means = scores(evaluated)
+    assert list(means) == [256, 512, 768, 1024]
+    assert best["score"] == max(means.values()) == means[best["step"]]
     assert (best["episodes"], best["seeds"], best["version"]) == (3, [1_000_000, 1_000_001, 1_000_002], 1)
-    assert sorted(os.listdir(folder)) == ["best.json", best["path"]]
+    assert sorted(os.listdir(folder)) == ["best.json", best["path"], f"{best['path']}.commit.json"]
     assert load_checkpoint(folder).global_step == best["step"]
-    assert load_checkpoint(evaluated.ground.run).global_step == 1024  # a run's folder is still its newest
+    assert (
+        load_checkpoint(evaluated.ground.run).global_step == 1024
+    )  # a run's folder still stands for its newest checkpoint
     saved = [line["payload"] for line in evaluated.events("checkpoint_saved") if line["payload"].get("best")]
     assert (saved[-1]["step"], saved[-1]["score"]) == (best["step"], best["score"])
 
     again = {"mode": "policy_eval", "policy_path": folder, "eval_episodes": 3, "eval_max_episode_steps": 40}
     played = launch({"seed": FIRST_SEED, "extras": again})
-    assert played.events("run_completed")[0]["payload"]["avg_return"] == best["score"]
+    assert played.events("run_completed")[0]["payload"]["mean_return"] == best["score"]
 
 
 def test_a_training_with_a_replay_buffer_is_evaluated_and_the_episodes_are_marked(launch):
-    left_alone, evaluated = launch(asked(DQN)), launch(asked(DQN, **EVERY))
+    plain_run, evaluated = launch(with_extras(DQN)), launch(with_extras(DQN, **EVERY))
 
-    require_same_training(left_alone, evaluated)
+    require_same_training(plain_run, evaluated)
     lines = evaluations(evaluated)
     assert [line["global_step"] for line in lines] == [256] * 3 + [512] * 3 + [600] * 3
     assert [line["episode_seed"] for line in lines] == [1_000_000, 1_000_001, 1_000_002] * 3
     assert [line["episode_index"] for line in lines] == list(range(9))
     assert all(line["terminated"] or line["truncated"] for line in lines)
-    assert evaluations(left_alone) == []
-    assert not os.path.exists(os.path.join(left_alone.ground.run, "checkpoints", "best"))
+    assert evaluations(plain_run) == []
+    assert not os.path.exists(os.path.join(plain_run.ground.run, "checkpoints", "best"))
 
 
 def require_same_training(one, other):

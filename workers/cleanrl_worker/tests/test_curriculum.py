@@ -72,7 +72,10 @@ def test_the_presets_are_the_four_stages_of_each_name():
         ([{"env_id": EMPTY, "episode_return": "high"}], "episode_return: it must be a number, not 'high'"),
         ([{"env_id": EMPTY, "episode_return": float("nan")}], "it must be a number, not nan"),
         ([{"env_id": EMPTY, "condition": 7}], "it must be a string such as"),
-        ([{"env_id": EMPTY, "condition": "steps=>7"}], r"\[0\].condition: 'steps=>7' is not a valid condition. Write steps>=N"),
+        (
+            [{"env_id": EMPTY, "condition": "steps=>7"}],
+            r"\[0\].condition: 'steps=>7' is not a valid condition. Write steps>=N",
+        ),
         ([{"env_id": EMPTY, "condition": "steps>=7|"}], "is not a valid condition"),
         ([{"env_id": EMPTY, "condition": "steps>=7|episode>=3"}], "'episode>=3' is not a valid condition"),
         ([{"env_id": EMPTY, "condition": "steps>=-7"}], "is not a valid condition"),

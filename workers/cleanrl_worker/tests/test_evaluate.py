@@ -1,4 +1,4 @@
-"""Policy evaluation: the right seeds, the environment's own rewards, every kind of network, what it leaves behind."""
+"""Policy evaluation: the right seeds, the environment's own rewards, every kind of network, the files it writes."""
 
 import json
 import os
@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 import torch
 from cleanrl_worker.agents import MLPAgent
-from cleanrl_worker.checkpoints import CheckpointError, save_checkpoint
+from cleanrl_worker.checkpoints import save_checkpoint
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.evaluate import evaluate
 from cleanrl_worker.gyms import SHIM_FOLDER
+from mosaic_sdk.checkpoints import CheckpointError
 from mosaic_sdk.config import ConfigError
 
 
 @pytest.fixture(scope="module", autouse=True)
 def our_gym():
-    """A worker plays one algorithm with one gym. These tests play many with ours, whatever was imported before."""
+    """A worker plays one algorithm with one gym. These tests play several with the shim, even if gym is loaded."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "gym"]:
         del sys.modules[name]
     sys.path.insert(0, str(SHIM_FOLDER))
@@ -30,7 +31,7 @@ def our_gym():
 
 @pytest.fixture(autouse=True)
 def run_dir(tmp_path, monkeypatch):
-    """As the daemon starts a worker: it stands in its run folder."""
+    """The working directory is the run's folder, as when the daemon starts a worker."""
     folder = tmp_path / "run"
     folder.mkdir()
     before = dict(os.environ)
@@ -48,7 +49,7 @@ def config_for(path, algo="", env_id="", seed=7, **extras):
 
 
 def leaning_agent():
-    """Pushes to where the pole leans, for some forty steps."""
+    """Pushes in the direction in which the pole leans; lasts about forty steps."""
     agent = MLPAgent(4, 2)
     with torch.no_grad():
         for part in agent.parameters():
@@ -74,7 +75,7 @@ def ppo_checkpoint(tmp_path):
 
 
 def played_by_hand(seed, gamma=0.99):
-    """One episode of that agent without any of our code."""
+    """One episode of that agent, without the worker's code."""
     env = gymnasium.make("CartPole-v1")
     observation, _ = env.reset(seed=seed)
     agent, steps, discounted = leaning_agent(), 0, 0.0
@@ -95,12 +96,12 @@ def test_episode_n_is_played_with_the_seed_plus_n(ppo_checkpoint, run_dir):
     evaluate(config_for(ppo_checkpoint, eval_episodes=5, eval_batch_size=3, eval_deterministic=True))
 
     by_hand = [played_by_hand(7 + number) for number in range(5)]
-    told = summary(run_dir)
-    assert told["seeds"] == [7, 8, 9, 10, 11]
-    assert told["returns"] == [steps for steps, _ in by_hand]
-    assert told["avg_return"] == pytest.approx(np.mean([steps for steps, _ in by_hand]))
-    assert told["avg_discounted_return"] == pytest.approx(np.mean([discounted for _, discounted in by_hand]))
-    assert len(set(told["returns"])) > 1  # else the seeds did nothing
+    written = summary(run_dir)
+    assert written["seeds"] == [7, 8, 9, 10, 11]
+    assert written["returns"] == [steps for steps, _ in by_hand]
+    assert written["mean_return"] == pytest.approx(np.mean([steps for steps, _ in by_hand]))
+    assert written["avg_discounted_return"] == pytest.approx(np.mean([discounted for _, discounted in by_hand]))
+    assert len(set(written["returns"])) > 1  # otherwise the seeds have no effect
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 64])
@@ -123,6 +124,21 @@ def test_the_same_seed_gives_the_same_sampled_episodes_and_another_seed_others(t
     assert returns[0] == returns[1] != returns[2]
 
 
+def test_the_summary_has_the_keys_that_every_worker_writes(ppo_checkpoint, run_dir):
+    evaluate(config_for(ppo_checkpoint, eval_episodes=2, eval_deterministic=True))
+
+    written = summary(run_dir)
+    first, second = (played_by_hand(seed)[0] for seed in (7, 8))
+    assert (written["version"], written["run_id"], written["worker"]) == (1, "R1", "cleanrl")
+    assert (written["algo"], written["env_id"], written["deterministic"]) == ("ppo", "CartPole-v1", True)
+    assert (written["checkpoint"], written["checkpoint_step"]) == (str(ppo_checkpoint), 1000)
+    assert (written["episodes"], written["seeds"]) == (2, [7, 8])
+    assert (written["min_return"], written["max_return"]) == (min(first, second), max(first, second))
+    assert written["mean_length"] == written["mean_return"] == (first + second) / 2
+    row = {"episode_index": 1, "seed": 8, "return": second, "length": second, "terminated": True, "truncated": False}
+    assert written["rows"][1] == row
+
+
 def test_gamma_is_the_trainings_unless_given(ppo_checkpoint, run_dir):
     evaluate(config_for(ppo_checkpoint, eval_episodes=1, eval_deterministic=True))
     assert summary(run_dir)["gamma"] == 0.99
@@ -131,17 +147,17 @@ def test_gamma_is_the_trainings_unless_given(ppo_checkpoint, run_dir):
     assert summary(run_dir)["avg_discounted_return"] == pytest.approx(played_by_hand(7, gamma=0.5)[1])
 
 
-def test_repetitions_go_on_with_the_next_seeds_and_all_stay_in_the_history(ppo_checkpoint, run_dir):
+def test_repetitions_continue_with_the_next_seeds_and_stay_in_the_history(ppo_checkpoint, run_dir):
     evaluate(config_for(ppo_checkpoint, eval_episodes=2, eval_repeat=3, eval_deterministic=True))
 
-    told = summary(run_dir)
-    assert [part["seeds"] for part in told["history"]] == [[7, 8], [9, 10], [11, 12]]
-    assert [part["batch_index"] for part in told["history"]] == [0, 1, 2]
-    assert told["returns"] == told["history"][-1]["returns"]
-    assert told["version"] == 1
+    written = summary(run_dir)
+    assert [part["seeds"] for part in written["history"]] == [[7, 8], [9, 10], [11, 12]]
+    assert [part["batch_index"] for part in written["history"]] == [0, 1, 2]
+    assert written["returns"] == written["history"][-1]["returns"]
+    assert written["version"] == 1
 
 
-def test_it_is_told_as_episodes_metrics_a_heartbeat_and_the_checkpoint(ppo_checkpoint, capfd):
+def test_it_emits_episodes_metrics_a_heartbeat_and_the_checkpoint(ppo_checkpoint, capfd):
     result = evaluate(config_for(ppo_checkpoint, eval_episodes=2, eval_deterministic=True))
 
     lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
@@ -149,7 +165,7 @@ def test_it_is_told_as_episodes_metrics_a_heartbeat_and_the_checkpoint(ppo_check
     assert [line["episode_seed"] for line in episodes] == [7, 8]
     assert [line["total_reward"] for line in episodes] == [played_by_hand(7)[0], played_by_hand(8)[0]]
     metrics = [line["values"] for line in lines if line.get("event_type") == "metric"]
-    assert metrics[0]["eval/avg_return"] == result["avg_return"]
+    assert metrics[0]["eval/mean_return"] == result["mean_return"]
     events = [line["event"] for line in lines if "event" in line]
     assert "heartbeat" in events
     assert "checkpoint_loaded" in events
@@ -164,15 +180,15 @@ def test_tensorboard_has_it_under_eval(ppo_checkpoint, run_dir):
     curves = EventAccumulator(str(run_dir / "tensorboard")).Reload()
     returns = [point.value for point in curves.Scalars("eval/episode_return")]
     assert returns == [played_by_hand(seed)[0] for seed in (7, 8, 9)]
-    assert curves.Scalars("eval/avg_return")[0].value == pytest.approx(np.mean(returns))
+    assert curves.Scalars("eval/mean_return")[0].value == pytest.approx(np.mean(returns))
 
 
-def test_analytics_names_what_was_left(ppo_checkpoint, run_dir):
+def test_analytics_lists_the_results(ppo_checkpoint, run_dir):
     evaluate(config_for(ppo_checkpoint, eval_episodes=1))
 
-    told = json.loads((run_dir / "analytics.json").read_text())
-    assert told["artifacts"]["tensorboard"]["log_dir"] == "tensorboard"
-    assert told["metadata"]["summary"]["episodes"] == 1
+    written = json.loads((run_dir / "analytics.json").read_text())
+    assert written["artifacts"]["tensorboard"]["log_dir"] == "tensorboard"
+    assert written["metadata"]["summary"]["episodes"] == 1
 
 
 def test_an_episode_can_be_cut(ppo_checkpoint, run_dir):
@@ -181,14 +197,14 @@ def test_an_episode_can_be_cut(ppo_checkpoint, run_dir):
     assert summary(run_dir)["returns"] == [5, 5]
 
 
-def test_a_video_is_made_when_asked_for(ppo_checkpoint, run_dir):
+def test_a_video_is_recorded_on_request(ppo_checkpoint, run_dir):
     evaluate(config_for(ppo_checkpoint, eval_episodes=1, eval_capture_video=True, eval_max_episode_steps=20))
 
     assert list((run_dir / "videos").rglob("*.mp4"))
 
 
 def networks():
-    """algorithm, environment, the name of the module that acts, how to make it, more of the checkpoint."""
+    """Algorithm, environment, name of the module that acts, its arguments, further keys of the checkpoint."""
     pendulum = {"obs_rms": [{"mean": np.zeros(3), "var": np.ones(3), "count": 10.0}]}
     return [
         ("ppo_upstream", "CartPole-v1", "agent", {}, {}),
@@ -203,7 +219,7 @@ def networks():
 
 
 def untrained_checkpoint(folder, algo, env_id, name, params, more):
-    """With the weights of the script's own, freshly made network."""
+    """A checkpoint with the weights of the script's own, untrained network."""
     from cleanrl_worker import policy
     from cleanrl_worker.lanes import make_lanes
 
@@ -223,12 +239,12 @@ def test_every_kind_of_network_is_rebuilt_and_plays(tmp_path, run_dir, algo, env
 
     evaluate(config_for(path, eval_episodes=2, eval_max_episode_steps=30, eval_deterministic=deterministic))
 
-    told = summary(run_dir)
-    assert (told["algo"], told["episodes"]) == (algo, 2)
+    written = summary(run_dir)
+    assert (written["algo"], written["episodes"]) == (algo, 2)
     if env_id == "Pendulum-v1":  # rewards are the environment's own, though PPO normalises them for its learner
-        assert all(-16.3 * 30 <= one < 0 for one in told["returns"])
+        assert all(-16.3 * 30 <= one < 0 for one in written["returns"])
     else:
-        assert all(1 <= one <= 30 for one in told["returns"])
+        assert all(1 <= one <= 30 for one in written["returns"])
 
 
 MOST_LIKELY = {
@@ -278,37 +294,37 @@ def test_observations_are_normalised_as_at_the_trainings_end_and_rewards_are_not
 
     seen, raw = [first, *(step.observation for step in steps)], [raw_first, *(step[0] for step in raw_steps)]
     assert np.allclose(seen, (np.array(raw) - rms["mean"]) / 2.0, atol=1e-4)
-    # The script normalises rewards for its learner; a return is made of the environment's own.
+    # The script normalises rewards for its learner; returns use the environment's own.
     assert np.allclose([step.reward for step in steps], [step[1] for step in raw_steps])
 
 
 @pytest.mark.parametrize(
     ("extras", "words"),
     [
-        ({"eval_episodes": 0}, "extras.eval_episodes: it must be a whole number of at least 1, not 0"),
-        ({"eval_episodes": "ten"}, "not 'ten'"),
-        ({"eval_gamma": 1.5}, "extras.eval_gamma: it must be a number of at least 0 and at most 1, not 1.5"),
+        ({"eval_episodes": 0}, "extras.eval_episodes: it must be at least 1, not 0"),
+        ({"eval_episodes": "ten"}, 'it must be a whole number, not "ten"'),
+        ({"eval_gamma": 1.5}, "extras.eval_gamma: it must be at most 1, not 1.5"),
         ({"eval_deterministic": 1}, "extras.eval_deterministic: it must be true or false, not 1"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused(ppo_checkpoint, extras, words):
+def test_an_invalid_setting_is_refused(ppo_checkpoint, extras, words):
     with pytest.raises(ConfigError, match=words):
         evaluate(config_for(ppo_checkpoint, **extras))
 
 
-def test_a_missing_checkpoint_is_told(tmp_path):
+def test_a_missing_checkpoint_is_reported(tmp_path):
     with pytest.raises(CheckpointError, match=r"There is no checkpoint .*nowhere\.pt"):
         evaluate(config_for(tmp_path / "nowhere.pt"))
 
 
 def test_a_checkpoint_of_another_algorithm_is_refused(ppo_checkpoint):
-    with pytest.raises(CheckpointError, match="is a checkpoint of the algorithm ppo, and this run is dqn"):
+    with pytest.raises(CheckpointError, match="is a checkpoint of the algorithm ppo, and this run's is dqn"):
         evaluate(config_for(ppo_checkpoint, algo="dqn"))
 
 
-def test_a_checkpoint_of_another_environment_is_refused_unless_that_is_wanted(ppo_checkpoint, run_dir):
+def test_a_checkpoint_of_another_environment_is_refused_unless_requested(ppo_checkpoint, run_dir):
     with pytest.raises(
-        CheckpointError, match="is a checkpoint of the environment CartPole-v1, and this run is CartPole"
+        CheckpointError, match="is a checkpoint of the environment CartPole-v1, and this run's is CartPole"
     ):
         evaluate(config_for(ppo_checkpoint, env_id="CartPole-v0"))
 
@@ -321,10 +337,10 @@ def test_weights_that_do_not_fit_are_refused_with_what_differs(ppo_checkpoint):
         evaluate(config_for(ppo_checkpoint, env_id="Acrobot-v1", eval_on_other_env=True))
 
 
-def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
+def test_a_file_that_is_not_a_checkpoint_is_refused(tmp_path):
     (tmp_path / "notes.pt").write_text("hello")
 
-    with pytest.raises(CheckpointError, match=r"notes\.pt is damaged, or no checkpoint"):
+    with pytest.raises(CheckpointError, match=r"notes\.pt is damaged or not a checkpoint"):
         evaluate(config_for(tmp_path / "notes.pt"))
 
 
@@ -347,25 +363,25 @@ def test_an_upstream_model_is_evaluated_when_its_algorithm_and_environment_are_n
     weights = torch.load(made, weights_only=True)["modules"]["q_network"]
     torch.save(weights, tmp_path / "dqn.cleanrl_model")
 
-    with pytest.raises(ConfigError, match=r"does not say its algorithm and environment. Set algo and env_id"):
+    with pytest.raises(ConfigError, match=r"does not state its algorithm and environment. Set algo and env_id"):
         evaluate(config_for(tmp_path / "dqn.cleanrl_model"))
     evaluate(config_for(tmp_path / "dqn.cleanrl_model", algo="dqn", env_id="CartPole-v1", eval_episodes=1))
 
     assert summary(run_dir)["algo"] == "dqn"
 
 
-def test_a_stop_waits_until_the_results_are_told(ppo_checkpoint, run_dir, monkeypatch):
-    """Inside TensorBoard's queue it would leave a lock, and the evaluation would never end."""
+def test_a_stop_waits_until_the_results_are_written(ppo_checkpoint, run_dir, monkeypatch):
+    """A stop inside TensorBoard's queue would leave a lock behind, and the evaluation would never end."""
     from cleanrl_worker import evaluate as module
     from mosaic_sdk.cli import WorkerStopped, _sigterm_raises
 
-    tell = module._tell
+    report = module._report
 
-    def tell_and_be_stopped(*told):
+    def report_and_be_stopped(*arguments):
         os.kill(os.getpid(), signal.SIGTERM)
-        tell(*told)
+        report(*arguments)
 
-    monkeypatch.setattr(module, "_tell", tell_and_be_stopped)
+    monkeypatch.setattr(module, "_report", report_and_be_stopped)
     with pytest.raises(WorkerStopped), _sigterm_raises():
         evaluate(config_for(ppo_checkpoint, eval_episodes=1, eval_repeat=0))
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -375,8 +391,8 @@ def test_a_stop_waits_until_the_results_are_told(ppo_checkpoint, run_dir, monkey
 
 @pytest.mark.slow
 def test_an_evaluation_without_end_is_stopped_and_its_history_stays(ppo_checkpoint, launch):
-    asked = {"mode": "policy_eval", "policy_path": str(ppo_checkpoint), "eval_episodes": 1, "eval_repeat": 0}
-    trial = launch({"seed": 7, "extras": asked}, wait=False)
+    requested = {"mode": "policy_eval", "policy_path": str(ppo_checkpoint), "eval_episodes": 1, "eval_repeat": 0}
+    trial = launch({"seed": 7, "extras": requested}, wait=False)
     assert trial.wait_for(lambda: len(trial.measurements()) > 4, 600), trial.last_words
 
     trial.terminate()

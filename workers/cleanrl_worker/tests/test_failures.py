@@ -6,11 +6,12 @@ import sys
 
 import pytest
 import torch
-from cleanrl_worker.checkpoints import CheckpointError, save_checkpoint
+from cleanrl_worker.checkpoints import save_checkpoint
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.fit import check_env
 from cleanrl_worker.keeper import check_start, load_start
 from cleanrl_worker.registry import find
+from mosaic_sdk.checkpoints import CheckpointError
 from mosaic_sdk.config import ConfigError
 
 # A checkout of CleanRL with scripts that misbehave; they have the build of the others.

@@ -1,4 +1,4 @@
-"""Interactive mode: commands on stdin, answers on stdout, and nothing else there."""
+"""Interactive mode: commands on stdin, and nothing but answers on stdout."""
 
 import json
 import subprocess
@@ -8,10 +8,12 @@ import gymnasium
 import pytest
 import torch
 from cleanrl_worker.agents import MLPAgent
-from cleanrl_worker.checkpoints import CheckpointError, save_checkpoint
+from cleanrl_worker.checkpoints import save_checkpoint
 from cleanrl_worker.config import CleanRLWorkerConfig
-from cleanrl_worker.interactive import Session
+from cleanrl_worker.interactive import CleanRLPlayer
+from mosaic_sdk.checkpoints import CheckpointError
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.interactive import Session
 
 CONTINUOUS = {"algo": "ppo_continuous_action", "env_id": "Pendulum-v1"}
 
@@ -27,8 +29,10 @@ def session():
     opened = []
 
     def open_one(**keys):
-        opened.append(Session(config_of(**keys)))
-        assert opened[-1].stage
+        config = config_of(**keys)
+        player = CleanRLPlayer(config)
+        assert player.stage
+        opened.append(Session(lambda: player, run_id=config.run_id, first_seed=config.seed))
         return opened[-1]
 
     yield open_one
@@ -51,7 +55,7 @@ def checkpoint(tmp_path):
     )
 
 
-def test_reset_makes_it_ready_and_tells_what_it_is(session):
+def test_reset_answers_with_a_description_of_the_environment(session):
     (ready,) = say(session(), "reset", seed=3)
 
     assert ready["type"] == "ready"
@@ -61,17 +65,17 @@ def test_reset_makes_it_ready_and_tells_what_it_is(session):
     assert ready["policy"] == "random"
 
 
-def test_a_step_takes_the_action_that_is_given(session):
+def test_a_step_takes_the_given_action(session):
     one = session()
     bare = gymnasium.make("CartPole-v1")
     bare.reset(seed=3)
     say(one, "reset", seed=3)
 
     for number, action in enumerate([0, 1, 1, 0]):
-        (told,) = say(one, "step", action=action)
-        assert (told["type"], told["step_index"], told["action"]) == ("step", number, action)
-        assert told["reward"] == bare.step(action)[1]
-    assert told["episode_reward"] == 4.0
+        (step,) = say(one, "step", action=action)
+        assert (step["type"], step["step_index"], step["action"]) == ("step", number, action)
+        assert step["reward"] == bare.step(action)[1]
+    assert step["episode_reward"] == 4.0
 
 
 def test_without_an_action_the_policy_decides(session, checkpoint):
@@ -114,7 +118,7 @@ def test_the_same_seed_gives_the_same_episode(session, tmp_path, policy):
     assert episodes[0] == episodes[1] != episodes[2]
 
 
-def test_without_a_seed_episodes_go_through_the_configs_seeds(session):
+def test_without_a_seed_each_episode_uses_the_next_one(session):
     one = session()
 
     assert [say(one, "reset")[0]["seed"] for _ in range(3)] == [7, 8, 9]
@@ -152,7 +156,7 @@ def test_a_trained_continuous_policy_acts(session, tmp_path):
     assert isinstance(say(one, "step")[0]["action"][0], float)
 
 
-def test_an_agent_chooses_for_an_observation_it_is_given(session, checkpoint):
+def test_an_agent_selects_an_action_for_a_given_observation(session, checkpoint):
     one = session(extras={"policy_path": checkpoint})
 
     (ready,) = say(one, "init_agent", agent_id="player_0", game_name="x")
@@ -175,14 +179,14 @@ def test_an_agent_chooses_for_an_observation_it_is_given(session, checkpoint):
         ('{"cmd": "reset", "seed": -1}', "seed: it must be a whole number from 0"),
         ('{"cmd": "reset", "seed": true}', "seed: it must be a whole number from 0"),
         ('{"cmd": "reset", "options": 3}', "options: it must be an object"),
-        ('{"cmd": "step", "action": 2}', "action: 2 is none of Discrete(2)"),
-        ('{"cmd": "step", "action": 0.5}', "action: 0.5 is none of Discrete(2)"),
-        ('{"cmd": "step", "action": "left"}', "action: 'left' is none of Discrete(2)"),
+        ('{"cmd": "step", "action": 2}', "action: 2 is not an action of Discrete(2)"),
+        ('{"cmd": "step", "action": 0.5}', "action: 0.5 is not an action of Discrete(2)"),
+        ('{"cmd": "step", "action": "left"}', "action: 'left' is not an action of Discrete(2)"),
         ('{"cmd": "select_action", "observation": [1, 2]}', "observation: it must have the shape [4]"),
         ('{"cmd": "select_action"}', "observation: it must have the shape [4]"),
     ],
 )
-def test_what_cannot_be_done_is_answered_with_the_reason_and_the_session_goes_on(session, line, words):
+def test_an_invalid_command_is_answered_with_the_reason_and_the_session_continues(session, line, words):
     one = session()
     say(one, "reset")
 
@@ -193,7 +197,7 @@ def test_what_cannot_be_done_is_answered_with_the_reason_and_the_session_goes_on
     assert say(one, "step")[0]["type"] == "step"
 
 
-def test_an_action_that_the_mask_forbids_is_not_given(session, checkpoint):
+def test_an_action_that_the_mask_forbids_is_an_error(session, checkpoint):
     one = session(extras={"policy_path": checkpoint})
 
     (answer,) = say(one, "select_action", observation=[0, 0, 0, 0], action_mask=[1, 0])
@@ -204,7 +208,7 @@ def test_an_action_that_the_mask_forbids_is_not_given(session, checkpoint):
 def test_a_missing_checkpoint_and_one_of_another_algorithm_are_refused(session, checkpoint):
     with pytest.raises(CheckpointError, match="There is no checkpoint /nowhere"):
         session(extras={"policy_path": "/nowhere"})
-    with pytest.raises(CheckpointError, match="is a checkpoint of the algorithm ppo, and this run is dqn"):
+    with pytest.raises(CheckpointError, match="is a checkpoint of the algorithm ppo, and this run's is dqn"):
         session(algo="dqn", extras={"policy_path": checkpoint})
 
 
@@ -213,13 +217,14 @@ def test_an_environment_that_does_not_exist_is_refused(session):
         session(env_id="CartPoel-v1")
 
 
-def test_over_pipes_stdout_holds_answers_and_nothing_else():
+def test_stdout_holds_nothing_but_answers():
     """With a library that prints: BabyAI, and a print of our own."""
     program = (
         "import sys; from cleanrl_worker.config import CleanRLWorkerConfig; from cleanrl_worker import interactive;"
         "make = interactive.make_stage;"
         "interactive.make_stage = lambda config: (print('a library prints'), make(config))[1];"
-        "interactive.serve(CleanRLWorkerConfig.from_dict({'run_id': 'R1', 'env_id': sys.argv[1], 'seed': 1}))"
+        "config = CleanRLWorkerConfig.from_dict({'run_id': 'R1', 'env_id': sys.argv[1], 'seed': 1});"
+        "sys.exit(interactive.serve(config))"
     )
     commands = [{"cmd": "ping"}, {"cmd": "reset", "seed": 1}, {"cmd": "step"}, {"cmd": "nonsense"}, {"cmd": "stop"}]
     text = "".join(json.dumps(command) + "\n" for command in commands)
@@ -235,24 +240,24 @@ def test_over_pipes_stdout_holds_answers_and_nothing_else():
 
 SERVE = (
     "import json, sys; from cleanrl_worker.config import CleanRLWorkerConfig; from cleanrl_worker import interactive;"
-    "interactive.serve(CleanRLWorkerConfig.from_dict({'run_id': 'R1', **json.loads(sys.argv[1])}))"
+    "code = interactive.serve(CleanRLWorkerConfig.from_dict({'run_id': 'R1', **json.loads(sys.argv[1])}))"
 )
 
 
 def serve(config, *commands, then="pass"):
     text = "".join(json.dumps({"cmd": command}) + "\n" for command in commands)
-    argv = [sys.executable, "-c", f"{SERVE};{then}", json.dumps(config)]
+    argv = [sys.executable, "-c", f"{SERVE};{then};sys.exit(code)", json.dumps(config)]
     return subprocess.run(argv, input=text, capture_output=True, text=True)
 
 
-def test_a_policy_that_cannot_be_had_is_told_on_the_channel_and_ends_it():
+def test_a_missing_checkpoint_is_answered_and_ends_the_process():
     done = serve({"extras": {"policy_path": "/nowhere.pt"}}, "reset", "ping")
 
     assert json.loads(done.stdout) == {"type": "error", "message": "There is no checkpoint /nowhere.pt."}
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "There is no checkpoint /nowhere.pt.")
 
 
-def test_a_ping_and_an_agent_without_a_policy_wait_for_no_library():
+def test_a_ping_and_an_agent_without_a_policy_import_no_library():
     libraries = "[name for name in ('torch', 'gymnasium') if name in sys.modules]"
 
     done = serve({}, "ping", "init_agent", "stop", then=f"print({libraries}, file=sys.stderr)")
@@ -261,7 +266,7 @@ def test_a_ping_and_an_agent_without_a_policy_wait_for_no_library():
     assert done.stderr.splitlines()[-1] == "[]"
 
 
-def test_the_end_of_stdin_ends_it():
+def test_the_process_ends_at_the_end_of_stdin():
     done = serve({"env_id": "CartPole-v1"})
 
     assert (done.returncode, done.stdout) == (0, "")

@@ -74,6 +74,6 @@ def test_a_checkpoint_is_evaluated_and_the_same_seeds_give_the_same_returns(trai
     again = evaluate(end, eval_episodes=3)
 
     assert (one["algo"], one["env_id"], one["episodes"]) == (algorithm.name, algorithm.env_id, 3)
-    assert one["avg_return"] == again["avg_return"]
-    assert np.isfinite(one["avg_return"])
-    assert one["avg_length"] > 0
+    assert one["mean_return"] == again["mean_return"]
+    assert np.isfinite(one["mean_return"])
+    assert one["mean_length"] > 0

@@ -31,7 +31,7 @@ def names(trial):
 
 
 def checkpoints(trial):
-    return sorted(os.listdir(os.path.join(trial.ground.run, "checkpoints")))
+    return sorted(path.name for path in Path(trial.ground.run, "checkpoints").glob("*.pt"))
 
 
 def test_upstreams_ppo_trains_unmodified_and_tells_everything(launch):

@@ -185,4 +185,4 @@ def test_it_learns_to_balance_a_pole(launch, seed):
     with open(os.path.join(evaluated.ground.run, "eval_summary.json")) as file:
         summary = json.load(file)
     assert summary["episodes"] == 20
-    assert summary["avg_return"] >= 400, summary["returns"]
+    assert summary["mean_return"] >= 400, summary["returns"]

@@ -169,7 +169,7 @@ def test_only_what_differs_from_the_scripts_defaults_is_said_on_its_command_line
         ("dqn", {"batch_size": 0}, "batch_size: it must be at least 1, not 0"),
         ("dqn", {"batch_size": 1.5}, "batch_size: it must be a whole number"),
         ("dqn", {"save_model": 1}, "save_model: it must be true or false"),
-        ("dqn", {"env_id": "X"}, "env_id: set it as env_id instead"),
+        ("dqn", {"track": True}, "track: set it as extras.track_wandb instead"),
         ("ppo_upstream", {"num_steps": 5000}, "less than one batch of ppo_upstream"),
         ("ppo_upstream", {"num_minibatches": 5000}, "a batch of 512 steps cannot be split into 5000"),
     ],

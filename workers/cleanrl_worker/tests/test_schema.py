@@ -5,8 +5,9 @@ import subprocess
 import sys
 
 from cleanrl_worker import get_worker_metadata, get_worker_schema
+from cleanrl_worker.config import SCRIPTS_SEED, CleanRLWorkerConfig
+from cleanrl_worker.descriptions import DESCRIPTIONS
 from cleanrl_worker.registry import ALGORITHMS
-from cleanrl_worker.schema import SCRIPTS_SEED
 from cleanrl_worker.upstream import find_script
 
 
@@ -21,7 +22,7 @@ def test_every_algorithm_has_its_own_hyperparameters_with_its_own_defaults():
     assert "env_id" not in own["dqn"]
 
 
-def test_a_hyperparameter_of_several_scripts_stands_once_and_tells_their_defaults():
+def test_a_hyperparameter_of_several_scripts_is_listed_once_with_all_defaults():
     places = get_worker_schema()["properties"]["extras"]["properties"]["algo_params"]
     size = places["properties"]["buffer_size"]
 
@@ -44,7 +45,7 @@ def test_every_name_is_a_choice_or_unavailable_with_its_reason():
     assert "upstream_path" in algo["x-mosaic-unavailable"]["pqn"]
 
 
-def test_a_checkout_of_the_users_opens_names_and_hyperparameters():
+def test_a_checkout_may_have_any_algorithm_and_hyperparameter():
     properties = get_worker_schema()["properties"]
     extras = properties["extras"]["properties"]
 
@@ -53,16 +54,16 @@ def test_a_checkout_of_the_users_opens_names_and_hyperparameters():
     assert extras["algo_params"]["x-mosaic-open-with"] == "extras.upstream_path"
 
 
-def test_it_is_made_without_importing_what_the_scripts_need():
+def test_it_is_generated_without_importing_the_scripts_libraries():
     code = "import sys, cleanrl_worker as w; w.get_worker_schema(); print({'torch', 'gymnasium'} & set(sys.modules))"
 
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
-    assert told.strip() == "set()"
+    assert imported.strip() == "set()"
     assert json.dumps(get_worker_schema())
 
 
-def test_it_describes_itself_as_the_seed_prints():
+def test_it_describes_its_upstream_version_and_its_spaces():
     metadata, capabilities = get_worker_metadata()
 
     assert (metadata.upstream_library, metadata.upstream_version) == ("cleanrl", "1.2.0")
@@ -75,7 +76,7 @@ def test_it_describes_itself_as_the_seed_prints():
     assert (capabilities.max_agents, capabilities.supports_checkpointing, capabilities.requires_gpu) == (1, True, False)
 
 
-def test_the_seed_that_counts_when_none_is_given_is_told():
+def test_it_states_the_seed_that_is_used_when_none_is_given():
     for algo, found in ALGORITHMS.items():
         if not found.reason:
             assert find_script(found).flags["seed"].default == SCRIPTS_SEED, algo
@@ -83,7 +84,7 @@ def test_the_seed_that_counts_when_none_is_given_is_told():
     assert get_worker_schema()["properties"]["seed"]["default"] == SCRIPTS_SEED
 
 
-def test_second_names_and_what_a_checkpoint_brings_are_told():
+def test_it_states_aliases_and_the_keys_that_inherit_from_a_checkpoint():
     schema = get_worker_schema()
     extras = schema["properties"]["extras"]
 
@@ -91,3 +92,22 @@ def test_second_names_and_what_a_checkpoint_brings_are_told():
     assert extras["properties"]["use_cuda"]["x-mosaic-same-as"] == "cuda"
     assert extras["additionalProperties"] is False
     assert schema["x-mosaic-inherits-with"] == ["extras.policy_path", "extras.checkpoint_path"]
+
+
+def test_every_hyperparameter_has_a_description_that_was_checked_against_the_scripts():
+    own = get_worker_schema()["properties"]["extras"]["properties"]["algo_params"]["x-mosaic-algorithms"]
+    runnable = {name for algo, keys in own.items() if not ALGORITHMS[algo].reason for name in keys}
+
+    assert runnable <= set(DESCRIPTIONS)
+    assert own["ppo_rnd_envpool"]["int_coef"]["description"] == "Weight of the intrinsic advantages."
+
+
+def test_the_settings_of_the_config_class_are_those_of_the_schema():
+    properties = get_worker_schema()["properties"]
+    extras = properties["extras"]["properties"]
+
+    for name, one in CleanRLWorkerConfig.described().items():
+        if name not in ("run_id", "worker_id"):
+            part = (extras if one.place else properties)[name]
+            assert part["description"].endswith("."), name
+    assert extras["checkpoint_every"]["default"] == CleanRLWorkerConfig.from_dict({"run_id": "1"}).checkpoint_every

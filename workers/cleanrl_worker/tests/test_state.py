@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 from cleanrl_worker import envstate
-from cleanrl_worker.checkpoints import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from cleanrl_worker.checkpoints import Checkpoint, load_checkpoint, save_checkpoint
 from cleanrl_worker.state import State
+from mosaic_sdk.checkpoints import CheckpointError
 
 CHANGED = frozenset({"next_obs", "global_step", "alpha", "loss"})
 

@@ -46,7 +46,7 @@ _KEYS = ("env_id", *METRICS, "condition")
 SCHEDULE_SCHEMA: Mapping[str, Any] = {
     "type": ["array", "string", "null"],
     "default": None,
-    "description": f"stages of a curriculum, or one of {', '.join(PRESETS)}",
+    "description": f"Stages of a curriculum, or the name of a preset: {', '.join(PRESETS)}.",
     "pattern": f"^({'|'.join(PRESETS)})$",
     "examples": list(PRESETS),
     "minItems": 1,

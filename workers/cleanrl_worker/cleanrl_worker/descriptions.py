@@ -1,0 +1,77 @@
+"""What each hyperparameter does, for the schema and the help. CleanRL's own help texts are in part wrong or unclear:
+they swap int_coef and ext_coef, for example, and describe `backend` as the environment's ID.
+
+A hyperparameter that is not listed here keeps the help of the script's own parser.
+"""
+
+DESCRIPTIONS = {
+    # Every script
+    "exp_name": "Name of the experiment, part of the name of its TensorBoard folder.",
+    "torch_deterministic": "Restrict cuDNN to deterministic kernels.",
+    "wandb_project_name": "Weights & Biases project.",
+    "wandb_entity": "Weights & Biases team.",
+    "learning_rate": "Learning rate of the optimizer.",
+    "gamma": "Discount factor.",
+    "num_envs": "Number of parallel environments.",
+    # PPO and similar scripts
+    "num_steps": "Steps per environment between two updates.",
+    "anneal_lr": "Decrease the learning rate linearly to 0 over the training.",
+    "gae_lambda": "Lambda of generalised advantage estimation.",
+    "num_minibatches": "Number of minibatches per batch.",
+    "update_epochs": "Epochs of training on each batch.",
+    "norm_adv": "Normalise the advantages within each minibatch.",
+    "clip_coef": "Clipping range of the policy ratio.",
+    "clip_vloss": "Clip the value loss as well.",
+    "ent_coef": "Weight of the entropy bonus.",
+    "vf_coef": "Weight of the value loss.",
+    "max_grad_norm": "Maximum norm of the gradient.",
+    "target_kl": "Stop an update early once the KL divergence exceeds this; null: never.",
+    "agent": "Network: CleanRL's own, one of MOSAIC's, or auto to choose by the observations.",
+    "rpo_alpha": "RPO adds uniform noise from -rpo_alpha to rpo_alpha to the mean of the actions.",
+    # ppo_atari_multigpu
+    "device_ids": "GPUs of the training processes, one per process; empty: assigned automatically.",
+    "backend": "Backend of torch.distributed, such as gloo or nccl.",
+    # ppo_rnd_envpool
+    "sticky_action": "Unused by the script: sticky actions are always on.",
+    "update_proportion": "Share of each minibatch that trains the predictor network.",
+    "int_coef": "Weight of the intrinsic advantages.",
+    "ext_coef": "Weight of the extrinsic advantages.",
+    "int_gamma": "Discount factor of the intrinsic rewards.",
+    "num_iterations_obs_norm_init": "Rollouts with random actions that initialise the normalisation of observations.",
+    # ppg_procgen
+    "gae": "Use generalised advantage estimation; otherwise discounted returns.",
+    "adv_norm_fullbatch": "Normalise the advantages over the whole batch.",
+    "n_iteration": "Policy updates (batches) per policy phase.",
+    "e_policy": "Epochs of training on each batch in the policy phase.",
+    "v_value": "Value epochs in the policy phase; the script supports only 1.",
+    "e_auxiliary": "Epochs of training in the auxiliary phase.",
+    "beta_clone": "Weight of the behaviour cloning loss in the auxiliary phase.",
+    "num_aux_rollouts": "Rollouts per minibatch in the auxiliary phase.",
+    "n_aux_grad_accum": "Minibatches over which the auxiliary phase accumulates gradients.",
+    # DQN and similar scripts, DDPG, TD3, SAC
+    "save_model": "Save the final model in runs/ in the run's folder and evaluate it.",
+    "upload_model": "Upload the saved model to the Hugging Face Hub.",
+    "hf_entity": "User or organisation on the Hugging Face Hub.",
+    "buffer_size": "Capacity of the replay buffer, in steps.",
+    "batch_size": "Steps sampled from the replay buffer for each update.",
+    "learning_starts": "Step at which learning starts. Until then the replay buffer is only filled.",
+    "train_frequency": "Steps between two updates of the network.",
+    "update_frequency": "Steps between two updates of the networks.",
+    "target_network_frequency": "Steps between two updates of the target network.",
+    "tau": "Share of the new weights in each update of the target network; 1: it is copied.",
+    "start_e": "Probability of a random action at the start.",
+    "end_e": "Probability of a random action after the exploration phase.",
+    "exploration_fraction": "Share of the training over which the probability falls from start_e to end_e.",
+    "n_atoms": "Atoms of the distribution of returns.",
+    "v_min": "Lowest return of the distribution.",
+    "v_max": "Highest return of the distribution.",
+    "exploration_noise": "Standard deviation of the exploration noise, relative to the range of the actions.",
+    "policy_noise": "Standard deviation of the noise added to the target policy's actions.",
+    "noise_clip": "Limit of the noise added to the target policy's actions; used by TD3 only.",
+    "policy_frequency": "Steps between two updates of the policy; SAC then makes as many updates at once.",
+    "policy_lr": "Learning rate of the policy network.",
+    "q_lr": "Learning rate of the Q networks.",
+    "alpha": "Weight of the entropy; used only if autotune is false.",
+    "autotune": "Adjust the weight of the entropy automatically.",
+    "target_entropy_scale": "Target of autotune, as a share of the largest possible entropy.",
+}
