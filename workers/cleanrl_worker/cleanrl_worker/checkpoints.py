@@ -89,19 +89,10 @@ def save_checkpoint(folder: str | Path, state: Mapping[str, Any], settings: Mapp
     with files.atomic_file(path) as file:
         torch.save(document, file)
         # An older commit.json does not fit the new file. Without one the file still counts as a checkpoint.
-        _commit_file(path).unlink(missing_ok=True)
+        path.with_name(f"{path.name}.{COMMIT_FILE}").unlink(missing_ok=True)
     algo, env_id = (str(state.get(name, "")) for name in ("algo", "env_id"))
     checkpoints.commit(path, worker=WORKER, step=step, format=FORMAT, settings=settings or {}, algo=algo, env_id=env_id)
     return path
-
-
-def remove_checkpoint(path: Path) -> None:
-    for part in (path, _commit_file(path)):
-        part.unlink(missing_ok=True)
-
-
-def _commit_file(path: Path) -> Path:
-    return path.with_name(f"{path.name}.{COMMIT_FILE}")
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from mosaic_sdk import emit
+from mosaic_sdk import checkpoints, emit
 from mosaic_sdk.checkpoints import CheckpointError
 
 from cleanrl_worker import UPSTREAM_VERSION
-from cleanrl_worker.checkpoints import PATTERN, Checkpoint, load_checkpoint, remove_checkpoint, save_checkpoint
+from cleanrl_worker.checkpoints import PATTERN, Checkpoint, load_checkpoint, save_checkpoint
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.state import State
 from cleanrl_worker.wrappers.schedule import read_schedule
@@ -109,4 +109,4 @@ class Keeper:
         """Only files of this process: the phases of a script share a folder, and each may count from step 0."""
         self._files = [path for path in self._files if path != newest] + [newest]
         while len(self._files) > self.config.keep_checkpoints:
-            remove_checkpoint(self._files.pop(0))
+            checkpoints.remove(self._files.pop(0))

@@ -1,13 +1,14 @@
 """The checks of the worker guide and the conformance lab, on the CleanRL worker."""
 
 import json
+from pathlib import Path
 
 from cleanrl_worker import get_worker_metadata
 from cleanrl_worker.cli import main
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.schema import LAB
 from mosaic_sdk.contract import WorkerCapabilities, WorkerConfig, WorkerMetadata
-from mosaic_sdk.testing import check_worker
+from mosaic_sdk.testing import assert_conforms, assert_layout
 
 # Importing torch takes minutes on a busy machine.
 LIMIT_S = 600.0
@@ -46,8 +47,8 @@ def test_a_run_starts_measures_and_completes(capfd, tmp_path, monkeypatch):
 
 
 def test_the_worker_keeps_the_contract():
-    card = check_worker(
-        "cleanrl_worker.cli", entry_point="cleanrl_worker:get_worker_metadata", grace_s=60.0, limit_s=LIMIT_S
-    )
+    assert_conforms("cleanrl_worker", grace_s=60.0, limit_s=LIMIT_S)
 
-    assert card.is_clean, str(card)
+
+def test_it_has_the_layout_of_every_worker():
+    assert_layout(Path(__file__).parents[1])
