@@ -1,4 +1,4 @@
-"""The worker's tests run in the worker's own environment; elsewhere (the platform's) none of them is collected."""
+"""The tests run in the worker's own environment. In any other one (the platform's) none of them is collected."""
 
 import importlib.util
 import os
@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-# Small networks: more threads only wait for each other.
+# The networks are small: more threads only wait for each other.
 os.environ["OMP_NUM_THREADS"] = "1"
 collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["test_*.py"]
 
-# A machine with much else to do takes minutes to import torch.
+# On a busy machine importing torch takes minutes.
 LIMIT_S = 600
 
 
 @pytest.fixture
 def launch() -> Iterator[Callable[..., Any]]:
-    """Run the worker as the daemon would, to its end; every trial is swept up afterwards."""
+    """Run the worker to its end as the daemon would; every trial is cleaned up afterwards."""
     from mosaic_sdk.lab.trial import Trial
 
     trials: list[Any] = []

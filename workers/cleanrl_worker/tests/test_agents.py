@@ -1,4 +1,4 @@
-"""The networks of our ppo, as the specification and CleanRL draw them."""
+"""The networks of our ppo: their layers, their initialisation, and which one an environment gets."""
 
 import gymnasium
 import pytest
@@ -12,7 +12,7 @@ ALL = [MinigridAgent(7), MLPAgent(4, 2), SeparateAgent(4, 2)]
 
 
 def layers(module):
-    """Every layer that computes, in order, as a text."""
+    """Every layer without children, in order, as a string."""
     return [str(part) for part in module.modules() if not list(part.children())]
 
 
@@ -24,14 +24,14 @@ def conv(inputs, outputs):
     return f"Conv2d({inputs}, {outputs}, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))"
 
 
-def test_the_minigrid_cnn_has_the_layers_of_the_specification():
+def test_the_minigrid_cnn_has_three_convolutions_and_a_linear_layer():
     assert layers(MinigridCNN()) == [
         *(conv(3, 32), "ReLU()", conv(32, 64), "ReLU()", conv(64, 64), "ReLU()"),
         *("Flatten(start_dim=1, end_dim=-1)", linear(3136, 128)),
     ]
 
 
-def test_the_minigrid_cnn_takes_a_batch_of_bytes_and_gives_128_features():
+def test_the_minigrid_cnn_turns_a_batch_of_bytes_into_128_features():
     cells = torch.randint(0, 11, (5, 7, 7, 3), dtype=torch.uint8)
 
     assert MinigridCNN()(cells).shape == (5, 128)
@@ -50,7 +50,7 @@ def test_the_minigrid_cnn_sees_channels_first_and_values_between_0_and_1():
     assert torch.equal(seen[0][0, :, 2, 5], torch.tensor([1.0, 0.2, 0.0]))
 
 
-def test_the_minigrid_agent_has_two_heads_of_their_own_over_one_cnn():
+def test_the_minigrid_agent_has_two_separate_heads_over_one_cnn():
     agent = MinigridAgent(7)
 
     assert layers(agent.actor) == [linear(128, 128), "ReLU()", linear(128, 7)]
@@ -75,7 +75,7 @@ def test_cleanrls_agent_shares_nothing_between_actor_and_critic():
 
 
 @pytest.mark.parametrize(
-    ("asked", "shape", "is_curriculum", "name"),
+    ("requested", "shape", "is_curriculum", "name"),
     [
         ("auto", (4,), False, "cleanrl"),
         ("auto", (4,), True, "mlp"),
@@ -84,14 +84,14 @@ def test_cleanrls_agent_shares_nothing_between_actor_and_critic():
         ("cleanrl", (4,), True, "cleanrl"),
     ],
 )
-def test_the_network_is_chosen_by_the_observations_unless_it_is_named(asked, shape, is_curriculum, name):
-    assert agent_name(asked, shape, is_curriculum) == name
+def test_the_network_is_chosen_by_the_observations_unless_it_is_named(requested, shape, is_curriculum, name):
+    assert agent_name(requested, shape, is_curriculum) == name
 
 
-@pytest.mark.parametrize(("asked", "shape"), [("minigrid", (4,)), ("mlp", (7, 7, 3)), ("auto", (84, 84, 4))])
-def test_a_network_that_cannot_take_the_observations_is_refused(asked, shape):
+@pytest.mark.parametrize(("requested", "shape"), [("minigrid", (4,)), ("mlp", (7, 7, 3)), ("auto", (84, 84, 4))])
+def test_a_network_that_does_not_accept_the_observations_is_refused(requested, shape):
     with pytest.raises(ConfigError, match="observations of"):
-        agent_name(asked, shape)
+        agent_name(requested, shape)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_every_layer_starts_orthogonal_and_without_bias(agent):
     for layer in agent.modules():
         if isinstance(layer, (nn.Linear, nn.Conv2d)):
             weights = layer.weight.detach().flatten(1)
-            # Rows (or columns, where there are fewer) stand upright on each other and have one length.
+            # The rows (or the columns, if there are fewer) are orthogonal and have the same length.
             short = weights if weights.shape[0] <= weights.shape[1] else weights.T
             product = short @ short.T
             length = product[0, 0]
@@ -134,7 +134,7 @@ def test_hidden_layers_are_scaled_by_root_2_the_actor_by_a_hundredth_and_the_cri
     ],
     ids=["minigrid", "mlp", "cleanrl"],
 )
-def test_an_agent_gives_actions_their_probabilities_and_values(agent, observations):
+def test_an_agent_returns_actions_probabilities_and_values(agent, observations):
     action, log_probability, entropy, value = agent.get_action_and_value(observations)
 
     assert (action.shape, log_probability.shape, entropy.shape, value.shape) == ((5,), (5,), (5,), (5, 1))
@@ -168,9 +168,9 @@ def test_each_environment_gets_the_agent_for_its_observations(env_id, kind):
 
 def test_images_are_refused_with_an_algorithm_that_accepts_them():
     env = gymnasium.wrappers.AddRenderObservation if hasattr(gymnasium.wrappers, "AddRenderObservation") else None
-    picture = env or gymnasium.wrappers.PixelObservationWrapper
-    shown = picture(gymnasium.make("CartPole-v1", render_mode="rgb_array"))
-    shown = gymnasium.wrappers.TransformObservation(shown, lambda seen: seen["pixels"])
+    image_wrapper = env or gymnasium.wrappers.PixelObservationWrapper
+    shown = image_wrapper(gymnasium.make("CartPole-v1", render_mode="rgb_array"))
+    shown = gymnasium.wrappers.TransformObservation(shown, lambda observation: observation["pixels"])
     shown.observation_space = shown.env.observation_space["pixels"]
 
     with pytest.raises(ConfigError, match=r"images of shape .* Use an algorithm for images, such as ppo_atari"):

@@ -56,9 +56,8 @@ def test_an_evaluation_does_not_change_the_training_and_its_best_policy_is_kept(
     assert (best["episodes"], best["seeds"], best["version"]) == (3, [1_000_000, 1_000_001, 1_000_002], 1)
     assert sorted(os.listdir(folder)) == ["best.json", best["path"], f"{best['path']}.commit.json"]
     assert load_checkpoint(folder).global_step == best["step"]
-    assert (
-        load_checkpoint(evaluated.ground.run).global_step == 1024
-    )  # a run's folder still stands for its newest checkpoint
+    # A run's folder still stands for its newest checkpoint.
+    assert load_checkpoint(evaluated.ground.run).global_step == 1024
     saved = [line["payload"] for line in evaluated.events("checkpoint_saved") if line["payload"].get("best")]
     assert (saved[-1]["step"], saved[-1]["score"]) == (best["step"], best["score"])
 
@@ -97,7 +96,7 @@ def test_its_seeds_are_never_those_of_the_training():
     assert first_seed({}) == FIRST_SEED
 
 
-def test_while_a_better_one_is_written_the_old_one_is_the_best(tmp_path):
+def test_until_best_json_names_a_new_checkpoint_the_old_one_is_the_best(tmp_path):
     for step in (100, 200):
         save_checkpoint(tmp_path, {"algo": "dqn", "env_id": "X", "global_step": step, "modules": {}})
     (tmp_path / "best.json").write_text(json.dumps({"path": "checkpoint-000000000100.pt"}))

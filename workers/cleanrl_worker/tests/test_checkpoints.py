@@ -150,14 +150,14 @@ def test_an_unusable_checkpoint_is_refused_with_the_reason(tmp_path):
     whole = save_checkpoint(tmp_path / "some", state())
     (tmp_path / "cut.pt").write_bytes(whole.read_bytes()[:300])
 
-    for name, words in (
+    for name, message in (
         ("none.pt", "There is no checkpoint"),
         ("new.pt", "its format is 99, not 1"),
         ("half.pt", "not a complete checkpoint: its env_id"),
         ("cut.pt", "damaged or not a checkpoint"),
         (".", "holds no whole checkpoint"),
     ):
-        with pytest.raises(CheckpointError, match=words):
+        with pytest.raises(CheckpointError, match=message):
             load_checkpoint(tmp_path / name)
 
 

@@ -110,7 +110,7 @@ def test_a_hyperparameter_may_be_in_extras_itself():
 
 
 @pytest.mark.parametrize(
-    ("extras", "words"),
+    ("extras", "message"),
     [
         (
             {"lerning_rate": 1},
@@ -125,8 +125,8 @@ def test_a_hyperparameter_may_be_in_extras_itself():
         ),
     ],
 )
-def test_a_key_in_extras_is_a_setting_a_hyperparameter_or_refused(extras, words):
-    with pytest.raises(ConfigError, match=words.replace("?", r"\?")):
+def test_a_key_in_extras_is_a_setting_a_hyperparameter_or_refused(extras, message):
+    with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
         resolve(CleanRLWorkerConfig.from_dict({"run_id": "01A", "extras": extras}), find_script(find("ppo")))
 
 
@@ -164,7 +164,7 @@ def test_test_mode_is_an_evaluation():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"),
+    ("wrong", "message"),
     [
         ({"run_id": ""}, "run_id is missing"),
         ({"total_timesteps": 0}, "total_timesteps: it must be at least 1, not 0"),
@@ -181,8 +181,8 @@ def test_test_mode_is_an_evaluation():
         ({"extras": {"checkpoint_every": -1}}, "extras.checkpoint_every: it must be at least 0"),
     ],
 )
-def test_an_invalid_setting_is_refused_with_its_place(wrong, words):
-    with pytest.raises(ConfigError, match=words.replace("[", r"\[")):
+def test_an_invalid_setting_is_refused_with_its_place(wrong, message):
+    with pytest.raises(ConfigError, match=message.replace("[", r"\[")):
         CleanRLWorkerConfig.from_dict({**FLAT, **wrong})
 
 

@@ -1,4 +1,4 @@
-"""Curricula: schedules are read without torch, stages change when they should, and stdout stays clean."""
+"""Curricula: schedules are read without torch, stages change on time, and stdout holds only events."""
 
 import json
 import os
@@ -39,11 +39,11 @@ def conditions(*stages):
         ({}, "steps>=100000"),
     ],
 )
-def test_a_stage_ends_as_its_keys_say(stage, condition):
+def test_the_keys_of_a_stage_become_its_condition(stage, condition):
     assert conditions({"env_id": EMPTY, **stage}) == [condition]
 
 
-def test_the_presets_are_the_four_stages_of_each_name():
+def test_each_preset_has_four_stages():
     goto, doorkey = read_schedule("babyai_goto"), read_schedule("babyai_doorkey")
 
     assert [stage.env_id for stage in goto] == [
@@ -58,7 +58,7 @@ def test_the_presets_are_the_four_stages_of_each_name():
 
 
 @pytest.mark.parametrize(
-    ("document", "words"),
+    ("document", "message"),
     [
         ([], "it must be a list of stages"),
         ({"env_id": EMPTY}, "it must be a list of stages"),
@@ -82,13 +82,13 @@ def test_the_presets_are_the_four_stages_of_each_name():
         ([{"env_id": EMPTY, "condition": "steps>=7&episodes>=3"}], "is not a valid condition"),
     ],
 )
-def test_a_schedule_that_cannot_be_used_is_told_in_one_sentence(document, words):
-    with pytest.raises(ConfigError, match=words):
+def test_an_invalid_schedule_is_refused_with_the_reason(document, message):
+    with pytest.raises(ConfigError, match=message):
         check_schedule(document)
 
 
 def test_the_schema_refuses_what_the_parser_refuses():
-    """The daemon checks a submit with the pattern; the two must not differ."""
+    """The daemon checks a submit with the pattern, so both must agree."""
     import re
 
     pattern = SCHEDULE_SCHEMA["items"]["properties"]["condition"]["pattern"]
@@ -113,7 +113,7 @@ def test_the_schema_refuses_what_the_parser_refuses():
             parse_condition(text)
 
 
-def test_a_condition_holds_as_soon_as_one_of_its_parts_does():
+def test_a_condition_holds_if_one_of_its_clauses_does():
     condition = parse_condition("steps>=100|episodes>=5")
 
     assert not condition.holds(Progress(99, 4, []))
@@ -153,7 +153,7 @@ def training(capfd):
 
 
 def play(env, steps, seed=None):
-    """Random steps; the ids of the environments that were played, in order, each once."""
+    """Take random steps; returns the IDs of the environments in the order of the stages."""
     env.action_space.seed(3)
     env.reset(seed=seed)
     seen = [env.unwrapped.spec.id]
@@ -175,7 +175,7 @@ def test_an_environment_goes_through_the_stages_and_stays_in_the_last(training):
     assert course.stage == 2
 
 
-def test_every_copy_changes_with_its_next_episode(training):
+def test_every_copy_changes_stage_with_its_next_episode(training):
     course = training({"env_id": EMPTY, "episodes": 1}, {"env_id": EMPTY_6})
     one, other = (course.make_env("", seed, seed, False, "")() for seed in (0, 1))
     one.reset(seed=1)
@@ -212,9 +212,9 @@ def test_babyais_own_prints_go_to_stderr(training, capfd):
     roomgrid_level.print("Sampling rejected: too near")
     course.make_env("", 1, 0, False, "")().reset(seed=1)
 
-    told = capfd.readouterr()
-    assert told.out == ""
-    assert "Sampling rejected: too near" in told.err
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert "Sampling rejected: too near" in captured.err
 
 
 def test_the_seed_of_a_reset_is_a_seed_and_not_a_task(training):
@@ -230,7 +230,7 @@ def test_the_seed_of_a_reset_is_a_seed_and_not_a_task(training):
     assert env.unwrapped.spec.id == "MiniGrid-DoorKey-6x6-v0"
 
 
-def test_the_same_seed_gives_the_same_course(training):
+def test_the_same_seed_gives_the_same_training(training):
     def course_of(seed):
         env = training({"env_id": EMPTY, "episodes": 1}, {"env_id": "MiniGrid-DoorKey-6x6-v0"}).make_env(
             "", seed, 0, False, ""
@@ -246,7 +246,7 @@ def test_the_same_seed_gives_the_same_course(training):
     assert course_of(5) != course_of(6)
 
 
-def test_one_environment_lives_at_a_time(training, monkeypatch):
+def test_only_one_environment_exists_at_a_time(training, monkeypatch):
     closed = []
     course = training({"env_id": EMPTY, "episodes": 1}, {"env_id": EMPTY_6})
     env = course.make_env("", 1, 0, False, "")()
@@ -258,7 +258,7 @@ def test_one_environment_lives_at_a_time(training, monkeypatch):
     assert closed == [EMPTY]
 
 
-def test_a_course_goes_on_where_its_counts_say(training):
+def test_a_curriculum_continues_from_saved_counts(training):
     stages = [{"env_id": EMPTY, "episodes": 5}, {"env_id": EMPTY_6, "episodes": 5}, {"env_id": EMPTY}]
     course = training(*stages)
     env = course.make_env("", 1, 0, False, "")()
@@ -275,14 +275,14 @@ def test_a_course_goes_on_where_its_counts_say(training):
 
 
 @pytest.mark.parametrize(
-    ("stages", "words"),
+    ("stages", "message"),
     [
         ([EMPTY, "MiniGrid-Emtpy-5x5-v0"], r"\[1\].env_id: there is no environment .* Did you mean MiniGrid-Empty-5x5"),
         ([EMPTY, "CartPole-v1"], r"\[1\].env_id: CartPole-v1 has other observations .* than MiniGrid-Empty-5x5-v0"),
     ],
 )
-def test_stages_that_do_not_exist_or_do_not_fit_are_refused_before_training(training, stages, words):
-    with pytest.raises(ConfigError, match=words):
+def test_stages_that_do_not_exist_or_differ_are_refused_before_training(training, stages, message):
+    with pytest.raises(ConfigError, match=message):
         training(*[{"env_id": env_id} for env_id in stages])
 
 
@@ -317,43 +317,43 @@ SHORT = {"algo": "ppo", "env_id": EMPTY, "total_timesteps": 1024, "seed": 1}
 
 
 @pytest.mark.slow
-def test_a_training_goes_through_the_stages_and_a_resumed_one_stays_in_its_own(launch):
+def test_a_training_goes_through_the_stages_and_a_resumed_one_stays_in_its_stage(launch):
     extras = {"curriculum_schedule": COURSE, "checkpoint_every": 512}
     first = launch({**SHORT, "extras": extras})
     resume = {**extras, "mode": "resume_training", "policy_path": first.ground.run}
     second = launch({**SHORT, "total_timesteps": 1536, "extras": resume})
 
     assert (first.code, second.code) == (0, 0), (first.last_words, second.last_words)
-    assert [told["payload"]["stage"] for told in first.events("curriculum_stage")] == [0, 1]
-    assert [told["payload"]["stage"] for told in second.events("curriculum_stage")] == [0, 1]
+    assert [event["payload"]["stage"] for event in first.events("curriculum_stage")] == [0, 1]
+    assert [event["payload"]["stage"] for event in second.events("curriculum_stage")] == [0, 1]
     assert second.events("curriculum_stage")[1]["payload"]["before"] == {"resumed": True}
     metrics = [line for line in first.measurements() if line.get("name") == "curriculum/stage"]
     assert metrics[-1]["value"] == 1
 
 
-def test_a_curriculums_run_folder_is_all_one_says_to_resume_and_to_evaluate(launch):
-    asked = {"total_timesteps": 512, "seed": 1, "extras": {"curriculum_schedule": COURSE}}
-    first = launch(asked)
+def test_a_curriculum_is_resumed_and_evaluated_from_its_run_folder_alone(launch):
+    requested = {"total_timesteps": 512, "seed": 1, "extras": {"curriculum_schedule": COURSE}}
+    first = launch(requested)
     again = {"mode": "resume_training", "policy_path": first.ground.run}
     second = launch({"total_timesteps": 1024, "extras": again})
     played = {"mode": "policy_eval", "policy_path": first.ground.run, "eval_episodes": 1, "eval_max_episode_steps": 5}
     third = launch({"extras": played})
 
     assert (first.code, second.code, third.code) == (0, 0, 0), (second.last_words, third.last_words)
-    now = [told["payload"]["env_id"] for told in first.events("curriculum_stage")][-1]
+    now = [event["payload"]["env_id"] for event in first.events("curriculum_stage")][-1]
     saved = load_checkpoint(first.ground.run)
     assert (saved.env_id, [stage["env_id"] for stage in saved.curriculum]) == (now, [EMPTY, EMPTY_6])
     assert load_checkpoint(second.ground.run).curriculum == saved.curriculum
     assert third.events("run_completed")[0]["payload"]["env_id"] == now
-    assert first.events("run_completed")[0]["payload"]["env_id"] == EMPTY_6  # where it leads to
+    assert first.events("run_completed")[0]["payload"]["env_id"] == EMPTY_6  # its last stage
 
 
 @pytest.mark.slow
-def test_a_checkpoint_of_a_curriculum_that_does_not_hold_it_is_not_resumed_without_it(launch, tmp_path):
+def test_an_old_checkpoint_without_its_curriculum_is_not_resumed_without_one(launch, tmp_path):
     first = launch({**SHORT, "total_timesteps": 512, "extras": {"curriculum_schedule": COURSE}})
     found = load_checkpoint(first.ground.run)
     old = {name: value for name, value in vars(found).items() if name not in ("path", "curriculum")}
-    save_checkpoint(tmp_path, {**old, "env_id": EMPTY})  # it was labelled with what the config said
+    save_checkpoint(tmp_path, {**old, "env_id": EMPTY})  # as older versions labelled it
 
     second = launch({**SHORT, "extras": {"mode": "resume_training", "policy_path": str(tmp_path)}})
 
@@ -372,7 +372,7 @@ def test_a_stage_that_does_not_exist_fails_the_run_with_its_name(launch):
     assert "curriculum_schedule[1].env_id: there is no environment 'MiniGrid-Emtpy-5x5-v0'" in error
 
 
-def test_a_bad_condition_is_refused_at_once(launch):
+def test_an_invalid_condition_is_refused_immediately(launch):
     trial = launch({**SHORT, "extras": {"curriculum_schedule": [{"env_id": EMPTY, "condition": "steps=>5"}]}})
 
     assert trial.code == 2

@@ -1,4 +1,4 @@
-"""How episodes ended, in each of the shapes in which a script's environments tell it."""
+"""How episodes ended, in each of the formats in which environments report it."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from mosaic_sdk.emit import Emitter
 
 
 @pytest.fixture
-def heard(tmp_path):
+def recorded(tmp_path):
     """Scalars over an empty spool, and the episodes in it."""
     fd = os.open(tmp_path / "spool", os.O_RDWR | os.O_CREAT | os.O_APPEND)
     scalars = Scalars(Emitter(fd, run_id="01A"))
@@ -27,7 +27,7 @@ def heard(tmp_path):
     os.close(fd)
 
 
-def made(max_steps):
+def make(max_steps):
     def thunk():
         return gymnasium.wrappers.RecordEpisodeStatistics(gymnasium.make("CartPole-v1", max_episode_steps=max_steps))
 
@@ -39,8 +39,8 @@ def report(scalars, end, step):
     scalars.record("charts/episodic_length", end.length, step)
 
 
-def test_gymnasiums_environments_tell_a_fall_from_a_time_limit():
-    envs = gymnasium.vector.SyncVectorEnv([made(5), made(500)])
+def test_gymnasiums_environments_distinguish_a_fall_from_a_time_limit():
+    envs = gymnasium.vector.SyncVectorEnv([make(5), make(500)])
     envs.reset(seed=1)
     found = []
     for _ in range(30):
@@ -51,7 +51,7 @@ def test_gymnasiums_environments_tell_a_fall_from_a_time_limit():
     assert not any(end.terminated == end.truncated for end in found)
 
 
-def test_gym_023s_flag_and_both_flags_of_our_own_are_read():
+def test_gym_023s_single_flag_and_the_shims_two_flags_are_read():
     infos = [
         {},
         {"episode": {"r": 3.0, "l": 3}, "TimeLimit.truncated": True},
@@ -64,7 +64,7 @@ def test_gym_023s_flag_and_both_flags_of_our_own_are_read():
     assert found == [End(3.0, 3, False, True), End(4.0, 4, True, False), End(5.0, 5, True, True)]
 
 
-def test_envpools_lost_lives_are_no_ends():
+def test_a_life_lost_in_envpool_does_not_end_the_episode():
     infos = {
         "r": np.array([7.0, 8.0], np.float32),
         "l": np.array([70, 80]),
@@ -77,7 +77,7 @@ def test_envpools_lost_lives_are_no_ends():
 
 
 @pytest.mark.parametrize("outcome", [None, (1, 2), (None, None, [True], {"x": 1})])
-def test_an_outcome_of_another_shape_tells_nothing(outcome):
+def test_a_result_in_another_format_has_no_ends(outcome):
     assert list(read_ends(outcome)) == []
 
 
@@ -91,8 +91,8 @@ class Two:
         return None, None, np.array([True, False]), np.array([False, True]), {"final_info": np.array(episodes)}
 
 
-def test_episodes_that_a_script_passes_over_are_told_too_and_none_twice(heard):
-    scalars, episodes = heard
+def test_episodes_that_a_script_does_not_log_are_emitted_and_none_twice(recorded):
+    scalars, episodes = recorded
     envs = Two()
     scalars.ends.watch(envs)
 
@@ -102,8 +102,10 @@ def test_episodes_that_a_script_passes_over_are_told_too_and_none_twice(heard):
     report(scalars, End(9.0, 9), 200)
     report(scalars, End(10.0, 9), 200)
 
-    told = [(line["total_reward"], line["terminated"], line["truncated"], line["global_step"]) for line in episodes()]
-    assert told == [
+    emitted = [
+        (line["total_reward"], line["terminated"], line["truncated"], line["global_step"]) for line in episodes()
+    ]
+    assert emitted == [
         (9.0, True, False, 100),
         (10.0, False, True, 100),
         (9.0, True, False, 200),
@@ -112,8 +114,8 @@ def test_episodes_that_a_script_passes_over_are_told_too_and_none_twice(heard):
     assert [line["episode_index"] for line in episodes()] == [0, 1, 2, 3]
 
 
-def test_an_episode_of_environments_that_nobody_watches_is_told_without_its_end(heard):
-    scalars, episodes = heard
+def test_an_episode_of_unwatched_environments_is_emitted_without_its_end(recorded):
+    scalars, episodes = recorded
 
     report(scalars, End(3.0, 3), 50)
 
@@ -121,5 +123,5 @@ def test_an_episode_of_environments_that_nobody_watches_is_told_without_its_end(
     assert (episodes()[0]["total_reward"], episodes()[0]["global_step"]) == (3.0, 50)
 
 
-def test_a_script_that_numbers_its_steps_from_0_has_made_one_more():
+def test_a_script_that_counts_steps_from_0_has_completed_one_more():
     assert (Ends(counts_steps=True).env_steps(99), Ends().env_steps(100)) == (100, 100)

@@ -299,7 +299,7 @@ def test_observations_are_normalised_as_at_the_trainings_end_and_rewards_are_not
 
 
 @pytest.mark.parametrize(
-    ("extras", "words"),
+    ("extras", "message"),
     [
         ({"eval_episodes": 0}, "extras.eval_episodes: it must be at least 1, not 0"),
         ({"eval_episodes": "ten"}, 'it must be a whole number, not "ten"'),
@@ -307,8 +307,8 @@ def test_observations_are_normalised_as_at_the_trainings_end_and_rewards_are_not
         ({"eval_deterministic": 1}, "extras.eval_deterministic: it must be true or false, not 1"),
     ],
 )
-def test_an_invalid_setting_is_refused(ppo_checkpoint, extras, words):
-    with pytest.raises(ConfigError, match=words):
+def test_an_invalid_setting_is_refused(ppo_checkpoint, extras, message):
+    with pytest.raises(ConfigError, match=message):
         evaluate(config_for(ppo_checkpoint, **extras))
 
 

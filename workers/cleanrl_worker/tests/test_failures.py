@@ -1,4 +1,4 @@
-"""Trainings that cannot be, or that end badly: each says what happened, in one sentence."""
+"""Trainings that are impossible or fail: each reports the reason in one sentence."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from cleanrl_worker.registry import find
 from mosaic_sdk.checkpoints import CheckpointError
 from mosaic_sdk.config import ConfigError
 
-# A checkout of CleanRL with scripts that misbehave; they have the build of the others.
+# A checkout of CleanRL with scripts that misbehave but have the usual structure.
 SCRIPT = """
 import argparse, os, signal, sys
 from torch.utils.tensorboard import SummaryWriter
@@ -48,7 +48,7 @@ def misbehave(launch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ending", "words"),
+    ("ending", "message"),
     [
         ('raise ValueError("the reward is a duck")', "ValueError: the reward is a duck"),
         pytest.param("sys.exit(3)", "the script exited with code 3", marks=pytest.mark.slow),
@@ -62,18 +62,18 @@ def misbehave(launch, tmp_path):
     ],
     ids=["raises", "exits", "segfault", "nan"],
 )
-def test_a_script_that_dies_inside_has_the_last_word(misbehave, ending, words):
+def test_the_error_of_a_script_that_fails_is_reported(misbehave, ending, message):
     trial = misbehave(ending)
 
     assert trial.code == 1
-    assert words in trial.events("run_failed")[-1]["payload"]["error"]
-    assert words in trial.last_words
+    assert message in trial.events("run_failed")[-1]["payload"]["error"]
+    assert message in trial.last_words
     assert not trial.events("run_completed")
     assert trial.leftovers == []
 
 
 @pytest.mark.parametrize(
-    ("algo", "env_id", "words"),
+    ("algo", "env_id", "message"),
     [
         (
             "dqn",
@@ -94,15 +94,15 @@ def test_a_script_that_dies_inside_has_the_last_word(misbehave, ending, words):
         ("dqn", "CartPol-v1", "there is no environment 'CartPol-v1'. Did you mean CartPole-v"),
     ],
 )
-def test_an_environment_that_the_algorithm_cannot_take_is_refused_with_the_reason(algo, env_id, words):
+def test_an_environment_that_the_algorithm_does_not_support_is_refused_with_the_reason(algo, env_id, message):
     with pytest.raises(ConfigError) as refused:
         check_env(find(algo), env_id)
 
-    assert words in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("algo", "env_id", "words"),
+    ("algo", "env_id", "message"),
     [
         ("ppo_procgen", "CartPole-v1", "ppo_procgen needs one of Procgen's environments, and CartPole-v1 is not one"),
         (
@@ -112,23 +112,23 @@ def test_an_environment_that_the_algorithm_cannot_take_is_refused_with_the_reaso
         ),
     ],
 )
-def test_so_is_one_of_the_old_gym(algo, env_id, words):
-    # In a process of its own: here our shim may have taken the old gym's name already.
-    asked = f"from cleanrl_worker import fit, registry; fit.check_env(registry.find({algo!r}), {env_id!r})"
-    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True)
+def test_an_environment_of_the_old_gym_is_refused_too(algo, env_id, message):
+    # In a separate process, because this one may have imported the shim as gym.
+    code = f"from cleanrl_worker import fit, registry; fit.check_env(registry.find({algo!r}), {env_id!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
-    assert told.returncode == 1
-    assert words in told.stderr
+    assert done.returncode == 1
+    assert message in done.stderr
 
 
-def test_what_fits_is_not_refused():
+def test_a_supported_environment_is_accepted():
     check_env(find("dqn"), "CartPole-v1")
     check_env(find("ppo_upstream"), "BabyAI-GoToObj-v0")
     check_env(find("td3_continuous_action"), "Pendulum-v1")
 
 
 @pytest.mark.slow
-def test_a_training_on_the_wrong_environment_ends_before_it_begins(launch):
+def test_a_training_on_an_unsupported_environment_fails_before_it_starts(launch):
     trial = launch({"algo": "dqn", "env_id": "Pendulum-v1"})
 
     assert trial.code != 0
@@ -150,22 +150,22 @@ def resuming(**keys):
 
 
 @pytest.mark.parametrize(
-    ("keys", "words"),
+    ("keys", "message"),
     [
-        ({"algo": "dqn"}, "of the algorithm c51, and this run is dqn. Give one of dqn, or set algo=c51"),
-        ({"algo": "c51", "env_id": "Acrobot-v1"}, "of the environment CartPole-v1, and this run is Acrobot-v1"),
+        ({"algo": "dqn"}, "of the algorithm c51, and this run's is dqn. Set algo=c51, or choose another checkpoint"),
+        ({"algo": "c51", "env_id": "Acrobot-v1"}, "of the environment CartPole-v1, and this run's is Acrobot-v1"),
         ({"algo": "c51", "total_timesteps": 50}, "is at step 50, and total_timesteps is 50: nothing is left to train"),
     ],
 )
-def test_a_checkpoint_that_does_not_fit_is_an_error_and_no_fresh_start(tmp_path, keys, words):
+def test_a_checkpoint_that_does_not_fit_is_an_error(tmp_path, keys, message):
     with pytest.raises(CheckpointError) as refused:
         check_start(start(tmp_path), resuming(**keys))
 
-    assert words in str(refused.value)
+    assert message in str(refused.value)
 
 
-def test_a_training_does_not_go_on_from_weights_alone(tmp_path):
+def test_a_training_cannot_be_resumed_from_weights_alone(tmp_path):
     torch.save(torch.nn.Linear(2, 2).state_dict(), tmp_path / "dqn.cleanrl_model")
 
-    with pytest.raises(CheckpointError, match="holds a network's weights alone"):
+    with pytest.raises(CheckpointError, match="holds only a network's weights"):
         load_start(str(tmp_path / "dqn.cleanrl_model"))

@@ -5,39 +5,39 @@ import os
 
 import pytest
 
-PICTURES = {"num_envs": 2, "num_steps": 32, "num_minibatches": 2, "update_epochs": 1}
+IMAGES = {"num_envs": 2, "num_steps": 32, "num_minibatches": 2, "update_epochs": 1}
 BATCHES = {"num_envs": 2, "num_steps": 128}
 FAMILIES = {
     "gymnasium": ("ppo", "Acrobot-v1", 512, BATCHES),
-    "atari": ("ppo_atari", "BreakoutNoFrameskip-v4", 128, PICTURES),
+    "atari": ("ppo_atari", "BreakoutNoFrameskip-v4", 128, IMAGES),
     "minigrid": ("ppo", "MiniGrid-Empty-5x5-v0", 512, BATCHES),
     "babyai": ("ppo", "BabyAI-GoToRedBallNoDists-v0", 512, BATCHES),
     "babyai, upstream's ppo": ("ppo_upstream", "BabyAI-GoToRedBallNoDists-v0", 512, BATCHES),
-    "procgen": ("ppo_procgen", "starpilot", 128, PICTURES),
+    "procgen": ("ppo_procgen", "starpilot", 128, IMAGES),
     "mujoco": ("ppo_continuous_action", "HalfCheetah-v4", 512, {"num_steps": 256}),
     "dm_control": ("ppo_continuous_action", "dm_control/cartpole-balance-v0", 512, {"num_steps": 256}),
-    "envpool": ("ppo_atari_envpool", "Pong-v5", 128, PICTURES),
-    "recurrent": ("ppo_atari_lstm", "BreakoutNoFrameskip-v4", 128, PICTURES),
+    "envpool": ("ppo_atari_envpool", "Pong-v5", 128, IMAGES),
+    "recurrent": ("ppo_atari_lstm", "BreakoutNoFrameskip-v4", 128, IMAGES),
 }
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_is_trained_on_and_its_policy_evaluated(launch, family):
+def test_a_policy_of_each_family_is_trained_and_evaluated(launch, family):
     algo, env_id, steps, params = FAMILIES[family]
     trained = launch(
         {"algo": algo, "env_id": env_id, "total_timesteps": steps, "seed": 1, "extras": {"algo_params": params}}
     )
     assert trained.code == 0, trained.last_words
 
-    asked = {
+    requested = {
         "mode": "policy_eval",
         "policy_path": trained.ground.run,
         "eval_episodes": 2,
         "eval_max_episode_steps": 100,
     }
-    evaluated = launch({"seed": 5, "extras": asked})
+    evaluated = launch({"seed": 5, "extras": requested})
 
     assert evaluated.code == 0, evaluated.last_words
     assert [line["event_type"] for line in trained.measurements()].count("metric") > 0

@@ -167,7 +167,7 @@ def test_an_agent_selects_an_action_for_a_given_observation(session, checkpoint)
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "message"),
     [
         ("not json", "This is not JSON"),
         ("[1]", 'A command is an object with a "cmd"'),
@@ -186,14 +186,14 @@ def test_an_agent_selects_an_action_for_a_given_observation(session, checkpoint)
         ('{"cmd": "select_action"}', "observation: it must have the shape [4]"),
     ],
 )
-def test_an_invalid_command_is_answered_with_the_reason_and_the_session_continues(session, line, words):
+def test_an_invalid_command_is_answered_with_the_reason_and_the_session_continues(session, line, message):
     one = session()
     say(one, "reset")
 
     (answer,) = one.answer(line)
 
     assert answer["type"] == "error"
-    assert words in answer["message"]
+    assert message in answer["message"]
     assert say(one, "step")[0]["type"] == "step"
 
 

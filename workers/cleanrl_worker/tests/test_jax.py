@@ -1,4 +1,4 @@
-"""The JAX scripts: resumed bit for bit, and evaluated. In the environment of the variant; elsewhere all are skipped."""
+"""The JAX scripts: resumed bit for bit and evaluated. Skipped outside the environment of the variant jax."""
 
 import importlib.util
 import json
@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.timeout(1800),
     pytest.mark.skipif(
         importlib.util.find_spec("jax") is None,
-        reason="the variant jax is not installed here: run this with a Python that has requirements/jax.txt",
+        reason="the variant jax is not installed here: use a Python with requirements/jax.txt",
     ),
 ]
 ON_VECTORS = [found for found in ALGORITHMS.values() if found.variant == "jax" and found.takes == VECTOR]
@@ -23,7 +23,7 @@ ON_VECTORS = [found for found in ALGORITHMS.values() if found.variant == "jax" a
 
 @pytest.fixture
 def train(launch):
-    """A short training of one algorithm; gives its run folder and its checkpoints, halfway and at the end."""
+    """A short training of one algorithm; returns its run folder and its checkpoints, halfway and at the end."""
 
     def run(algo):
         trial = launch(short_config(ALGORITHMS[algo]))
@@ -45,14 +45,14 @@ def evaluate(launch):
 
 
 def leaves(tree):
-    """All arrays of a tree, in one order."""
+    """All arrays of a tree, in a fixed order."""
     return (
         [leaf for key in sorted(tree) for leaf in leaves(tree[key])] if isinstance(tree, dict) else [np.asarray(tree)]
     )
 
 
 @pytest.mark.parametrize("algorithm", ON_VECTORS, ids=lambda found: found.name)
-def test_a_training_resumed_from_halfway_ends_with_the_very_same_weights(train, launch, algorithm):
+def test_a_training_resumed_from_halfway_ends_with_exactly_the_same_weights(train, launch, algorithm):
     _, (middle, end) = train(algorithm.name)
 
     resumed = launch({"extras": {"mode": "resume_training", "policy_path": str(middle)}})
@@ -63,7 +63,7 @@ def test_a_training_resumed_from_halfway_ends_with_the_very_same_weights(train, 
     assert (one.global_step, one.loop, one.algo) == (other.global_step, other.loop, algorithm.name)
     pairs = zip(leaves(one.modules), leaves(other.modules), strict=True)
     assert all(np.array_equal(here, there) for here, there in pairs)
-    assert not all(map(np.array_equal, leaves(one.modules), leaves(before.modules)))  # it went on learning
+    assert not all(map(np.array_equal, leaves(one.modules), leaves(before.modules)))  # it continued to learn
 
 
 @pytest.mark.parametrize("algorithm", ON_VECTORS, ids=lambda found: found.name)

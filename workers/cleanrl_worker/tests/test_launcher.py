@@ -1,4 +1,4 @@
-"""Whole trainings through the command line, as the daemon starts them: real scripts, real processes."""
+"""Complete trainings, started from the command line as the daemon starts them: real scripts, real processes."""
 
 import json
 import os
@@ -34,13 +34,13 @@ def checkpoints(trial):
     return sorted(path.name for path in Path(trial.ground.run, "checkpoints").glob("*.pt"))
 
 
-def test_upstreams_ppo_trains_unmodified_and_tells_everything(launch):
+def test_upstreams_ppo_trains_unmodified_and_everything_is_emitted(launch):
     trial = launch(PPO)
 
     assert trial.code == 0, trial.last_words
-    told = {line["name"] for line in trial.measurements() if line.get("event_type") == "metric"}
+    metrics = {line["name"] for line in trial.measurements() if line.get("event_type") == "metric"}
     episodes = [line for line in trial.measurements() if line.get("event_type") == "episode"]
-    assert {"charts/episodic_return", "charts/SPS", "charts/learning_rate", "losses/value_loss"} <= told
+    assert {"charts/episodic_return", "charts/SPS", "charts/learning_rate", "losses/value_loss"} <= metrics
     assert episodes
     assert (names(trial)[0], names(trial)[-1]) == ("run_started", "run_completed")
     assert trial.events("heartbeat")[-1]["payload"]["progress"] == 512
@@ -60,12 +60,12 @@ def test_tensorboard_lists_a_run_once_and_nothing_is_left_in_the_scripts_own_fol
     assert not os.path.lexists(os.path.join(trial.ground.run, "runs"))
 
 
-def test_a_run_with_whole_batches_only_ends_at_a_hundred_percent(launch):
+def test_a_run_of_complete_batches_ends_at_a_hundred_percent(launch):
     trial = launch({**PPO, "total_timesteps": 600})  # two batches of 256 steps
 
     beats = [line["payload"] for line in trial.events("heartbeat")]
     assert {beat["total"] for beat in beats if beat["progress"]} == {512}
-    assert any(beat == {"progress": 0, "total": 512} for beat in beats)  # known as soon as the training begins
+    assert any(beat == {"progress": 0, "total": 512} for beat in beats)  # known as soon as the training starts
     assert beats[-1] == {"progress": 512, "total": 512}
 
 
@@ -79,14 +79,14 @@ def test_episodes_say_how_they_ended_and_at_which_step(launch, config):
     steps = [line["global_step"] for line in episodes]
     assert steps == sorted(steps)
     assert all(0 < step <= 512 for step in steps)
-    if config["algo"] == "dqn":  # one environment: an episode ends when its own steps and all before it are made
+    if config["algo"] == "dqn":  # one environment: an episode ends after its own and all earlier steps
         assert steps == [sum(line["steps"] for line in episodes[: n + 1]) for n in range(len(episodes))]
 
 
-def test_dqn_saves_every_so_many_steps_and_goes_on_bit_for_bit(launch):
+def test_dqn_saves_regularly_and_resumes_bit_for_bit(launch):
     whole = launch(DQN)
     half = os.path.join(whole.ground.run, "checkpoints", "checkpoint-000000000150.pt")
-    # Nothing but the checkpoint: algorithm, environment, steps and hyperparameters are all in it.
+    # Only the checkpoint: it has the algorithm, the environment, the steps and the hyperparameters.
     resumed = launch({"extras": {"mode": "resume_training", "policy_path": half}})
 
     assert (whole.code, resumed.code) == (0, 0), (whole.last_words, resumed.last_words)
@@ -125,7 +125,7 @@ def _bytes(value):
     return value.tobytes() if hasattr(value, "tobytes") else value
 
 
-def test_sigterm_saves_once_at_a_safe_point_and_tells(launch):
+def test_sigterm_saves_once_at_a_safe_point_and_reports_it(launch):
     extras = {**DQN["extras"], "checkpoint_every": 0}
     trial = launch({**DQN, "total_timesteps": 10_000_000, "extras": extras}, wait=False)
     assert trial.wait_for(lambda: trial.measurements(), 600)
@@ -140,7 +140,7 @@ def test_sigterm_saves_once_at_a_safe_point_and_tells(launch):
     assert trial.leftovers == []
 
 
-def test_a_dry_run_tells_the_arguments_and_what_differs(launch):
+def test_a_dry_run_prints_the_arguments_and_what_differs(launch):
     trial = launch(DQN, "--dry-run")
 
     text = trial.stdout.decode()
@@ -150,7 +150,7 @@ def test_a_dry_run_tells_the_arguments_and_what_differs(launch):
 
 
 @pytest.mark.parametrize(
-    ("config", "words"),
+    ("config", "message"),
     [
         ({"algo": "dqnn"}, "no algorithm 'dqnn'. Did you mean"),
         ({"algo": "pqn"}, "pqn cannot run here"),
@@ -159,19 +159,19 @@ def test_a_dry_run_tells_the_arguments_and_what_differs(launch):
         ({"algo": "dqn", "extras": {"curriculum_schedule": [{"env_id": "X"}]}}, "curriculum training uses ppo"),
         (
             {"algo": "ppo", "total_timesteps": 512, "extras": {"upstream_path": "/tmp"}},
-            "ppo is MOSAIC's own; the checkout's is ppo_upstream",
+            "ppo is MOSAIC's own; the checkout's version is ppo_upstream",
         ),
     ],
 )
-def test_what_can_be_refused_without_torch_is_refused_at_once(launch, config, words):
+def test_a_config_that_is_invalid_without_torch_is_refused_immediately(launch, config, message):
     trial = launch(config)
 
     assert trial.code == 2
-    assert words in trial.events("run_failed")[0]["payload"]["error"]
-    assert words in trial.last_words
+    assert message in trial.events("run_failed")[0]["payload"]["error"]
+    assert message in trial.last_words
 
 
-def test_what_is_refused_later_is_told_as_one_sentence_too(launch):
+def test_a_config_that_is_refused_later_is_reported_in_one_sentence_too(launch):
     trial = launch({"algo": "dqn", "env_id": "CartPol-v1"})
 
     assert trial.code == 2
@@ -195,17 +195,17 @@ if __name__ == "__main__":
 """
 
 
-def test_a_network_that_gives_nan_is_told_as_what_it_is_and_in_one_line(launch, tmp_path):
+def test_a_network_that_returns_nan_is_reported_in_one_line(launch, tmp_path):
     (tmp_path / "mine.py").write_text(DIVERGES)
 
     trial = launch({"algo": "mine", "total_timesteps": 100, "extras": {"upstream_path": str(tmp_path)}})
 
-    words = (
+    message = (
         "the training has diverged: its network returns NaN. Lower the learning rate. (ValueError: Expected parameter"
     )
     assert trial.code == 1
-    assert trial.events("run_failed")[0]["payload"]["error"].startswith(words)
-    assert Path(trial.stderr_file).read_text().splitlines()[-1].startswith(words)
-    # What the libraries say while they are imported is not kept for last words.
+    assert trial.events("run_failed")[0]["payload"]["error"].startswith(message)
+    assert Path(trial.stderr_file).read_text().splitlines()[-1].startswith(message)
+    # What the libraries print at import is hidden.
     assert "unmaintained" not in Path(trial.stderr_file).read_text()
     assert "shimmy" not in Path(trial.stderr_file).read_text()

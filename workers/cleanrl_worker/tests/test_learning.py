@@ -1,4 +1,4 @@
-"""Whether what is trained through the worker learns: short trainings, their policies played on seeds they never saw.
+"""Whether trainings learn: short trainings, and their policies evaluated on unseen seeds.
 
 PPO on CartPole is in test_ppo.py. Each takes a few minutes on one core.
 """
@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 
-# Of one training or evaluation, on a machine with much else to do.
+# For one training or evaluation on a busy machine.
 LIMIT_S = 3000
 
 DQN = {
@@ -27,7 +27,7 @@ DQN = {
         }
     },
 }
-# Small batches: on Pendulum they teach as much in a step and take half of the time.
+# Small batches: on Pendulum they learn as much per step in half of the time.
 SAC = {
     "algo": "sac_continuous_action",
     "env_id": "Pendulum-v1",
@@ -44,7 +44,7 @@ TD3 = {
         "algo_params": {"learning_starts": 1_000, "buffer_size": 7_000, "batch_size": 64, "learning_rate": 1e-3}
     },
 }
-# The first level with many environments and large steps: CleanRL's defaults take three times as long for it.
+# Many environments and a high learning rate: CleanRL's defaults take three times as long for the first level.
 GOTO = ["BabyAI-GoToRedBallNoDists-v0", "BabyAI-GoToRedBall-v0"]
 CURRICULUM = {
     "algo": "ppo",
@@ -67,7 +67,7 @@ CURRICULUM = {
 
 
 def train(launch, config):
-    """A run that was trained to its end."""
+    """A completed training."""
     trial = launch({"seed": 1, **config}, wait=False)
     assert trial.wait(LIMIT_S) == 0, trial.last_words
     return trial
@@ -75,8 +75,8 @@ def train(launch, config):
 
 def mean_return(launch, trained, episodes=20, **config):
     """The mean over episodes on seeds from 1000 on."""
-    asked = {"mode": "policy_eval", "policy_path": trained.ground.run, "eval_episodes": episodes}
-    trial = launch({"seed": 1000, **config, "extras": {**asked, "eval_on_other_env": True}}, wait=False)
+    requested = {"mode": "policy_eval", "policy_path": trained.ground.run, "eval_episodes": episodes}
+    trial = launch({"seed": 1000, **config, "extras": {**requested, "eval_on_other_env": True}}, wait=False)
     assert trial.wait(LIMIT_S) == 0, trial.last_words
     with open(os.path.join(trial.ground.run, "eval_summary.json")) as file:
         found = json.load(file)
@@ -84,10 +84,10 @@ def mean_return(launch, trained, episodes=20, **config):
     return found["mean_return"]
 
 
-# Actions by chance: 22 on CartPole (the best mean of twenty episodes was 30), -1239 on Pendulum (-1231).
-# Seen when this was written: dqn 266, sac -155, td3 -171.
+# Random actions: 22 on CartPole (the best mean of twenty episodes was 30), -1239 on Pendulum (-1231).
+# Measured when this was written: dqn 266, sac -155, td3 -171.
 @pytest.mark.parametrize(("config", "least"), [(DQN, 150.0), (SAC, -300.0), (TD3, -300.0)], ids=["dqn", "sac", "td3"])
-def test_what_was_trained_is_far_better_than_chance(launch, config, least):
+def test_a_trained_policy_is_far_better_than_chance(launch, config, least):
     trained = train(launch, config)
 
     assert mean_return(launch, trained) >= least
@@ -96,10 +96,10 @@ def test_what_was_trained_is_far_better_than_chance(launch, config, least):
 def test_the_first_stages_of_the_goto_curriculum_are_learned(launch):
     trained = train(launch, CURRICULUM)
 
-    first, second = (told["payload"] for told in trained.events("curriculum_stage"))
+    first, second = (event["payload"] for event in trained.events("curriculum_stage"))
     assert [first["env_id"], second["env_id"]] == GOTO
-    # It was left because it was learned, not because its time was up.
+    # The stage ended because it was learned, not after its maximum of steps.
     assert second["before"]["steps"] < 60_000
-    # Seen: 29,387 steps; 0.78 and 0.63. Actions by chance: 0.12 and 0.23.
+    # Measured: 29,387 steps; 0.78 and 0.63. Random actions: 0.12 and 0.23.
     assert mean_return(launch, trained, 100, env_id=GOTO[0]) >= 0.6
     assert mean_return(launch, trained, 100, env_id=GOTO[1]) >= 0.45

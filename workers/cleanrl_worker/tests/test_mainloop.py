@@ -1,4 +1,4 @@
-"""The main loop seen through its range()."""
+"""The main loop, observed through its range()."""
 
 import ast
 
@@ -6,7 +6,7 @@ import pytest
 from cleanrl_worker.mainloop import MainLoop, Stopped
 
 BY_UPDATES = """
-made = [n for n in range(3)]
+numbers = [n for n in range(3)]
 global_step = 0
 for update in range(1, 6):
     for step in range(0, 10):
@@ -40,11 +40,11 @@ def run(source, *, save_every=0, begin=lambda: None, during=lambda loop: None):
     return loop, log, saves, steps, stopped, script
 
 
-def test_the_script_counts_as_it_would_without_us():
+def test_the_script_counts_as_without_the_launcher():
     loop, log, saves, steps, _, script = run(BY_UPDATES)
 
     assert log == [("turn", n, n * 10) for n in range(1, 6)]
-    assert script["made"] == [0, 1, 2]
+    assert script["numbers"] == [0, 1, 2]
     assert "range" not in script
     assert saves == [(6, 50)]
     assert steps == [0, 10, 20, 30, 40, 50]
@@ -60,18 +60,18 @@ def test_the_script_counts_as_it_would_without_us():
         (BY_STEPS, 7, [(n, n) for n in range(7, 250, 7)] + [(250, 250)]),
     ],
 )
-def test_it_is_saved_at_the_first_safe_point_after_every_so_many_steps(source, every, expected):
+def test_it_is_saved_at_the_first_safe_point_after_each_interval(source, every, expected):
     assert run(source, save_every=every)[2] == expected
 
 
-def test_it_begins_at_the_turn_it_is_told():
+def test_it_begins_at_the_given_turn():
     _, log, saves, _, _, _ = run(BY_STEPS, begin=lambda: 240)
 
     assert log == list(range(240, 250))
     assert saves == [(250, 250)]
 
 
-def test_between_two_safe_points_it_knows_where_it_is():
+def test_between_two_safe_points_the_current_step_is_known():
     source = BY_STEPS.replace("log.append(global_step)", "log.append(now())")
 
     def during(loop):
@@ -82,7 +82,7 @@ def test_between_two_safe_points_it_knows_where_it_is():
     assert log == [(step, step) for step in range(250)]
 
 
-def test_a_wish_to_stop_is_met_at_the_next_turn_with_a_save():
+def test_a_stop_saves_and_ends_at_the_next_turn():
     source = BY_STEPS.replace("log.append(global_step)", "log.append(global_step)\n    if global_step == 33: stop()")
 
     def during(loop):

@@ -38,7 +38,7 @@ def test_it_has_the_flags_of_upstreams_ppo_and_a_choice_of_networks():
 
 
 def first_of_each_step(trial):
-    """(step, return) of every episode; of several that end in one step the first, the only one upstream reports."""
+    """(step, return) of every episode; if several end in one step only the first, as upstream reports it."""
     lines = [line for line in trial.measurements() if line.get("name") == "charts/episodic_return"]
     found: dict[int, float] = {}
     for line in lines:
@@ -46,9 +46,9 @@ def first_of_each_step(trial):
     return list(found.items())
 
 
-def test_with_the_same_seed_it_plays_the_episodes_of_cleanrls_own_ppo(launch):
-    asked = {**SHORT, "total_timesteps": 4096}
-    ours, theirs = launch(asked), launch({**asked, "algo": "ppo_upstream"})
+def test_with_the_same_seed_it_plays_the_same_episodes_as_cleanrls_ppo(launch):
+    config = {**SHORT, "total_timesteps": 4096}
+    ours, theirs = launch(config), launch({**config, "algo": "ppo_upstream"})
 
     assert (ours.code, theirs.code) == (0, 0), (ours.last_words, theirs.last_words)
     played = first_of_each_step(ours)
@@ -87,7 +87,7 @@ def test_advantages_are_the_discounted_sums_of_errors_up_to_the_end_of_the_episo
     assert np.allclose(found.numpy(), discounted_errors(*given, 0.9, 0.8))
 
 
-def test_the_policy_gains_nothing_by_going_beyond_the_clip():
+def test_the_policy_loss_does_not_reward_going_beyond_the_clip():
     advantages = torch.tensor([1.0, -1.0])
     near = policy_loss(torch.tensor([1.1, 0.9]), advantages, 0.2)
     edge = policy_loss(torch.tensor([1.2, 0.8]), advantages, 0.2)
@@ -96,7 +96,7 @@ def test_the_policy_gains_nothing_by_going_beyond_the_clip():
 
     assert near == pytest.approx(-0.1)
     assert edge == beyond == pytest.approx(-0.2)
-    assert wrong_way == pytest.approx(0.75)  # not clipped: it must find back
+    assert wrong_way == pytest.approx(0.75)  # not clipped: the policy must be able to return
 
 
 def test_the_value_loss_is_half_the_squared_error_or_the_worse_of_two():
@@ -106,14 +106,14 @@ def test_the_value_loss_is_half_the_squared_error_or_the_worse_of_two():
     assert value_loss(new, old, returns, 0.2) == pytest.approx(0.5 * 5.8**2)
 
 
-def test_it_trains_and_tells_what_upstream_tells(launch):
+def test_it_trains_and_logs_what_upstream_logs(launch):
     trial = launch({**SHORT, "total_timesteps": 512})
 
     assert trial.code == 0, trial.last_words
-    told = {line["name"] for line in trial.measurements() if line.get("event_type") == "metric"}
-    assert {"charts/episodic_return", "charts/episodic_length", "charts/learning_rate", "charts/SPS"} <= told
+    logged = {line["name"] for line in trial.measurements() if line.get("event_type") == "metric"}
+    assert {"charts/episodic_return", "charts/episodic_length", "charts/learning_rate", "charts/SPS"} <= logged
     names = "value_loss policy_loss entropy old_approx_kl approx_kl clipfrac explained_variance"
-    assert {f"losses/{name}" for name in names.split()} <= told
+    assert {f"losses/{name}" for name in names.split()} <= logged
     saved = load_checkpoint(trial.ground.run)
     assert (saved.algo, saved.global_step, set(saved.modules), set(saved.optimizers)) == (
         "ppo",
@@ -124,7 +124,7 @@ def test_it_trains_and_tells_what_upstream_tells(launch):
 
 
 @pytest.mark.slow
-def test_it_goes_on_bit_for_bit(launch):
+def test_it_resumes_bit_for_bit(launch):
     extras = {"checkpoint_every": 512, "algo_params": {"num_envs": 4}}
     whole = launch({**SHORT, "extras": extras})
     half = os.path.join(whole.ground.run, "checkpoints", "checkpoint-000000000512.pt")
@@ -137,7 +137,7 @@ def test_it_goes_on_bit_for_bit(launch):
         assert torch.equal(weights, other.modules["agent"][name]), name
 
 
-def test_a_checkpoint_from_before_there_was_a_choice_goes_on_with_its_shared_network(launch, tmp_path):
+def test_a_checkpoint_without_the_setting_agent_resumes_with_its_shared_network(launch, tmp_path):
     trained = launch({**SHORT, "total_timesteps": 512, "extras": {"algo_params": {"agent": "mlp"}}})
     now = load_checkpoint(trained.ground.run)
     old = {name: value for name, value in vars(now).items() if name not in ("path", "curriculum")}
@@ -153,14 +153,14 @@ def test_a_checkpoint_from_before_there_was_a_choice_goes_on_with_its_shared_net
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("env_id", "words"),
+    ("env_id", "message"),
     [("Pendulum-v1", "has continuous actions, and ppo needs discrete ones"), ("CartPoel-v1", "Did you mean CartPole")],
 )
-def test_what_it_cannot_take_is_refused_before_training(launch, env_id, words):
+def test_an_unsupported_environment_is_refused_before_training(launch, env_id, message):
     trial = launch({**SHORT, "env_id": env_id})
 
     assert trial.code == 2
-    assert words in trial.events("run_failed")[0]["payload"]["error"]
+    assert message in trial.events("run_failed")[0]["payload"]["error"]
 
 
 @pytest.mark.slow
@@ -179,8 +179,8 @@ def test_it_learns_to_balance_a_pole(launch, seed):
     trained = launch({**SHORT, "total_timesteps": 100_000, "seed": seed, "extras": {"algo_params": CARTPOLE}})
     assert trained.code == 0, trained.last_words
 
-    asked = {"mode": "policy_eval", "policy_path": trained.ground.run, "eval_episodes": 20}
-    evaluated = launch({"seed": 100, "extras": asked})
+    requested = {"mode": "policy_eval", "policy_path": trained.ground.run, "eval_episodes": 20}
+    evaluated = launch({"seed": 100, "extras": requested})
 
     with open(os.path.join(evaluated.ground.run, "eval_summary.json")) as file:
         summary = json.load(file)

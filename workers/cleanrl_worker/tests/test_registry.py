@@ -26,13 +26,13 @@ def resolved(algo="dqn", **algo_params):
     return resolve(config(algo, **algo_params), find_script(find(algo)))
 
 
-def test_ppo_is_ours_and_upstreams_own_stays_reachable():
+def test_ppo_is_ours_and_upstreams_is_ppo_upstream():
     assert DEFAULT_ALGO_REGISTRY["ppo"] == "cleanrl_worker.algorithms.ppo"
     assert DEFAULT_ALGO_REGISTRY["ppo_upstream"] == "cleanrl.ppo"
 
 
 @pytest.mark.parametrize("algorithm", AVAILABLE, ids=lambda found: found.name)
-def test_every_script_has_the_build_that_we_rely_on(algorithm):
+def test_every_script_has_the_expected_structure(algorithm):
     script = find_script(algorithm)
 
     assert {"env_id", "total_timesteps", "seed"} <= set(script.flags)
@@ -50,7 +50,7 @@ def test_flags_are_those_of_the_scripts_own_parser():
 
 
 @pytest.mark.parametrize("algorithm", AVAILABLE, ids=lambda found: found.name)
-def test_what_may_be_set_includes_every_scripts_own_defaults(algorithm):
+def test_the_allowed_ranges_include_every_scripts_defaults(algorithm):
     for flag in find_script(algorithm).flags.values():
         bounds = range_of(flag.name)
         if bounds and flag.default is not None:
@@ -58,19 +58,19 @@ def test_what_may_be_set_includes_every_scripts_own_defaults(algorithm):
             assert bounds.get("minimum", -math.inf) <= flag.default <= bounds.get("maximum", math.inf), flag
 
 
-def test_an_unknown_name_gets_the_nearest_ones():
+def test_an_unknown_name_gets_the_closest_names():
     with pytest.raises(ConfigError, match=r"no algorithm 'dqn_atary'\. Did you mean dqn_atari"):
         find("dqn_atary")
 
 
 @pytest.mark.parametrize("name", ["pqn", "rainbow_atari", "ppo_atari_envpool_xla_jax", "ppo_pettingzoo_ma_atari"])
-def test_a_name_that_cannot_be_run_here_says_why(name):
+def test_an_algorithm_that_cannot_run_here_is_refused_with_the_reason(name):
     with pytest.raises(ConfigError, match=f"{name} cannot run here: .{{20}}"):
         find(name)
 
 
-def test_whether_a_name_can_be_run_is_seen_from_what_is_installed(tmp_path, monkeypatch):
-    """A wheel with two scripts, and no procgen beside it."""
+def test_whether_an_algorithm_can_run_depends_on_what_is_installed(tmp_path, monkeypatch):
+    """A wheel with two scripts, without procgen."""
     (tmp_path / "cleanrl").mkdir()
     for name in ("__init__", "pqn", "ppo_procgen"):
         (tmp_path / "cleanrl" / f"{name}.py").write_text("")
@@ -150,7 +150,7 @@ def test_a_script_whose_arguments_cannot_be_read_is_not_run_with_its_defaults(tm
         resolve(config(), find_script(find("mine", str(tmp_path)), str(tmp_path)))
 
 
-def test_only_what_differs_from_the_scripts_defaults_is_said_on_its_command_line():
+def test_the_command_line_has_only_what_differs_from_the_scripts_defaults():
     script = find_script(find("dqn"))
     values = resolve(config(buffer_size=500, tau=1.0), script)
 
@@ -159,7 +159,7 @@ def test_only_what_differs_from_the_scripts_defaults_is_said_on_its_command_line
 
 
 @pytest.mark.parametrize(
-    ("algo", "params", "words"),
+    ("algo", "params", "message"),
     [
         ("dqn", {"learning_rat": 1}, "dqn has no such hyperparameter. Did you mean learning_rate"),
         ("dqn", {"learning_rate": -1.0}, "learning_rate: it must be more than 0, not -1.0"),
@@ -174,6 +174,6 @@ def test_only_what_differs_from_the_scripts_defaults_is_said_on_its_command_line
         ("ppo_upstream", {"num_minibatches": 5000}, "a batch of 512 steps cannot be split into 5000"),
     ],
 )
-def test_a_bad_hyperparameter_is_refused_with_its_name(algo, params, words):
-    with pytest.raises(ConfigError, match=words):
+def test_a_bad_hyperparameter_is_refused_with_its_name(algo, params, message):
+    with pytest.raises(ConfigError, match=message):
         resolved(algo, **params)

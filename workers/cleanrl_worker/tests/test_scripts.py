@@ -1,4 +1,4 @@
-"""Custom scripts: what they say of themselves, how a phase gets its config, and two that come with the worker."""
+"""Custom scripts: their headers, the config of a phase, and the two scripts that come with the worker."""
 
 import json
 import os
@@ -17,7 +17,7 @@ HEADER = "#!/usr/bin/env bash\n# @description: A test.\n# @phases: 2\n# @total_t
 
 @pytest.fixture
 def run(tmp_path):
-    """A custom script's run folder, as the daemon makes it, and a way to run something in it."""
+    """A function that runs a command in the folder of a custom script's run, as the daemon creates it."""
     for name in ("config", "checkpoints"):
         (tmp_path / name).mkdir()
 
@@ -43,7 +43,7 @@ def events(done):
     return [line for line in lines if "event" in line]
 
 
-def test_two_scripts_are_shipped_and_say_what_they_do():
+def test_two_scripts_are_shipped_with_a_description():
     found = {script.name: script for script in shipped()}
 
     assert list(found) == ["babyai_goto_curriculum", "babyai_quick_test"]
@@ -63,7 +63,7 @@ def test_two_scripts_are_shipped_and_say_what_they_do():
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         (HEADER.replace("# @phases: 2\n", ""), "has no @phases in its first 30 lines"),
         (HEADER.replace("A test.", ""), "has no @description"),
@@ -71,10 +71,10 @@ def test_two_scripts_are_shipped_and_say_what_they_do():
         (HEADER.replace("2", "0"), "@phases must be a whole number of at least 1, not '0'"),
     ],
 )
-def test_a_script_without_a_proper_header_is_refused(tmp_path, text, words):
+def test_a_script_with_an_invalid_header_is_refused(tmp_path, text, message):
     (tmp_path / "mine.sh").write_text(text)
 
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=message):
         read_script(tmp_path / "mine.sh")
 
 
@@ -102,7 +102,7 @@ def test_settings_of_a_phase_go_to_their_places_and_leave_the_rest():
     assert base["extras"] == {"cuda": False, "algo_params": {"gamma": 0.9}}
 
 
-def test_a_script_finds_what_the_user_asked_for_or_its_default():
+def test_a_script_reads_a_value_from_the_config_or_its_default():
     base = {"total_timesteps": 7, "extras": {"eval_episodes": 5, "curriculum_schedule": [{"env_id": "X-v0"}]}}
 
     assert find(base, "total_timesteps", "100") == "7"
@@ -115,52 +115,52 @@ def test_the_schedule_in_force_is_written_and_read_by_the_phases_after_it(run, t
     argv = [sys.executable, "-m", "cleanrl_worker.phase"]
     file = tmp_path / "config/curriculum_config.json"
     mine = json.dumps([{"env_id": "X-v0", "steps": 5}, {"env_id": "Y-v0"}])
-    asked = {"extras": {"curriculum_schedule": "babyai_goto"}}
+    requested = {"extras": {"curriculum_schedule": "babyai_goto"}}
 
     assert not file.exists()
     assert run([*argv, "--get", "curriculum_schedule", "mine"]).stdout == "mine\n"
-    run([*argv, "1/2", "train", "algo=no_such"], **asked)
+    run([*argv, "1/2", "train", "algo=no_such"], **requested)
     assert json.loads(file.read_text())[0] == {"env_id": "BabyAI-GoToRedBallNoDists-v0", "condition": "steps>=200000"}
-    run([*argv, "2/2", "train", "algo=no_such", f"curriculum_schedule={mine}"], **asked)
-    told = json.loads(run([*argv, "--get", "curriculum_schedule", ""], **asked).stdout)
+    run([*argv, "2/2", "train", "algo=no_such", f"curriculum_schedule={mine}"], **requested)
+    found = json.loads(run([*argv, "--get", "curriculum_schedule", ""], **requested).stdout)
     phase = json.loads((tmp_path / "config/phase-2-train.json").read_text())
 
-    assert [stage["env_id"] for stage in told] == ["X-v0", "Y-v0"]
-    assert phase["extras"]["curriculum_schedule"] == told == json.loads(file.read_text())
+    assert [stage["env_id"] for stage in found] == ["X-v0", "Y-v0"]
+    assert phase["extras"]["curriculum_schedule"] == found == json.loads(file.read_text())
 
 
-def test_a_phase_is_told_and_the_worker_takes_its_place(run, tmp_path):
+def test_a_phase_emits_its_start_and_is_replaced_by_the_worker(run, tmp_path):
     argv = [sys.executable, "-m", "cleanrl_worker.phase", "1/2", "train", "algo=no_such", "env_id=CartPole-v1"]
 
     done = run(argv, seed=3)
 
-    told = events(done)
-    assert [event["event"] for event in told] == ["run_started", "phase_started", "phase_failed"]
-    for event in told[1:]:
+    found = events(done)
+    assert [event["event"] for event in found] == ["run_started", "phase_started", "phase_failed"]
+    for event in found[1:]:
         assert {**event["payload"], "phase": 1, "phases": 2, "name": "train"} == event["payload"]
-    assert "there is no algorithm 'no_such'" in told[2]["payload"]["error"]
+    assert "there is no algorithm 'no_such'" in found[2]["payload"]["error"]
     assert done.returncode == 2
     config = json.loads((tmp_path / "config/phase-1-train.json").read_text())
     assert (config["run_id"], config["seed"], config["algo"]) == ("S1", 3, "no_such")
 
 
 @pytest.mark.parametrize(
-    ("argv", "words"),
+    ("argv", "message"),
     [
-        (["train"], "Say which phase it is and its name"),
-        (["3/2", "train"], "Say which phase it is and its name"),
-        (["1/2", "../out"], "Say which phase it is and its name"),
-        (["1/2", "train", "env_id"], "'env_id' is no setting. Write key=value."),
+        (["train"], "Give the number and the name of the phase"),
+        (["3/2", "train"], "Give the number and the name of the phase"),
+        (["1/2", "../out"], "Give the number and the name of the phase"),
+        (["1/2", "train", "env_id"], "'env_id' is not a valid setting. Write key=value."),
     ],
 )
-def test_a_phase_that_is_called_wrongly_says_how(run, argv, words):
+def test_invalid_arguments_of_a_phase_are_refused_with_the_correct_form(run, argv, message):
     done = run([sys.executable, "-m", "cleanrl_worker.phase", *argv])
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert words in done.stderr
+    assert message in done.stderr
 
 
-def test_outside_of_mosaic_a_phase_says_what_is_missing(monkeypatch):
+def test_outside_of_mosaic_a_phase_names_the_missing_variable(monkeypatch):
     env = {name: value for name, value in os.environ.items() if not name.startswith("MOSAIC_")}
     argv = [sys.executable, "-m", "cleanrl_worker.phase", "--get", "env_id", "X-v0"]
 
@@ -174,9 +174,9 @@ def test_the_first_phase_starts_the_run_and_the_last_one_completes_it(run):
     steps = {"algo": "dqn", "total_timesteps": 40, "extras": {"algo_params": {"learning_starts": 100}}}
     argv = [sys.executable, "-m", "cleanrl_worker.phase"]
 
-    told = [[event["event"] for event in events(run([*argv, which, "x"], **steps))] for which in ("1/2", "2/2")]
+    emitted = [[event["event"] for event in events(run([*argv, which, "x"], **steps))] for which in ("1/2", "2/2")]
 
-    kinds = [[event for event in each if event.startswith(("run", "phase"))] for each in told]
+    kinds = [[event for event in each if event.startswith(("run", "phase"))] for each in emitted]
     assert kinds == [
         ["run_started", "phase_started", "phase_completed"],
         ["phase_started", "phase_completed", "run_completed"],
@@ -186,26 +186,26 @@ def test_the_first_phase_starts_the_run_and_the_last_one_completes_it(run):
 def test_a_script_ends_when_a_phase_fails(run, tmp_path):
     script = tmp_path / "mine.sh"
     script.write_text(
-        HEADER + "set -euo pipefail\npython -m cleanrl_worker.phase 1/2 train algo=no_such\necho 'never said'\n"
+        HEADER + "set -euo pipefail\npython -m cleanrl_worker.phase 1/2 train algo=no_such\necho 'never printed'\n"
     )
 
     done = run(["bash", str(script)])
 
     assert done.returncode == 2
-    assert "never said" not in done.stdout
+    assert "never printed" not in done.stdout
 
 
 @pytest.mark.slow
-def test_the_quick_babyai_test_trains_goes_on_and_evaluates(run, tmp_path):
+def test_the_quick_babyai_test_trains_resumes_and_evaluates(run, tmp_path):
     path = next(script.path for script in shipped() if script.name == "babyai_quick_test")
 
     done = run([str(path)], total_timesteps=2048, seed=1, extras={"eval_episodes": 2})
 
     assert done.returncode == 0, done.stderr[-2000:]
-    told = [event["event"] for event in events(done) if event["event"] != "heartbeat"]
-    assert told.count("phase_started") == told.count("phase_completed") == 3
-    assert (told[0], told[-1], told.count("run_completed")) == ("run_started", "run_completed", 1)
-    assert "checkpoint_loaded" in told
+    emitted = [event["event"] for event in events(done) if event["event"] != "heartbeat"]
+    assert emitted.count("phase_started") == emitted.count("phase_completed") == 3
+    assert (emitted[0], emitted[-1], emitted.count("run_completed")) == ("run_started", "run_completed", 1)
+    assert "checkpoint_loaded" in emitted
     summary = json.loads((tmp_path / "eval_summary.json").read_text())
     assert (summary["checkpoint_step"], summary["episodes"]) == (2048, 2)
 

@@ -1,4 +1,4 @@
-"""gym 0.23's API over Gymnasium: what the older scripts see. In a process of its own, for it takes gym's name."""
+"""gym 0.23's API over Gymnasium, as the older scripts use it. In separate processes, because it is imported as gym."""
 
 import subprocess
 import sys
@@ -23,37 +23,37 @@ def play():
     assert isinstance(envs.single_action_space, gym.spaces.Discrete)
     obs = envs.reset()
     assert obs.shape == (2, 4) and obs.dtype == np.float32
-    told = [obs.tolist()]
+    history = [obs.tolist()]
     for step in range(60):
         obs, rewards, dones, infos = envs.step(np.array([step % 2, 0]))
         assert (rewards.dtype, dones.dtype, len(infos)) == (np.float64, np.bool_, 2)
-        told.append((obs.tolist(), rewards.tolist(), dones.tolist()))
+        history.append((obs.tolist(), rewards.tolist(), dones.tolist()))
         for number, info in enumerate(infos):
             if dones[number]:
                 assert type(info["episode"]["r"]) is float and type(info["episode"]["l"]) is int, info
                 assert info["terminal_observation"].shape == (4,)
                 assert info["TimeLimit.truncated"] is False
                 assert abs(obs[number]).max() < 0.06, "it is the first observation of the next episode"
-                told.append(info["episode"]["r"])
+                history.append(info["episode"]["r"])
     envs.close()
-    return told
+    return history
 
-assert play() == play(), "the seed is honoured"
+assert play() == play(), "the seed is used"
 import gymnasium
 assert play()[0][0] == gymnasium.make("CartPole-v1").reset(seed=3)[0].tolist(), "the seed is the first reset's"
 print("fine", gym.__version__)
 """
 
 
-def test_the_older_scripts_see_the_api_they_know():
-    told = subprocess.run(
+def test_the_shim_has_the_api_of_gym_023():
+    done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SCRIPT],
         env={"PYTHONPATH": str(SHIM_FOLDER)},
         capture_output=True,
         text=True,
     )
 
-    assert told.stdout.splitlines()[-1:] == ["fine 0.23.1"], told.stderr
+    assert done.stdout.splitlines()[-1:] == ["fine 0.23.1"], done.stderr
 
 
 STATISTICS = """
@@ -63,14 +63,14 @@ def play(Recorder):
     env = Recorder(gymnasium.make("CartPole-v1"))
     env.reset(seed=5)
     env.action_space.seed(5)
-    told = []
+    history = []
     for _ in range(200):
         _, _, terminated, truncated, info = env.step(env.action_space.sample())
         if terminated or truncated:
-            told.append({name: (value.dtype, value.shape) for name, value in info["episode"].items()})
-            told.append((info["episode"]["r"].tolist(), info["episode"]["l"].tolist()))
+            history.append({name: (value.dtype, value.shape) for name, value in info["episode"].items()})
+            history.append((info["episode"]["r"].tolist(), info["episode"]["l"].tolist()))
             env.reset()
-    return told, list(env.return_queue), list(env.length_queue), env.episode_count
+    return history, list(env.return_queue), list(env.length_queue), env.episode_count
 
 ours, theirs = play(gym.wrappers.RecordEpisodeStatistics), play(gymnasium.wrappers.RecordEpisodeStatistics)
 assert ours == theirs and ours[-1] > 3, (ours, theirs)

@@ -1,4 +1,4 @@
-"""A script's state taken from its globals and put into those of another process of the same script."""
+"""A script's state is read from its globals and restored into those of another run of the same script."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ CHANGED = frozenset({"next_obs", "global_step", "alpha", "loss"})
 
 
 def make_script(env_id="CartPole-v1", wrap=lambda env: env, width=3, **more):
-    """Globals as a script has them when everything is made and nothing is trained."""
+    """The globals of a script after its set-up and before its training."""
     envs = gymnasium.vector.SyncVectorEnv(
         [lambda: gymnasium.wrappers.RecordEpisodeStatistics(wrap(gymnasium.make(env_id))) for _ in range(2)]
     )
@@ -43,7 +43,7 @@ def make_script(env_id="CartPole-v1", wrap=lambda env: env, width=3, **more):
 
 
 def play(script, steps):
-    """Some training: everything that can change does."""
+    """A short training in which everything that can change does change."""
     seen = []
     for _ in range(steps):
         actions = script["envs"].action_space.sample()
@@ -65,7 +65,7 @@ def saved(tmp_path, state, **more):
 
 
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCar-v0"])
-def test_a_restored_script_goes_on_exactly_as_the_first_would_have(tmp_path, env_id):
+def test_a_restored_script_continues_exactly_as_the_first_one(tmp_path, env_id):
     first, state = make_script(env_id)
     first["envs"].action_space.seed(3)
     play(first, 30)
@@ -81,7 +81,7 @@ def test_a_restored_script_goes_on_exactly_as_the_first_would_have(tmp_path, env
     assert second["returns"] == first["returns"]
 
 
-def test_mujocos_physics_go_on_exactly_too(tmp_path):
+def test_mujocos_physics_continue_exactly_too(tmp_path):
     first, state = make_script("Hopper-v4")
     first["envs"].action_space.seed(3)
     play(first, 30)
@@ -94,7 +94,7 @@ def test_mujocos_physics_go_on_exactly_too(tmp_path):
     assert play(second, 20) == expected
 
 
-def test_what_the_loop_does_not_change_is_the_new_runs_own(tmp_path):
+def test_values_that_the_loop_does_not_change_are_the_new_runs_own(tmp_path):
     _, state = make_script()
     checkpoint = saved(tmp_path, state)
 
@@ -107,9 +107,9 @@ def test_what_the_loop_does_not_change_is_the_new_runs_own(tmp_path):
     assert checkpoint.params == {"gamma": 0.99, "learning_starts": 10}
 
 
-def test_a_network_that_the_loop_gives_another_name_is_kept_once(tmp_path):
+def test_a_network_with_a_second_name_is_saved_once(tmp_path):
     first, state = make_script()
-    first["target"] = first["net"]  # as a loop over networks would
+    first["target"] = first["net"]  # as a loop over networks does
 
     checkpoint = saved(tmp_path, state)
 
@@ -117,7 +117,7 @@ def test_a_network_that_the_loop_gives_another_name_is_kept_once(tmp_path):
     assert make_script()[1].restore(checkpoint) == []
 
 
-def test_running_means_of_wrappers_are_kept_by_env(tmp_path):
+def test_running_means_of_wrappers_are_saved_per_env(tmp_path):
     first, state = make_script(wrap=gymnasium.wrappers.NormalizeObservation)
     play(first, 30)
     checkpoint = saved(tmp_path, state)
@@ -131,11 +131,11 @@ def test_running_means_of_wrappers_are_kept_by_env(tmp_path):
     )
 
 
-def test_an_env_that_cannot_be_kept_starts_a_new_episode_and_says_so(tmp_path):
+def test_an_env_that_cannot_be_saved_starts_a_new_episode_and_reports_it(tmp_path):
     class Odd(gymnasium.Wrapper):
         def __init__(self, env):
             super().__init__(env)
-            self.engine = object()  # nobody can write this down
+            self.engine = object()  # this cannot be saved
 
     first, state = make_script(wrap=Odd)
     play(first, 5)
@@ -151,7 +151,7 @@ def test_an_env_that_cannot_be_kept_starts_a_new_episode_and_says_so(tmp_path):
     assert second["global_step"] == 5
 
 
-def test_watching_a_run_does_not_change_what_its_checkpoints_fit(tmp_path):
+def test_showing_frames_does_not_change_which_checkpoints_fit(tmp_path):
     class FastLaneWrapper(gymnasium.Wrapper):
         pass
 
@@ -173,7 +173,7 @@ def test_other_networks_are_refused(tmp_path):
 
 
 class ReplayBuffer:
-    """As Stable-Baselines3's, as far as it is looked at."""
+    """The part of Stable-Baselines3's buffer that a checkpoint reads."""
 
     def __init__(self, size=8):
         self.buffer_size, self.pos, self.full = size, 0, False
@@ -195,7 +195,7 @@ def buffers(monkeypatch):
 
 @pytest.mark.usefixtures("buffers")
 @pytest.mark.parametrize("count", [0, 3, 8, 11])
-def test_a_replay_buffer_goes_on_where_it_was(tmp_path, count):
+def test_a_replay_buffer_is_restored(tmp_path, count):
     first, state = make_script(rb=ReplayBuffer())
     for value in range(count):
         first["rb"].add(value + 1)
@@ -209,7 +209,7 @@ def test_a_replay_buffer_goes_on_where_it_was(tmp_path, count):
 
 
 @pytest.mark.usefixtures("buffers")
-def test_a_buffer_that_is_too_large_is_filled_anew_before_learning_goes_on(tmp_path):
+def test_a_buffer_that_is_too_large_is_refilled_before_learning_continues(tmp_path):
     first, state = make_script(rb=ReplayBuffer())
     first["rb"].add(1)
     state.buffer_limit_mb = 0

@@ -1,4 +1,4 @@
-"""What is heard of a script's SummaryWriter."""
+"""What a script's SummaryWriter receives is emitted as telemetry."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from mosaic_sdk.emit import Emitter
 
 
 @pytest.fixture
-def heard(tmp_path):
+def recorded(tmp_path):
     fd = os.open(tmp_path / "spool", os.O_RDWR | os.O_CREAT | os.O_APPEND)
     steps = []
     scalars = Scalars(Emitter(fd, run_id="01A"), steps.append)
@@ -20,8 +20,8 @@ def heard(tmp_path):
     os.close(fd)
 
 
-def test_scalars_become_metrics_under_their_own_names_whatever_they_are_made_of(heard):
-    scalars, steps, lines = heard
+def test_scalars_of_any_type_become_metrics_under_their_own_names(recorded):
+    scalars, steps, lines = recorded
 
     for value in (0.5, 3, np.array([1.5]), np.float32(2.5), torch.tensor(4.5, requires_grad=True), torch.ones(1, 1)):
         scalars.record("charts/x", value, 7)
@@ -31,8 +31,8 @@ def test_scalars_become_metrics_under_their_own_names_whatever_they_are_made_of(
     assert steps == [7] * 6
 
 
-def test_a_return_and_its_length_are_an_episode_too(heard):
-    scalars, _, lines = heard
+def test_a_return_and_its_length_become_an_episode_too(recorded):
+    scalars, _, lines = recorded
 
     for number in range(2):
         scalars.record("charts/episodic_return", 21.0 + number, 100)
@@ -46,17 +46,17 @@ def test_a_return_and_its_length_are_an_episode_too(heard):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_loss_that_is_no_number_ends_the_training_and_says_so(heard, value):
-    scalars, _, lines = heard
+def test_a_loss_that_is_nan_or_infinite_ends_the_training(recorded, value):
+    scalars, _, lines = recorded
 
     with pytest.raises(Diverged, match=r"losses/value_loss is .* at step 512: the training has diverged"):
         scalars.record("losses/value_loss", value, 512)
 
-    assert len(lines()) == 1  # told before it ends
+    assert len(lines()) == 1  # emitted before the training ends
 
 
-def test_a_loss_that_is_no_number_can_be_lived_with(heard):
-    scalars, _, lines = heard
+def test_a_nan_loss_does_not_end_the_training_without_stop_on_nan(recorded):
+    scalars, _, lines = recorded
     scalars.stop_on_nan = False
 
     scalars.record("losses/value_loss", math.nan, 512)
@@ -64,16 +64,16 @@ def test_a_loss_that_is_no_number_can_be_lived_with(heard):
     assert lines()[1]["event"] == "training_diverged"
 
 
-def test_an_undefined_explained_variance_says_nothing_about_the_training(heard):
-    scalars, _, lines = heard
+def test_an_undefined_explained_variance_does_not_end_the_training(recorded):
+    scalars, _, lines = recorded
 
     scalars.record("losses/explained_variance", math.nan, 512)
 
     assert len(lines()) == 1
 
 
-def test_a_writer_class_is_observed_and_still_writes(heard):
-    scalars, _, lines = heard
+def test_a_writer_class_is_observed_and_still_writes(recorded):
+    scalars, _, lines = recorded
 
     class Writer:
         def __init__(self):

@@ -1,4 +1,4 @@
-"""What a viewer sees of a curriculum: after a stage has changed, the new environment, in its own size."""
+"""Frames of a curriculum: after a change of stage they show the new environment in its own size."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import mosaic_sdk
 import pytest
 
 AUTOWRAP = Path(mosaic_sdk.__file__).parent / "autowrap"
-# A viewer and a course of three stages in one process: the first env's picture is held against what it renders itself.
+# A viewer and three stages in one process: the first env's frame is compared with what it renders itself.
 PLAY = """
 import json, os, sys
 import gymnasium, minigrid
@@ -28,7 +28,7 @@ while training.stage < 2 or len(seen) < 8:
     for number, env in enumerate(envs):
         env.reset(seed=1)
         if number == 0:
-            reader.latest_frame()  # follows to the new environment's frames, and asks for one
+            reader.latest_frame()  # switches to the new environment's frames and requests one
             env.step(0)
             frame = reader.latest_frame()
             own = env.unwrapped.render()
@@ -58,10 +58,10 @@ def test_a_viewer_sees_the_environment_of_the_new_stage_in_its_own_size(run_id, 
         "CLEANRL_FASTLANE_INTERVAL_MS": "0",
     }
 
-    told = subprocess.run([sys.executable, "-c", PLAY], env=env, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", PLAY], env=env, cwd=tmp_path, capture_output=True, text=True)
 
-    assert told.returncode == 0, told.stderr[-2000:]
-    (line,) = [line for line in told.stdout.splitlines() if line.startswith("seen:")]
+    assert done.returncode == 0, done.stderr[-2000:]
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("seen:")]
     seen = json.loads(line.removeprefix("seen:"))
     assert {(stage, *shape) for stage, shape, _ in seen} == {(0, 160, 160, 3), (1, 256, 256, 3), (2, 160, 160, 3)}
     assert all(is_same for *_, is_same in seen)
