@@ -1,6 +1,6 @@
 """The CleanRL worker through the real daemon: what is refused at submit, and custom scripts from end to end.
 
-It runs where the worker's environment is (`make test` makes it); its own suite is in workers/cleanrl_worker/tests.
+These tests need the worker's environment, which `make test` builds. Its own suite is in workers/cleanrl_worker/tests.
 """
 
 import json
@@ -16,9 +16,9 @@ from mosaic.model.states import RunState
 S = RunState
 REPO = Path(__file__).parents[2]
 ENVIRONMENT = REPO / ".venv-cleanrl"
-# Where the environment of the variant lies; `make` knows none.
+# The environment of the variant jax.
 JAX = Path(os.environ.get("MOSAIC_TEST_CLEANRL_JAX", "/nowhere"))
-LONG_S = 600  # torch is imported on a busy machine
+LONG_S = 600  # importing torch on a busy machine takes minutes
 MODULE = {"module": "cleanrl_worker.cli"}
 
 HEAD = """#!/usr/bin/env bash
@@ -32,13 +32,14 @@ TRAIN = "phase 1/2 train algo=dqn env_id=CartPole-v1 total_timesteps=512 algo_pa
 EVALUATE = 'phase 2/2 evaluate mode=policy_eval policy_path="$MOSAIC_CHECKPOINT_DIR" eval_episodes=2\n'
 
 pytestmark = pytest.mark.skipif(
-    not (ENVIRONMENT / ".ready").exists(), reason="the worker's environment is not there: make .venv-cleanrl/.ready"
+    not (ENVIRONMENT / ".ready").exists(),
+    reason="the worker's environment is missing. Build it with: make .venv-cleanrl/.ready",
 )
 
 
 @pytest.fixture(autouse=True)
 def installed(home):
-    """As if `mosaic worker install cleanrl` had made it in this home."""
+    """As if `mosaic worker install cleanrl` had built it in this home."""
     (home / "envs").mkdir()
     (home / "envs/cleanrl").symlink_to(ENVIRONMENT)
 
@@ -48,7 +49,7 @@ def events(lab, run):
 
 
 @pytest.mark.parametrize(
-    ("config", "words"),
+    ("config", "message"),
     [
         (
             {"algo": "pqn"},
@@ -76,14 +77,14 @@ def events(lab, run):
         ),
     ],
 )
-def test_what_cannot_be_run_is_refused_at_submit_with_its_reason(lab, config, words):
-    with pytest.raises(BadConfig, match=words):
+def test_an_invalid_config_is_refused_at_submit_with_the_reason(lab, config, message):
+    with pytest.raises(BadConfig, match=message):
         lab.submit_worker({**MODULE, "config": config})
 
     assert lab.client.list_runs().total == 0
 
 
-def test_the_seeds_own_config_is_taken_and_its_learning_rate_is_the_algorithms(lab):
+def test_a_learning_rate_in_extras_becomes_the_algorithms(lab):
     extras = {"learning_rate": 0.0003, "cuda": True, "tensorboard_dir": "tensorboard"}
     config = {"env_id": "CartPole-v1", "algo": "ppo", "total_timesteps": 1e4, "seed": 42, "extras": extras}
 
@@ -94,18 +95,18 @@ def test_the_seeds_own_config_is_taken_and_its_learning_rate_is_the_algorithms(l
     placed = {"cuda": True, "tensorboard_dir": "tensorboard", "algo_params": {"learning_rate": 0.0003}}
     assert kept.config["metadata"]["worker"]["config"] == {**config, "extras": placed}
     assert (kept.total_steps, kept.settings["extras.algo_params.learning_rate"]) == (10_000, 0.0003)
-    assert kept.settings["extras.algo_params.num_envs"] == 4  # CleanRL's own default
+    assert kept.settings["extras.algo_params.num_envs"] == 4  # CleanRL's default
 
 
-def test_a_run_that_leaves_its_length_to_the_default_shows_progress(lab):
+def test_a_run_of_the_default_length_shows_progress(lab):
     run = lab.submit_worker({**MODULE, "config": {"algo": "dqn"}})
     lab.client.cancel_run(run.run_id)
 
     assert run.total_steps == 500_000
 
 
-def test_a_checkout_of_the_users_may_have_any_name_and_hyperparameter(lab, tmp_path):
-    (tmp_path / "pqn.py").write_text("print('not built like a script of CleanRL')")
+def test_a_checkout_may_have_any_algorithm_and_hyperparameter(lab, tmp_path):
+    (tmp_path / "pqn.py").write_text("print('not structured like a CleanRL script')")
     extras = {"upstream_path": str(tmp_path), "algo_params": {"warmth": 1}}
 
     run = lab.submit_worker({**MODULE, "config": {"algo": "pqn", "extras": extras}})
@@ -115,11 +116,11 @@ def test_a_checkout_of_the_users_may_have_any_name_and_hyperparameter(lab, tmp_p
     assert "pqn.py has no parse_args() and no class Args" in end.reason
 
 
-def test_the_phases_of_a_script_are_one_run_with_its_progress_and_its_files(lab, mosaic, script):
+def test_the_phases_of_a_script_are_one_run_with_one_progress_and_folder(lab, mosaic, script):
     path = script("two.sh", f"{HEAD}{TRAIN}echo between the phases\n{EVALUATE}")
 
-    told = json.loads(mosaic("run", "--script", path, "--env-of", "cleanrl", "--set", "seed=3", "--json"))
-    run = lab.client.get_run(told["run_id"])
+    printed = json.loads(mosaic("run", "--script", path, "--env-of", "cleanrl", "--set", "seed=3", "--json"))
+    run = lab.client.get_run(printed["run_id"])
 
     assert (run.state, run.area, run.progress) == (S.TERMINATED, "custom_scripts", 1.0)
     kinds = [event["event"] for event in events(lab, run)]
@@ -134,7 +135,7 @@ def test_the_phases_of_a_script_are_one_run_with_its_progress_and_its_files(lab,
     assert json.loads((lab.rundir(run).path / "eval_summary.json").read_text())["episodes"] == 2
 
 
-def test_a_failing_phase_ends_the_script_with_its_last_words(lab, script):
+def test_a_failed_phase_ends_the_script_with_its_error(lab, script):
     path = script("fails.sh", f"{HEAD}phase 1/2 train algo=dqn env_id=CartPol-v1\n{EVALUATE}")
 
     run = lab.submit_worker({"script": path, "variant": "cleanrl"})
@@ -145,7 +146,7 @@ def test_a_failing_phase_ends_the_script_with_its_last_words(lab, script):
     assert [event["event"] for event in events(lab, run)] == ["run_started", "phase_started", "phase_failed"]
 
 
-def test_a_script_that_goes_on_after_a_failed_phase_has_not_failed(lab, script):
+def test_a_script_that_continues_after_a_failed_phase_has_not_failed(lab, script):
     path = script("goes_on.sh", f"{HEAD}phase 1/2 train algo=no_such || echo never mind\n")
 
     run = lab.submit_worker({"script": path, "variant": "cleanrl"})
@@ -154,8 +155,8 @@ def test_a_script_that_goes_on_after_a_failed_phase_has_not_failed(lab, script):
     assert b"never mind" in lab.text(run)
 
 
-def test_a_cancelled_script_takes_its_phase_and_its_training_with_it(lab, script):
-    path = script("long.sh", HEAD + TRAIN.replace("=512", "=100000000") + "echo never said\n")
+def test_cancelling_a_script_ends_its_phase_and_its_training(lab, script):
+    path = script("long.sh", HEAD + TRAIN.replace("=512", "=100000000") + "echo never printed\n")
     run = lab.submit_worker({"script": path, "variant": "cleanrl"})
     lab.wait_for(run, S.EXECUTING, timeout_s=LONG_S)
 
@@ -163,7 +164,7 @@ def test_a_cancelled_script_takes_its_phase_and_its_training_with_it(lab, script
 
     end = lab.wait_until_over(run, LONG_S)
     assert (end.state, end.reason) == (S.CANCELLED, "cancelled by request")
-    assert b"never said" not in lab.text(run)
+    assert b"never printed" not in lab.text(run)
     assert [event["event"] for event in events(lab, run)][-2:] == ["checkpoint_saved", "phase_cancelled"]
     mark = run.run_id.encode()
     wait_until(lambda: not [pid for pid in lab.processes() if mark in Path(f"/proc/{pid}/cmdline").read_bytes()])
@@ -177,12 +178,12 @@ def test_a_cancelled_script_takes_its_phase_and_its_training_with_it(lab, script
         ("babyai_goto_curriculum", ["total_timesteps=8192"], "BabyAI-GoToLocal-v0"),
     ],
 )
-def test_a_script_that_comes_with_the_worker_runs_by_its_name(lab, mosaic, name, settings, env_id):
-    words = [word for setting in [*settings, "eval_episodes=2", "seed=1"] for word in ("--set", setting)]
+def test_a_shipped_script_runs_by_its_name(lab, mosaic, name, settings, env_id):
+    options = [part for setting in [*settings, "eval_episodes=2", "seed=1"] for part in ("--set", setting)]
 
-    told = json.loads(mosaic("run", "--script", name, "--env-of", "cleanrl", *words, "--json"))
+    printed = json.loads(mosaic("run", "--script", name, "--env-of", "cleanrl", *options, "--json"))
 
-    run = lab.client.get_run(told["run_id"])
+    run = lab.client.get_run(printed["run_id"])
     assert (run.state, run.progress) == (S.TERMINATED, 1.0)
     assert events(lab, run)[-1]["event"] == "run_completed"
     summary = json.loads((lab.rundir(run).path / "eval_summary.json").read_text())
@@ -190,13 +191,17 @@ def test_a_script_that_comes_with_the_worker_runs_by_its_name(lab, mosaic, name,
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not JAX.exists(), reason="the variant jax is not there: set MOSAIC_TEST_CLEANRL_JAX to its folder")
+@pytest.mark.skipif(
+    not JAX.exists(), reason="the variant jax is missing. Set MOSAIC_TEST_CLEANRL_JAX to the folder of its environment"
+)
 def test_an_algorithm_that_needs_jax_chooses_its_variant(lab, mosaic, home):
     (home / "envs/cleanrl@jax").symlink_to(JAX)
 
-    told = json.loads(mosaic("run", "cleanrl", "algo=dqn_jax", "total_timesteps=300", "learning_starts=100", "--json"))
+    printed = json.loads(
+        mosaic("run", "cleanrl", "algo=dqn_jax", "total_timesteps=300", "learning_starts=100", "--json")
+    )
 
-    run = lab.client.get_run(told["run_id"])
+    run = lab.client.get_run(printed["run_id"])
     assert (run.state, run.reason) == (S.TERMINATED, "")
     assert json.loads(lab.rundir(run).launch.read_text())["argv"][0] == str(home / "envs/cleanrl@jax/bin/python")
     assert "checkpoint_saved" in [event["event"] for event in events(lab, run)]

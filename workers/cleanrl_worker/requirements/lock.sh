@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes default.txt and jax.txt from default.in and jax.in. Needs uv; run it in this folder.
+# Generates default.txt and jax.txt from default.in and jax.in. Needs uv; run it in this folder.
 set -eu
 for variant in default jax; do
     {
