@@ -40,7 +40,7 @@ _RANGES: dict[str, tuple[Any, Any, bool]] = {
     **dict.fromkeys(("clip_coef", "max_grad_norm", "target_kl", "alpha"), (0, None, False)),
 }
 _KINDS: dict[str, tuple[Any, str]] = {
-    "integer": (int, "a whole number"),
+    "integer": (int, "an integer"),
     "number": ((int, float), "a number"),
     "boolean": (bool, "true or false"),
     "string": (str, "a string"),
@@ -128,7 +128,7 @@ def _checked(name: str, value: Any, flags: Mapping[str, Flag], algo: str, is_dir
         return list(value) if isinstance(value, (list, tuple)) else [value]
     if flag.choices and value not in flag.choices:
         hint = nearest(str(value), flag.choices)
-        raise ConfigError(f"{where}: it must be one of {', '.join(flag.choices)}, not {value!r}. {hint}".rstrip())
+        raise ConfigError(f"{where}: must be one of {', '.join(flag.choices)}, not {value!r}. {hint}".rstrip())
     return _in_range(_of_kind(value, flag, where), name, where)
 
 
@@ -137,18 +137,18 @@ def _of_kind(value: Any, flag: Flag, where: str) -> Any:
     if flag.kind == "integer" and isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and flag.kind != "boolean"):
-        raise ConfigError(f"{where}: it must be {description}, not {value!r}.")
+        raise ConfigError(f"{where}: must be {description}, not {value!r}.")
     return value
 
 
 def _in_range(value: Any, name: str, where: str) -> Any:
     least, most, is_open = _RANGES.get(name, (None, None, False))
     if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{where}: it must be a finite number, not {value!r}.")
+        raise ConfigError(f"{where}: must be a finite number, not {value!r}.")
     if least is not None and (value < least or (is_open and value == least)):
-        raise ConfigError(f"{where}: it must be {'more than' if is_open else 'at least'} {least}, not {value!r}.")
+        raise ConfigError(f"{where}: must be {'more than' if is_open else 'at least'} {least}, not {value!r}.")
     if most is not None and value > most:
-        raise ConfigError(f"{where}: it must be at most {most}, not {value!r}.")
+        raise ConfigError(f"{where}: must be at most {most}, not {value!r}.")
     return value
 
 

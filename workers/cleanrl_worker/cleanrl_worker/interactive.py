@@ -144,4 +144,4 @@ def _as_observation(given: Any, space: Any) -> Any:
     try:
         return np.asarray(given, dtype=space.dtype).reshape(space.shape)
     except (TypeError, ValueError):
-        raise CommandError(f"observation: it must have the shape {list(space.shape)}.") from None
+        raise CommandError(f"observation: must have the shape {list(space.shape)}.") from None

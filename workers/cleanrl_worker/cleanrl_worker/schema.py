@@ -150,5 +150,6 @@ def _shortened(found: list[Any]) -> str:
     """`0.00025 (ppo, dqn …), 0.0003 (…)`: each value with the first two scripts that have it."""
     by_value: dict[str, list[str]] = {}
     for algo, part in found:
-        by_value.setdefault(str(part["default"]), []).append(algo)
+        default = part["default"]
+        by_value.setdefault(str(default).lower() if isinstance(default, bool) else str(default), []).append(algo)
     return ", ".join(f"{value} ({', '.join(who[:2])}{' …' if len(who) > 2 else ''})" for value, who in by_value.items())

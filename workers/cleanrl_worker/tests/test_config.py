@@ -26,12 +26,12 @@ def test_a_setting_is_found_in_any_place_and_a_hyperparameter_on_the_top_level_i
     config = CleanRLWorkerConfig.from_dict({**FLAT, "mode": "policy_eval", "policy_path": "p", "version": 1})
 
     assert (config.mode, config.policy_path) == ("policy_eval", "p")
-    with pytest.raises(ConfigError, match="learning_rate: there is no such setting"):
+    with pytest.raises(ConfigError, match="learning_rate: the worker has no such setting"):
         CleanRLWorkerConfig.from_dict({**FLAT, "learning_rate": 1})
 
 
 def test_two_names_of_a_setting_with_different_values_are_refused():
-    with pytest.raises(ConfigError, match="They are the same setting"):
+    with pytest.raises(ConfigError, match="is the same setting as env_id but has another value"):
         CleanRLWorkerConfig.from_dict({**FLAT, "env": "X-v0"})
 
     assert CleanRLWorkerConfig.from_dict({**FLAT, "env": FLAT["env_id"]}).env_id == FLAT["env_id"]
@@ -117,11 +117,11 @@ def test_a_hyperparameter_may_be_in_extras_itself():
             r"extras.lerning_rate: the worker has no such setting, and ppo has no .* Did you mean learning",
         ),
         ({"checkpoint_evry": 1}, "Did you mean checkpoint_every?"),
-        ({"learning_rate": "fast"}, "extras.learning_rate: it must be a number, not 'fast'"),
+        ({"learning_rate": "fast"}, "extras.learning_rate: must be a number, not 'fast'"),
         ({"track": True}, "extras.track: set it as extras.track_wandb instead"),
         (
             {"agent": "mpl"},
-            "extras.agent: it must be one of auto, cleanrl, mlp, minigrid, not 'mpl'. Did you mean mlp?",
+            "extras.agent: must be one of auto, cleanrl, mlp, minigrid, not 'mpl'. Did you mean mlp?",
         ),
     ],
 )
@@ -167,18 +167,18 @@ def test_test_mode_is_an_evaluation():
     ("wrong", "message"),
     [
         ({"run_id": ""}, "run_id is missing"),
-        ({"total_timesteps": 0}, "total_timesteps: it must be at least 1, not 0"),
-        ({"total_timesteps": "many"}, "total_timesteps: it must be a whole number"),
-        ({"seed": -1}, "seed: it must be at least 0"),
-        ({"algo": 3}, "algo: it must be a (text|string)"),
-        ({"extras": []}, "extras: it must be an object"),
-        ({"extras": {"mode": "play"}}, "extras.mode: it must be one of train"),
+        ({"total_timesteps": 0}, "total_timesteps: must be at least 1, not 0"),
+        ({"total_timesteps": "many"}, "total_timesteps: must be an integer"),
+        ({"seed": -1}, "seed: must be at least 0"),
+        ({"algo": 3}, "algo: must be a string"),
+        ({"extras": []}, "extras: must be an object"),
+        ({"extras": {"mode": "play"}}, "extras.mode: must be one of train"),
         ({"extras": {"mode": "policy_eval"}}, "extras.policy_path is missing"),
         ({"extras": {"mode": "resume_training"}}, "extras.policy_path is missing"),
-        ({"extras": {"cuda": "yes"}}, 'extras.cuda: it must be true or false, not "yes"'),
-        ({"extras": {"fastlane_video_mode": "loud"}}, "extras.fastlane_video_mode: it must be one of single"),
-        ({"extras": {"algo_params": 3}}, "extras.algo_params: it must be an object"),
-        ({"extras": {"checkpoint_every": -1}}, "extras.checkpoint_every: it must be at least 0"),
+        ({"extras": {"cuda": "yes"}}, 'extras.cuda: must be true or false, not "yes"'),
+        ({"extras": {"fastlane_video_mode": "loud"}}, "extras.fastlane_video_mode: must be one of single"),
+        ({"extras": {"algo_params": 3}}, "extras.algo_params: must be an object"),
+        ({"extras": {"checkpoint_every": -1}}, "extras.checkpoint_every: must be at least 0"),
     ],
 )
 def test_an_invalid_setting_is_refused_with_its_place(wrong, message):

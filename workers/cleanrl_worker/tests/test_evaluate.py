@@ -301,10 +301,10 @@ def test_observations_are_normalised_as_at_the_trainings_end_and_rewards_are_not
 @pytest.mark.parametrize(
     ("extras", "message"),
     [
-        ({"eval_episodes": 0}, "extras.eval_episodes: it must be at least 1, not 0"),
-        ({"eval_episodes": "ten"}, 'it must be a whole number, not "ten"'),
-        ({"eval_gamma": 1.5}, "extras.eval_gamma: it must be at most 1, not 1.5"),
-        ({"eval_deterministic": 1}, "extras.eval_deterministic: it must be true or false, not 1"),
+        ({"eval_episodes": 0}, "extras.eval_episodes: must be at least 1, not 0"),
+        ({"eval_episodes": "ten"}, 'must be an integer, not "ten"'),
+        ({"eval_gamma": 1.5}, "extras.eval_gamma: must be at most 1, not 1.5"),
+        ({"eval_deterministic": 1}, "extras.eval_deterministic: must be true or false, not 1"),
     ],
 )
 def test_an_invalid_setting_is_refused(ppo_checkpoint, extras, message):

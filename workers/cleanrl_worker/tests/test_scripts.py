@@ -67,8 +67,8 @@ def test_two_scripts_are_shipped_with_a_description():
     [
         (HEADER.replace("# @phases: 2\n", ""), "has no @phases in its first 30 lines"),
         (HEADER.replace("A test.", ""), "has no @description"),
-        (HEADER.replace("1_000", "many"), "@total_timesteps must be a whole number of at least 1, not 'many'"),
-        (HEADER.replace("2", "0"), "@phases must be a whole number of at least 1, not '0'"),
+        (HEADER.replace("1_000", "many"), "@total_timesteps must be an integer of at least 1, not 'many'"),
+        (HEADER.replace("2", "0"), "@phases must be an integer of at least 1, not '0'"),
     ],
 )
 def test_a_script_with_an_invalid_header_is_refused(tmp_path, text, message):

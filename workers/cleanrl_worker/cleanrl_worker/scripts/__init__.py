@@ -68,5 +68,5 @@ def _tag(tags: dict[str, str], name: str, path: Path) -> str:
 def _number(tags: dict[str, str], name: str, path: Path) -> int:
     text = _tag(tags, name, path).replace("_", "").replace(",", "")
     if not text.isdigit() or int(text) < 1:
-        raise ConfigError(f"{path}: @{name} must be a whole number of at least 1, not '{text}'.")
+        raise ConfigError(f"{path}: @{name} must be an integer of at least 1, not '{text}'.")
     return int(text)

@@ -118,7 +118,7 @@ def read_schedule(document: Any) -> tuple[Stage, ...]:
         document = _preset(document)
     if not isinstance(document, Sequence) or not document:
         raise ConfigError(
-            'curriculum_schedule: it must be a list of stages: [{"env_id": "MiniGrid-Empty-5x5-v0", "steps": 50000}].'
+            'curriculum_schedule: must be a list of stages: [{"env_id": "MiniGrid-Empty-5x5-v0", "steps": 50000}].'
         )
     return tuple(_stage(part, f"curriculum_schedule[{number}]") for number, part in enumerate(document))
 
@@ -150,7 +150,7 @@ def _condition(part: Mapping[str, Any], field: str) -> Condition:
     text = part.get("condition")
     if text is not None:
         if not isinstance(text, str):
-            raise ConfigError(f"{field}.condition: it must be a string such as 'steps>=100000', not {text!r}.")
+            raise ConfigError(f"{field}.condition: must be a string such as 'steps>=100000', not {text!r}.")
         texts.append(text)
     try:
         return parse_condition("|".join(texts) or DEFAULT_CONDITION)
@@ -162,10 +162,10 @@ def _bound(value: Any, metric: str, field: str) -> float:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if metric == "episode_return":
         if not is_number:
-            raise ConfigError(f"{field}.{metric}: it must be a number, not {value!r}.")
+            raise ConfigError(f"{field}.{metric}: must be a number, not {value!r}.")
         return float(value)
     if not is_number or value != int(value) or value < 1:
-        raise ConfigError(f"{field}.{metric}: it must be a whole number of at least 1, not {value!r}.")
+        raise ConfigError(f"{field}.{metric}: must be an integer of at least 1, not {value!r}.")
     return int(value)
 
 
