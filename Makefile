@@ -54,6 +54,20 @@ docs: setup .venv-docs/.ready
 	$(BIN)/python docs/tools/pages.py build/docs
 	.venv-docs/bin/sphinx-build -q -W --keep-going -c docs/tools -d build/doctrees build/docs build/site
 	@echo "The documentation is ready: build/site/index.html"
+# The wheels and sdists of every package. dist/*.whl is what people install; docs/howto/install.md says how.
+BUILD = SOURCE_DATE_EPOCH=315532800 $(UV) build -q --no-build-isolation --python $(BIN)/python
+dist: setup
+	rm -rf dist
+	$(BUILD) -o dist/all .
+	$(BUILD) -o dist/all sdk
+	$(BUILD) -o dist/all sdk/gym_gui
+	for worker in workers/*_worker; do $(BUILD) -o dist/all $$worker || exit 1; done
+	mkdir dist/sdist dist/workers
+	mv dist/all/*.tar.gz dist/sdist
+	mv dist/all/mosaic_rl-*.whl dist/all/mosaic_sdk-*.whl dist/all/mosaic_toy_worker-*.whl dist
+	mv dist/all/*.whl dist/workers
+	rm -rf dist/all
+	cd dist && sha256sum *.whl workers/*.whl sdist/*.tar.gz > SHA256SUMS
 
 proto: setup
 	$(BIN)/python -m grpc_tools.protoc -Isrc --python_out=src --pyi_out=src --grpc_python_out=src src/mosaic/wire/mosaic.proto

@@ -1,3 +1,6 @@
 """MOSAIC: any reinforcement-learning library, each in its own process and environment, under one daemon."""
 
-__version__ = "0.1.0"
+import os as _os
+
+with open(_os.path.join(_os.path.dirname(__file__), "VERSION")) as _file:
+    __version__ = _file.read().strip()

@@ -27,6 +27,7 @@ LANGUAGES = {"bash", "python", "text", "toml", "json"}
 LONG_S = 300  # one command, with torch or JAX, on a busy machine
 
 GPU, INSTALLS, ELSEWHERE = "needs a GPU", "installs packages", "needs another machine"
+SYSTEMD = "needs systemd"
 NOT_RUN = {
     "README.md": {INSTALLS: 2},
     "cleanrl.md": {INSTALLS: 1},
@@ -37,6 +38,7 @@ NOT_RUN = {
     "dreamer-envs.md": {},
     "frames.md": {ELSEWHERE: 1},
     "getting-started.md": {INSTALLS: 2},
+    "install.md": {INSTALLS: 4, SYSTEMD: 3},  # test_installed.py and test_unit.py run these
     "new-worker.md": {},
     "python-client.md": {},
 }

@@ -16,6 +16,7 @@ from lab import alive, wait_until
 from tiny_wheel import write_wheel
 from tiny_worker import DESCRIBES
 
+from mosaic import __version__
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 
@@ -50,7 +51,7 @@ def test_a_worker_written_to_the_guide_installs_from_its_folder_and_runs(mosaic,
     assert lab.events(run, "lifecycle")[0]["payload"]["fastlane"] == frames
     assert json.loads(lab.rundir(run).launch.read_text())["argv"][0] == str(home / "envs/myworker/bin/python")
     worker = listed(mosaic, "myworker")
-    assert (worker["version"], worker["problem"], worker["sdk_version"]) == ("1.0.0", "", "0.1.0")
+    assert (worker["version"], worker["problem"], worker["sdk_version"]) == ("1.0.0", "", f"{__version__}+mosaic")
     assert worker["size_bytes"] > 10_000
 
 
@@ -306,7 +307,7 @@ def test_a_lock_file_decides_the_versions_and_a_variant_is_a_second_environment(
     [
         ("# nothing\n", "requires `iniconfig`, but it's not installed"),
         ("iniconfig==2.0.0\niniconfig==2.1.0\n", "its requirements cannot be met together"),
-        (f"iniconfig==2.0.0 --hash=sha256:{'0' * 64}\n", "does not have the hash its lock file names"),
+        (f"iniconfig==2.0.0 --hash=sha256:{'0' * 64}\n", "a package does not match its checksum"),
     ],
 )
 def test_a_lock_file_that_does_not_do_is_named_and_the_old_environment_stays(

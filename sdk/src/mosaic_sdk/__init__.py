@@ -6,4 +6,7 @@ Nothing is imported here, so that a worker loads only the parts it uses:
     emit.step(step_index=0, reward=1.0)
 """
 
-__version__ = "0.1.0"
+import os as _os
+
+with open(_os.path.join(_os.path.dirname(__file__), "VERSION")) as _file:
+    __version__ = _file.read().strip()

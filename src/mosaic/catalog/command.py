@@ -1,11 +1,11 @@
 """From a validated config to the command that starts its worker: argv, environment, folder."""
 
-import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import mosaic_sdk
 from mosaic_sdk.caches import cache_variables
 from mosaic_sdk.names import TelemetryEnv, VideoModes, WorkerEnv
 
@@ -66,11 +66,7 @@ def build_command(
 
 def autowrap_folder() -> Path:
     """The folder of the SDK's `sitecustomize`, which every worker's Python runs first."""
-    spec = importlib.util.find_spec("mosaic_sdk")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    if not places:
-        raise MosaicError("mosaic_sdk is not installed beside MOSAIC. Install it with: pip install mosaic-sdk")
-    return Path(places[0]) / "autowrap"
+    return Path(mosaic_sdk.__file__).parent / "autowrap"
 
 
 def _grpc_flags(config: RunConfig, tcp_address: str) -> list[str]:

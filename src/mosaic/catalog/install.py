@@ -113,12 +113,13 @@ class Parts:
 
     @classmethod
     def gather(cls, source: Source, wish: Wish, python: str, extra: str, uv: Uv) -> "Parts":
-        worker, sdk, guide = (_for_uv(part, python, uv) for part in (source, sdk_source(), guide_source()))
+        worker = _for_uv(source, extra, python, uv)
+        sdk, guide = (_for_uv(part, "", python, uv) for part in (sdk_source(), guide_source()))
         lock = source.lock(wish.variant)
         # Not the build of torch: whether the one that is installed will do is seen by looking at it.
-        told = [worker, extra, sdk, guide, lock.read_text() if lock else "", python, "", wish.variant]
+        told = [worker, sdk, guide, lock.read_text() if lock else "", python, wish.variant]
         fingerprint = hashlib.sha256(json.dumps(told).encode()).hexdigest()
-        return cls(source, python, worker + extra, sdk, guide, lock, fingerprint)
+        return cls(source, python, worker, sdk, guide, lock, fingerprint)
 
 
 def _same_as_before(root: StateRoot, wish: Wish, parts: Parts) -> Installed | None:
@@ -272,8 +273,9 @@ def _refuse_silent(new: Path, made: Installed) -> None:
         raise InstallFailed(f"its worker does not describe itself: {answer.problem if answer else 'it is not there'}")
 
 
-def _for_uv(source: Source, python: str, uv: Uv) -> str:
-    return str(Wheels().of(source.folder, python, uv)) if source.folder else source.requirement
+def _for_uv(source: Source, extra: str, python: str, uv: Uv) -> str:
+    """A folder's wheel by its path and checksum; a requirement of the user's as it was written."""
+    return Wheels().of(source.folder, python, uv).requirement(extra) if source.folder else source.requirement + extra
 
 
 def _distribution_of(source: Source) -> str:

@@ -83,7 +83,7 @@ def _is_path(asked: str) -> bool:
 
 
 def platform_sources() -> Path | None:
-    """The folder with `sdk/` and `workers/`: inside an installed MOSAIC, or its checkout. None: look on the index."""
+    """The folder with `sdk/` and `workers/`: inside an installed MOSAIC, or its checkout. None: neither is there."""
     package = Path(mosaic.__file__).parent
     for place in (package / "bundled", package.parents[1]):
         if (place / "sdk" / "pyproject.toml").is_file():
@@ -92,19 +92,21 @@ def platform_sources() -> Path | None:
 
 
 def sdk_source() -> Source:
-    """The SDK this MOSAIC speaks."""
-    home = platform_sources()
-    if home:
-        return Source("mosaic-sdk", folder=home / "sdk")
-    from mosaic_sdk import __version__
-
-    return Source("mosaic-sdk", requirement=f"mosaic-sdk=={__version__}")
+    """The SDK of this MOSAIC."""
+    return Source("mosaic-sdk", folder=_own_folder("sdk"))
 
 
 def guide_source() -> Source:
     """The import paths of the worker guide."""
+    return Source("gym_gui", folder=_own_folder("sdk/gym_gui"))
+
+
+def _own_folder(place: str) -> Path:
     home = platform_sources()
-    return Source("gym_gui", folder=home / "sdk" / "gym_gui") if home else Source("gym_gui", "mosaic-gym-gui")
+    if home is None:
+        # Never from an index instead: the name may belong to somebody else there.
+        raise InstallFailed("MOSAIC's own wheels are missing from this installation. Install mosaic-rl again")
+    return home / place
 
 
 def distribution_name(folder: Path) -> str:

@@ -45,7 +45,7 @@ _TOLD = (  # what uv says → what it means for the person who asked
     ),
     (
         re.compile(r"hash mismatch|hashes? .*(required|missing)", re.I),
-        "a package does not have the hash its lock file names",
+        "a package does not match its checksum",
     ),
     (re.compile(r"no solution found|unsatisfiable|conflict", re.I), "its requirements cannot be met together"),
     (re.compile(r"failed to build", re.I), "a package cannot be built"),
@@ -168,6 +168,8 @@ def uv_environment(environ: Mapping[str, str]) -> dict[str, str]:
             # pip takes spaces between folders, uv commas.
             env.setdefault(ours, ",".join(environ[pips].split()) if ours == "UV_FIND_LINKS" else environ[pips])
     env["UV_PYTHON_DOWNLOADS"] = "never"
+    # The same sources give the same wheel, byte for byte, whenever it is built.
+    env.setdefault("SOURCE_DATE_EPOCH", "315532800")
     pyenv = environ.get("PYENV_ROOT") or os.path.join(environ.get("HOME", "/nonexistent"), ".pyenv")
     pythons = sorted(glob.glob(os.path.join(pyenv, "versions/3.*/bin")))
     if pythons:

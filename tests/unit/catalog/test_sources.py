@@ -1,10 +1,11 @@
 import os
 
 import pytest
+from tiny_wheel import write_wheel
 
-from mosaic.catalog.sources import Source, find_source, normalized, platform_sources
+from mosaic.catalog.sources import Source, find_source, guide_source, normalized, platform_sources, sdk_source
 from mosaic.catalog.uv import InstallFailed, told, uv_environment
-from mosaic.catalog.wheels import Wheels, digest
+from mosaic.catalog.wheels import SUMS, Wheels, digest, read_wheel
 
 
 @pytest.fixture
@@ -81,6 +82,7 @@ def test_uv_is_told_what_pip_is_told_and_nothing_of_our_own_environment():
         "PIP_FIND_LINKS": "/wheels /more",
         "UV_FIND_LINKS": "/wheels,/more",
         "UV_PYTHON_DOWNLOADS": "never",
+        "SOURCE_DATE_EPOCH": "315532800",
     }
 
 
@@ -110,6 +112,31 @@ def test_a_folder_that_another_install_takes_away_meanwhile_is_passed_over(tmp_p
     old.mkdir()
     os.utime(old, (0, 0))
 
-    Wheels(tmp_path)._forget_old()
+    Wheels(tmp_path)._delete_old()
 
     assert not old.exists()
+
+
+def test_a_wheel_is_named_by_its_path_and_checksum(tmp_path):
+    path = write_wheel(tmp_path / "kept", "tiny_worker", "1.0", {})
+    (tmp_path / "kept" / SUMS).write_text(f"{'0' * 64}  {path.name}\n")
+
+    wheel = read_wheel(tmp_path / "kept")
+
+    assert wheel.requirement("[jax]") == f"tiny_worker[jax] @ {path.as_uri()}#sha256={'0' * 64}"
+    assert not wheel.is_intact
+
+
+def test_a_wheel_that_came_with_mosaic_is_not_built(tmp_path):
+    path = write_wheel(tmp_path / "wheel", "tiny_worker", "1.0", {})
+    (tmp_path / "wheel" / SUMS).write_text(f"{'0' * 64}  {path.name}\n")
+
+    assert Wheels(tmp_path / "store").of(tmp_path, "", None).path == path
+
+
+def test_the_sdk_is_never_taken_from_an_index(monkeypatch):
+    monkeypatch.setattr("mosaic.catalog.sources.platform_sources", lambda: None)
+
+    for source in (sdk_source, guide_source):
+        with pytest.raises(InstallFailed, match="MOSAIC's own wheels are missing"):
+            source()

@@ -8,11 +8,12 @@ UPSTREAM_VERSION = "1.2.0"
 
 def get_worker_metadata() -> tuple[Any, Any]:
     """The worker's description and capabilities."""
+    from mosaic_sdk import __version__
     from mosaic_sdk.contract import WorkerCapabilities, WorkerMetadata
 
     metadata = WorkerMetadata(
         name="CleanRL Worker",
-        version="0.1.0",
+        version=__version__,
         description="CleanRL's single-file scripts, unmodified; ppo is MOSAIC's version of ppo.py.",
         author="MOSAIC",
         license="MIT",

@@ -5,11 +5,12 @@ from typing import Any
 
 def get_worker_metadata() -> tuple[Any, Any]:
     """Who the dreamer worker is and what it can do."""
+    from mosaic_sdk import __version__
     from mosaic_sdk.contract import WorkerCapabilities, WorkerMetadata
 
     metadata = WorkerMetadata(
         name="Dreamer Worker",
-        version="0.1.0",
+        version=__version__,
         description="DreamerV3: learns a world model and acts by dreaming in it.",
         author="MOSAIC",
         license="MIT",

@@ -6,11 +6,12 @@ from typing import Any, Dict, Tuple
 def get_worker_metadata() -> Tuple[Any, Any]:
     """The worker's name and capabilities."""
     # Imported here: a run needs neither, and starts faster without them.
+    from mosaic_sdk import __version__
     from mosaic_sdk.contract import WorkerCapabilities, WorkerMetadata
 
     metadata = WorkerMetadata(
         name="Toy Worker",
-        version="0.1.0",
+        version=__version__,
         description="Pretends to learn, at a chosen rate, and misbehaves on request.",
         author="MOSAIC",
         license="MIT",
