@@ -24,7 +24,7 @@ $(UV):
 	.tools/bin/pip install -q "uv==0.13.7"
 
 # Not -q: the first install takes a while, and uv shows how far it is.
-.venv/.ready: $(UV) requirements/dev.txt pyproject.toml sdk/pyproject.toml workers/toy_worker/pyproject.toml
+.venv/.ready: $(UV) VERSION requirements/dev.txt pyproject.toml sdk/pyproject.toml workers/toy_worker/pyproject.toml
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv
 	$(UV) pip sync --python $(BIN)/python --compile-bytecode requirements/dev.txt
 	$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e . -e sdk -e workers/toy_worker

@@ -1,10 +1,11 @@
-"""`mosaic daemon start|stop|status`."""
+"""`mosaic daemon start|stop|status`; unit.py has `install` and `uninstall`."""
 
 import argparse
 import json
 import time
 from typing import TYPE_CHECKING
 
+from mosaic.cli import unit
 from mosaic.cli.amounts import cpus, memory, or_auto
 from mosaic.cli.connection import connected, host_of, refuse_host
 from mosaic.cli.durations import format_duration
@@ -47,6 +48,7 @@ def add_verbs(verbs: "Verbs") -> None:
         actions, "status", status, "show whether the daemon is running and what it does", "mosaic daemon status --json"
     )
     add_json(parser)
+    unit.add_actions(actions)
 
 
 def start(args: argparse.Namespace) -> int:
