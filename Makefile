@@ -1,9 +1,9 @@
 # make run · make test · make check: what each does is in CONTRIBUTING.md.
 PYTHON ?= python3
 UV = .tools/bin/uv
-# A folder of local wheels, and a certificate, that pip was told of serve uv too.
+# A folder of wheels and a certificate that pip is configured with serve uv too.
 export UV_FIND_LINKS := $(PIP_FIND_LINKS)
-# Without such a folder torch comes as its CPU build.
+# Without such a folder, take torch's CPU build.
 ifeq ($(PIP_FIND_LINKS),)
 export UV_TORCH_BACKEND ?= cpu
 endif
@@ -14,7 +14,7 @@ export UV_PYTHON_DOWNLOADS = never
 BIN = .venv/bin
 COMPILE = $(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header
 
-.PHONY: run test test-all check faults bench setup lock proto docs clean
+.PHONY: run test test-core test-workers test-jax test-all check faults bench setup dist lock proto docs clean
 
 setup: .venv/.ready
 
@@ -23,14 +23,14 @@ $(UV):
 	@$(PYTHON) -m venv .tools || { echo "python3-venv is missing. Install it with: apt-get install python3-venv"; exit 1; }
 	.tools/bin/pip install -q "uv==0.13.7"
 
-# Not -q: the first install takes a while, and uv shows how far it is.
+# Not -q: the first install takes a while, and uv shows its progress.
 .venv/.ready: $(UV) VERSION requirements/dev.txt pyproject.toml sdk/pyproject.toml workers/toy_worker/pyproject.toml
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv
 	$(UV) pip sync --python $(BIN)/python --compile-bytecode requirements/dev.txt
 	$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e . -e sdk -e workers/toy_worker
 	@touch $@
 
-# Gymnasium, ALE, MiniGrid and PettingZoo, which FastLane shows; the platform itself knows none of them.
+# Gymnasium, ALE, MiniGrid and PettingZoo for FastLane's tests; the platform itself uses none of them.
 .venv-frames/.ready: $(UV) requirements/frames.txt
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-frames
 	$(UV) pip sync -q --python .venv-frames/bin/python requirements/frames.txt
@@ -42,7 +42,14 @@ $(UV):
 	$(UV) pip sync -q --python .venv-docs/bin/python requirements/docs.txt
 	@touch $@
 
-# A worker's own environment, from its own lock file, with the tools its suite needs.
+# The environment of CleanRL's variant jax.
+.venv-jax/.ready: $(UV) workers/cleanrl_worker/requirements/jax.txt workers/cleanrl_worker/pyproject.toml requirements/suite.txt sdk/pyproject.toml
+	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-jax
+	$(UV) pip sync -q --python .venv-jax/bin/python workers/cleanrl_worker/requirements/jax.txt requirements/suite.txt
+	$(UV) pip install -q --python .venv-jax/bin/python --no-deps -e sdk -e workers/cleanrl_worker
+	@touch $@
+
+# A worker's environment: its own lock file, and the tools that its tests need.
 .venv-%/.ready: $(UV) workers/%_worker/requirements/default.txt workers/%_worker/pyproject.toml requirements/suite.txt sdk/pyproject.toml
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-$*
 	$(UV) pip sync -q --python .venv-$*/bin/python workers/$*_worker/requirements/default.txt requirements/suite.txt
@@ -84,24 +91,36 @@ check: setup .venv-frames/.ready
 	$(BIN)/mypy src sdk/src
 	$(BIN)/python -m pytest tests/unit tests/test_layers.py sdk workers/toy_worker -m "not slow" -n 2
 
-# Everything but what is marked slow; workers' own suites included.
-test: check .venv-cleanrl/.ready .venv-dreamer/.ready
-	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n 2
-	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "not slow" -n 2
+# Everything but the tests that are marked slow. Both parts can be run alone.
+test: test-core test-workers
+
+# The platform and the SDK: quick tests, flow and fault tests. How-to pages also start the two workers.
+test-core: check .venv-cleanrl/.ready .venv-dreamer/.ready
+	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n 2 --dist loadgroup
+
+# The workers: types, and their own suites in their own environments.
+test-workers: setup .venv-cleanrl/.ready .venv-dreamer/.ready
+	$(BIN)/mypy workers/toy_worker/toy_worker
+	$(BIN)/mypy --config-file workers/cleanrl_worker/pyproject.toml --python-executable .venv-cleanrl/bin/python workers/cleanrl_worker/cleanrl_worker
 	MYPYPATH=workers/dreamer_worker:sdk/src $(BIN)/mypy --python-executable .venv-dreamer/bin/python workers/dreamer_worker/dreamer_worker
+	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "not slow" -n 2
 	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "not slow" -n 2
 
+# CleanRL's variant jax: its environment, its scripts, and what needs jax.
+test-jax: .venv-jax/.ready
+	cd workers/cleanrl_worker && ../../.venv-jax/bin/python -m pytest -q tests/test_jax.py tests/test_all_scripts.py tests/test_registry.py -m "slow or not slow" -n 2
+
 test-all: setup .venv-frames/.ready .venv-cleanrl/.ready .venv-dreamer/.ready
-	$(BIN)/python -m pytest tests workers/toy_worker -n 2
+	$(BIN)/python -m pytest tests workers/toy_worker -n 2 --dist loadgroup
 	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "slow or not slow" -n 2
 	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "slow or not slow" -n 2
 
-# The main job: a daemon, a real training through the whole pipeline, shown live, and its result played.
+# The demonstration: a daemon, a real training through the whole pipeline with a live view, and an evaluation of the result.
 run: setup
 	@$(BIN)/mosaic worker install cleanrl --torch cpu
 	@$(BIN)/python examples/first_run.py
 
-# The fault lab at length: random schedules of kills, stops and full disks, and a soak. docs/reliability.md
+# The fault lab at length: random schedules of kills, stops and full disks, a soak and a fuzzer. docs/reliability.md
 faults: setup
 	$(BIN)/python benchmarks/faults.py --schedules 1000 --minutes 60 --seed 7
 	$(BIN)/python benchmarks/soak.py --minutes 30
