@@ -6,12 +6,15 @@ import importlib.util
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from pathlib import Path
 
 OWN = ".venv"  # the name of the platform's own environment, whatever its folder is called
+# Two threads that invalidate the caches at the same moment delete the same entry, and one gets a KeyError.
+_IMPORT_CACHES = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -88,13 +91,14 @@ def _problem(folder: Path) -> str:
 
 
 def _locate_own(package: str) -> Path | None:
-    # Packages may have been installed since this process started.
-    importlib.invalidate_caches()
-    try:
-        spec = importlib.util.find_spec(package)
-    except (ImportError, ValueError):
-        return None
-    # Without an origin it is a mere folder that happens to lie on the path.
+    with _IMPORT_CACHES:
+        # Packages may have been installed since this process started.
+        importlib.invalidate_caches()
+        try:
+            spec = importlib.util.find_spec(package)
+        except (ImportError, ValueError):
+            return None
+    # Without an origin it is only a folder of that name on the path.
     if spec is None or not spec.origin:
         return None
     origin = Path(spec.origin)
