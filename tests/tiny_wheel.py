@@ -1,10 +1,10 @@
-"""Wheels of a few bytes, for tests of what is installed from where."""
+"""Wheels of a few bytes, for tests of installs."""
 
 import zipfile
 
 
 def write_wheel(folder, name, version, files, needs=()):
-    """Writes the wheel into `folder` and gives its path. `files` are the package's, by path."""
+    """Writes the wheel into `folder` and returns its path. `files` are the package's, by path."""
     folder.mkdir(exist_ok=True)
     info = f"{name}-{version}.dist-info"
     requires = "".join(f"Requires-Dist: {need}\n" for need in needs)

@@ -1,4 +1,4 @@
-"""The smallest workers, written where a test wants them: they install in a moment and need nothing from the index."""
+"""The smallest workers, written for one test: they install quickly and need nothing from the index."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ def write_tiny_worker(
     body="pass",
     version="1",
 ):
-    """Writes a worker's folder below `parent` and gives its path. `version` is what its one metric tells."""
+    """Writes a worker's folder below `parent` and returns its path. `version` is the value of its one metric."""
     module = f"{name}_worker"
     place = parent / (folder or module)
     shutil.rmtree(place, ignore_errors=True)

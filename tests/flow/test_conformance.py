@@ -157,7 +157,7 @@ def test_a_new_worker_passes_unchanged_and_its_own_tests_pass(home, tmp_path):
     assert (written.returncode, installed.returncode) == (0, 0), installed.stderr
     card = json.loads(tested.stdout)
     assert card["is_clean"], tested.stdout
-    assert (again.returncode, "is there already" in again.stderr) == (1, True)
+    assert (again.returncode, "already exists" in again.stderr) == (1, True)
     own = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
         cwd=tmp_path / "acme_worker",

@@ -1,4 +1,4 @@
-"""Custom scripts: somebody's own file, with its folders and environment, no worker package."""
+"""Custom scripts: a user's own file, with its folders and environment, without a worker package."""
 
 import json
 

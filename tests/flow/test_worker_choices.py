@@ -29,7 +29,7 @@ def worker(write_worker):
     return folder
 
 
-def test_a_value_that_cannot_be_had_is_told_at_install_and_refused_at_submit(mosaic, lab, worker):
+def test_an_unavailable_value_is_shown_at_install_and_refused_at_submit(mosaic, lab, worker):
     installed = mosaic("worker", "install", worker)
     described = mosaic("worker", "describe", "tiny")
     refused = mosaic("run", "tiny", "algo=pqn", code=1)
@@ -54,13 +54,13 @@ def test_a_key_that_opens_the_choices_lets_any_name_through(mosaic, lab, worker)
 
 def test_a_value_that_needs_a_variant_chooses_it_for_every_client(mosaic, lab, home, worker):
     mosaic("worker", "install", worker)
-    wish = {"module": "tiny_worker.cli", "config": {"algo": "ppo_jax"}}
+    config = {"module": "tiny_worker.cli", "config": {"algo": "ppo_jax"}}
 
     refused = mosaic("run", "tiny", "algo=ppo_jax", code=1)
     with pytest.raises(UnknownWorker, match="algo=ppo_jax needs the variant jax"):
-        lab.submit_worker(wish)
+        lab.submit_worker(config)
     mosaic("worker", "install", worker, "--variant", "jax")
-    run = lab.submit_worker(wish)
+    run = lab.submit_worker(config)
     typed = json.loads(mosaic("run", "tiny", "algo=ppo_jax", "--json"))
 
     assert "Install it with: mosaic worker install tiny@jax" in refused
@@ -82,8 +82,8 @@ def test_a_script_that_a_worker_ships_is_run_by_its_name_with_its_settings(mosai
     shown = mosaic("run", "tiny", "--help")
 
     assert (run["state"], run["total_steps"]) == ("TERMINATED", 500)
-    told = json.loads(lab.text(lab.client.get_run(run["run_id"])))
-    assert (told["x"], told["extras"]) == (1, {"lr": 0.5})
+    stored = json.loads(lab.text(lab.client.get_run(run["run_id"])))
+    assert (stored["x"], stored["extras"]) == (1, {"lr": 0.5})
     assert "mosaic run --script NAME --env-of tiny" in shown
     assert "quick  1       500    a quick one" in shown
     assert "The file quik does not exist, and tiny ships: quick." in mosaic(

@@ -1,4 +1,4 @@
-"""Worker environments with the real uv: made whole or not at all, each with its own versions, one daemon above them."""
+"""Worker environments with the real uv: complete or not there at all, each with its own versions, under one daemon."""
 
 import contextlib
 import json
@@ -94,11 +94,11 @@ def test_what_libraries_compiled_goes_with_the_environment_it_was_compiled_for(m
     assert (kept, gone, compiled.exists()) == (True, True, False)
 
 
-def test_installing_again_mends_an_environment_that_somebody_half_deleted(mosaic, home, write_worker):
+def test_installing_again_repairs_a_partly_deleted_environment(mosaic, home, write_worker):
     folder = write_worker()
     mosaic("worker", "install", folder)
     shutil.rmtree(next((home / "envs/tiny/lib").glob("python3*/site-packages")))
-    assert listed(mosaic, "tiny")["problem"] == "its packages are gone"
+    assert listed(mosaic, "tiny")["problem"] == "its packages are missing"
 
     mosaic("worker", "install", folder)
 
@@ -108,9 +108,9 @@ def test_installing_again_mends_an_environment_that_somebody_half_deleted(mosaic
 def test_an_install_that_fails_leaves_the_old_environment_as_it_was(mosaic, lab, home, write_worker):
     mosaic("worker", "install", write_worker())
 
-    told = mosaic("worker", "install", write_worker(needs=["mosaic-sdk==99"]), code=1)
+    output = mosaic("worker", "install", write_worker(needs=["mosaic-sdk==99"]), code=1)
 
-    assert "tiny_worker was not installed: its requirements cannot be met together" in told
+    assert "tiny_worker was not installed: its requirements cannot be met together" in output
     assert listed(mosaic, "tiny")["problem"] == ""
     assert envs_of(home) == ["tiny"]
     run = lab.submit_worker({"module": "tiny_worker.cli"})
@@ -121,10 +121,12 @@ def test_without_network_it_says_so(mosaic, home, write_worker):
     folder = write_worker(needs=["no-such-package-of-mosaic"])
     nowhere = {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_FIND_LINKS": "", "PIP_FIND_LINKS": ""}
 
-    told = mosaic("worker", "install", folder, code=1, UV_CACHE_DIR=str(home / "cache"), UV_HTTP_RETRIES="0", **nowhere)
+    output = mosaic(
+        "worker", "install", folder, code=1, UV_CACHE_DIR=str(home / "cache"), UV_HTTP_RETRIES="0", **nowhere
+    )
 
-    assert "the package index cannot be reached" in told
-    assert "Traceback" not in told
+    assert "the package index cannot be reached" in output
+    assert "Traceback" not in output
     assert envs_of(home) == []
 
 
@@ -146,44 +148,44 @@ def get_worker_schema():
         ({"init": UNCHECKABLE}, "MOSAIC does not support the keyword 'multipleOf' in 'envs'; remove it"),
     ],
 )
-def test_a_package_that_is_no_worker_is_not_installed(mosaic, home, write_worker, worker, words):
-    told = mosaic("worker", "install", write_worker(**worker), code=1)
+def test_a_package_without_a_worker_is_not_installed(mosaic, home, write_worker, worker, words):
+    output = mosaic("worker", "install", write_worker(**worker), code=1)
 
-    assert words in told
+    assert words in output
     assert envs_of(home) == []
 
 
-def test_an_install_tells_its_phases_and_no_more(home, write_worker):
+def test_an_install_prints_its_phases_and_no_more(home, write_worker):
     folder = write_worker(needs=["iniconfig==2.0.0"])
     (folder / "requirements").mkdir()
     (folder / "requirements" / "default.txt").write_text("iniconfig==2.0.0\n")
     env = {**os.environ, "MOSAIC_HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
 
-    told = subprocess.run([MOSAIC, "worker", "install", folder], env=env, capture_output=True, text=True, check=True)
+    output = subprocess.run([MOSAIC, "worker", "install", folder], env=env, capture_output=True, text=True, check=True)
 
-    phases = [line.strip() for line in told.stderr.splitlines()]
+    phases = [line.strip() for line in output.stderr.splitlines()]
     assert phases[0] == "Building tiny_worker …"
-    wanted = ["Making an environment …", "Resolving the packages of requirements/default.txt …"]
+    wanted = ["Creating an environment …", "Resolving the packages of requirements/default.txt …"]
     wanted += ["Collecting 1 package of requirements/default.txt …", "Installing the worker and mosaic-sdk …"]
     wanted += ["Checking that every requirement is met …", "Asking the worker to describe itself …"]
     assert [phase for phase in phases if phase in wanted] == wanted
     assert not [phase for phase in phases if phase.startswith(("+", "Using Python", "Resolved"))]
 
 
-def test_a_live_line_on_a_terminal_tells_the_same(home, write_worker):
+def test_a_live_line_on_a_terminal_shows_the_same(home, write_worker):
     ours, theirs = pty.openpty()
     env = {**os.environ, "MOSAIC_HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TERM": "xterm"}
     command = [MOSAIC, "worker", "install", write_worker()]
 
     child = subprocess.Popen(command, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    told = read_all(ours).decode()
+    output = read_all(ours).decode()
 
     assert child.wait() == 0
 
-    assert "Building tiny_worker" in told
-    assert "\x1b[" in told
-    assert "Worker tiny (tiny-worker 1.0" in told
+    assert "Building tiny_worker" in output
+    assert "\x1b[" in output
+    assert "Worker tiny (tiny-worker 1.0" in output
 
 
 def test_requirements_that_are_known_to_be_stale_are_not_shown(home, write_worker):
@@ -194,11 +196,11 @@ def test_requirements_that_are_known_to_be_stale_are_not_shown(home, write_worke
     (folder / "requirements" / "default.txt").write_text(lock)
     env = {**os.environ, "MOSAIC_HOME": str(home)}
 
-    told = subprocess.run([MOSAIC, "worker", "install", folder], env=env, capture_output=True, text=True)
+    output = subprocess.run([MOSAIC, "worker", "install", folder], env=env, capture_output=True, text=True)
 
-    assert told.returncode == 0, told.stderr
-    assert "requires" not in told.stderr
-    assert "incompatib" not in told.stderr
+    assert output.returncode == 0, output.stderr
+    assert "requires" not in output.stderr
+    assert "incompatib" not in output.stderr
 
 
 def test_a_build_backends_own_error_is_shown(mosaic, home, write_worker):
@@ -210,10 +212,10 @@ def test_a_build_backends_own_error_is_shown(mosaic, home, write_worker):
         "    raise RuntimeError('the engine needs cuda.h, set CUDA_HOME')\n"
     )
 
-    told = mosaic("worker", "install", folder, code=1)
+    output = mosaic("worker", "install", folder, code=1)
 
-    assert "looking for cuda.h" in told
-    assert told.splitlines()[-1] == (
+    assert "looking for cuda.h" in output
+    assert output.splitlines()[-1] == (
         f"mosaic: {folder} was not installed: a package cannot be built "
         "(RuntimeError: the engine needs cuda.h, set CUDA_HOME)."
     )
@@ -223,17 +225,17 @@ def test_a_build_backends_own_error_is_shown(mosaic, home, write_worker):
 def test_two_packages_with_one_worker_name_do_not_replace_each_other(mosaic, write_worker):
     mosaic("worker", "install", write_worker())
 
-    told = mosaic("worker", "install", write_worker(package="impostor", folder="other"), code=1)
+    output = mosaic("worker", "install", write_worker(package="impostor", folder="other"), code=1)
 
-    assert "the worker 'tiny' belongs to another package, tiny-worker, already" in told
-    assert "mosaic worker remove tiny" in told
+    assert "the worker 'tiny' already belongs to another package, tiny-worker" in output
+    assert "mosaic worker remove tiny" in output
 
 
 def test_a_path_a_python_and_a_variant_that_do_not_exist_are_named(mosaic, write_worker):
     folder = write_worker()
 
     assert "There is no folder /nowhere/at_all" in mosaic("worker", "install", "/nowhere/at_all", code=1)
-    assert "there is no Python '3.99' here" in mosaic("worker", "install", folder, "--python", "3.99", code=1)
+    assert "Python '3.99' is not installed here" in mosaic("worker", "install", folder, "--python", "3.99", code=1)
     assert "has no variant 'jax'. It has: none" in mosaic("worker", "install", folder, "--variant", "jax", code=1)
     assert "There is no environment 'tiny'" in mosaic("worker", "remove", "tiny", code=1)
 
@@ -318,11 +320,11 @@ def test_a_lock_file_that_does_not_do_is_named_and_the_old_environment_stays(
     (folder / "requirements").mkdir()
     (folder / "requirements" / "default.txt").write_text(lock)
 
-    told = mosaic("worker", "install", folder, code=1).splitlines()[-1]
+    output = mosaic("worker", "install", folder, code=1).splitlines()[-1]
 
-    assert "its lock file requirements/default.txt does not do: " in told
-    assert words in told
-    assert "Lock again with: uv pip compile" in told
+    assert "its lock file requirements/default.txt cannot be used: " in output
+    assert words in output
+    assert "Lock again with: uv pip compile" in output
     assert envs_of(home) == ["tiny"]
     assert lab.wait_until_over(lab.submit_worker({"module": "tiny_worker.cli"})).state is S.TERMINATED
 
@@ -341,7 +343,7 @@ def test_the_name_of_an_installed_worker_makes_it_again_from_where_it_came(mosai
     assert listed(mosaic, "tiny")["problem"] == ""
 
 
-def test_an_environment_deleted_behind_our_back_is_told_and_the_others_work(mosaic, lab, home, write_worker):
+def test_an_environment_that_was_deleted_by_hand_is_reported_and_the_others_work(mosaic, lab, home, write_worker):
     mosaic("worker", "install", write_worker())
     assert lab.wait_until_over(lab.submit_worker({"module": "tiny_worker.cli"})).state is S.TERMINATED
     shutil.rmtree(home / "envs/tiny")
@@ -385,7 +387,7 @@ def test_one_schema_drives_help_the_place_of_a_key_and_the_check_at_submit(mosai
     assert "extras.algo_params.rate: must be more than 0, not -1" in refused
 
 
-def test_the_daemon_asks_for_a_schema_nobody_asked_for_before(mosaic, lab, write_worker):
+def test_the_daemon_requests_a_schema_that_is_not_cached(mosaic, lab, write_worker):
     mosaic("worker", "install", write_worker(init=SETTINGS))
     for answer in lab.root.answers.glob("tiny-*"):
         answer.unlink()
@@ -398,7 +400,7 @@ def test_the_daemon_asks_for_a_schema_nobody_asked_for_before(mosaic, lab, write
     assert (end.state, end.history[0].reason) == (S.TERMINATED, "")
 
 
-def test_a_run_whose_worker_tells_no_schema_goes_unchecked_with_a_note(mosaic, lab, home, write_worker):
+def test_a_run_whose_worker_reports_no_schema_is_unchecked_and_says_so(mosaic, lab, home, write_worker):
     mosaic("worker", "install", write_worker(init=SETTINGS))
     (package,) = (home / "envs/tiny/lib").glob("python3*/site-packages/tiny_worker/__init__.py")
     package.unlink()  # a link into uv's cache, maybe
@@ -412,7 +414,7 @@ def test_a_run_whose_worker_tells_no_schema_goes_unchecked_with_a_note(mosaic, l
     assert "not today" in mosaic("show", run.run_id)
 
 
-def test_a_strangers_script_runs_unmodified_in_the_environment_of_a_worker(mosaic, lab, home, tmp_path, write_worker):
+def test_a_third_party_script_runs_unmodified_in_the_environment_of_a_worker(mosaic, lab, home, tmp_path, write_worker):
     mosaic("worker", "install", write_worker(needs=["iniconfig==2.0.0"]))
     script = tmp_path / "train.py"
     script.write_text(
@@ -439,7 +441,7 @@ def test_a_run_line_names_a_worker_or_a_script(mosaic):
 
 
 def read_all(terminal):
-    """Until nobody holds its other end."""
+    """Until no process has the other end open."""
     pieces = []
     with contextlib.suppress(OSError):
         while data := os.read(terminal, 65536):

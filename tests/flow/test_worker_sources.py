@@ -59,30 +59,30 @@ def test_a_worker_is_installed_by_its_name_from_where_the_user_looks_for_package
     assert lab.wait_until_over(run).state is S.TERMINATED
 
 
-def test_a_package_of_the_index_that_is_no_worker_is_not_installed(mosaic, home):
-    told = mosaic("worker", "install", "six", code=1)
+def test_a_package_of_the_index_without_a_worker_is_not_installed(mosaic, home):
+    output = mosaic("worker", "install", "six", code=1)
 
-    assert "six was not installed: six does not provide a worker" in told
+    assert "six was not installed: six does not provide a worker" in output
     assert envs_of(home) == []
     assert not list(StateRoot(home).envs.glob(".new-*"))
 
 
-def test_a_name_that_nobody_has_is_told_in_one_sentence(mosaic, home):
-    told = mosaic("worker", "install", "no-such-package-of-mosaic", code=1)
+def test_an_unknown_name_is_reported_in_one_sentence(mosaic, home):
+    output = mosaic("worker", "install", "no-such-package-of-mosaic", code=1)
 
-    assert "no-such-package-of-mosaic was not installed: no such package" in told.splitlines()[-1]
+    assert "no-such-package-of-mosaic was not installed: no such package" in output.splitlines()[-1]
     assert envs_of(home) == []
 
 
 def write_torch(folder, version, cuda):
     """A wheel that calls itself torch and has nothing but its version in it; gives its folder."""
-    told = f"__version__ = '{version}'\ncuda: Optional[str] = {cuda!r}\n"
-    write_wheel(folder, "torch", version, {"torch/__init__.py": "", "torch/version.py": told})
+    output = f"__version__ = '{version}'\ncuda: Optional[str] = {cuda!r}\n"
+    write_wheel(folder, "torch", version, {"torch/__init__.py": "", "torch/version.py": output})
     return str(folder)
 
 
 def test_the_cpus_build_is_taken_from_a_local_wheel_that_has_no_label(mosaic, home, write_worker):
-    # No index has this version: whoever asks one gets nothing.
+    # No index has this version.
     links = write_torch(home / "links", "99.1", cuda=None)
     folder = write_worker(needs=["torch==99.1"])
 
@@ -96,10 +96,10 @@ def test_a_local_build_for_cuda_is_not_installed_when_the_cpus_is_asked_for(mosa
     links = write_torch(home / "links", "99.2", cuda="13.0")
     folder = write_worker(needs=["torch==99.2"])
 
-    told = mosaic("worker", "install", folder, "--torch", "cpu", code=1, UV_FIND_LINKS=links, UV_HTTP_RETRIES="0")
+    output = mosaic("worker", "install", folder, "--torch", "cpu", code=1, UV_FIND_LINKS=links, UV_HTTP_RETRIES="0")
 
-    assert "Resolving the packages that" in told
-    assert "Installing" not in told
+    assert "Resolving the packages that" in output
+    assert "Installing" not in output
     assert envs_of(home) == []
 
 

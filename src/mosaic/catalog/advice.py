@@ -1,5 +1,5 @@
-"""What to do about a worker that is not here. Only commands that can work: a name that nobody knows would be looked up
-on the package index, where a stranger's package may bear it."""
+"""Advice for a worker that is not installed. It names only commands that can work, and never sends an unknown name to
+the package index, where the package of that name may be somebody else's."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -11,13 +11,13 @@ from mosaic.model.nearest import nearest
 
 
 def how_to_get(asked: str, variant: str, known: Collection[str], packages: Collection[str], envs: Path) -> str:
-    """`known`: the workers that are installed, as `mosaic run` takes them; `packages`: theirs, if one was asked for."""
+    """`known`: the installed workers, as `mosaic run` takes them; `packages`: their packages, if one was requested."""
     name = asked.removesuffix("_worker")
     source = _source_of(name, envs)
     if source:
         return _from_source(name, variant, source)
     if name in known:
-        return f"Install it from where {name} came: mosaic worker install PATH --variant {variant}"
+        return f"Install it from the folder of {name}: mosaic worker install PATH --variant {variant}"
     near = nearest(asked, [*known, *packages, *names_brought_along()], 1)
     if near and near[0] in (*known, *packages):
         return f"Did you mean '{near[0]}'? {_installed(known)}"
@@ -25,14 +25,14 @@ def how_to_get(asked: str, variant: str, known: Collection[str], packages: Colle
         return f"Did you mean '{near[0]}'? It comes with MOSAIC. Install it with: mosaic worker install {near[0]}"
     brought = ", ".join(each for each in names_brought_along() if each not in known)
     offer = f" These come with MOSAIC: {brought} (mosaic worker install NAME)." if brought else ""
-    return f"{_installed(known)}{offer} One of your own is installed from its folder: mosaic worker install PATH"
+    return f"{_installed(known)}{offer} Install a worker of your own from its folder: mosaic worker install PATH"
 
 
 def how_to_get_again(name: str, envs: Path) -> str:
-    """For an environment that is broken; `name` with its variant."""
+    """For a broken environment; `name` includes the variant."""
     if read_installed(envs / name) or _source_of(name.partition("@")[0], envs):
         return f"Install it again with: mosaic worker install {name} --upgrade"
-    return f"Install it again from where it came: mosaic worker remove {name}, then mosaic worker install PATH"
+    return f"Install it again from its folder: mosaic worker remove {name}, then mosaic worker install PATH"
 
 
 def _installed(known: Collection[str]) -> str:
@@ -40,7 +40,7 @@ def _installed(known: Collection[str]) -> str:
 
 
 def _source_of(name: str, envs: Path) -> Source | None:
-    """Where a worker of that name can be had: with MOSAIC, or where an installed one came from."""
+    """The source of a worker of that name: one that comes with MOSAIC, or that of the installed one."""
     if brought_along(name):
         return find_source(name)
     here = read_installed(envs / name)

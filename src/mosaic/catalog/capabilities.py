@@ -1,4 +1,4 @@
-"""What a worker can do and needs: the fields of the SDK's WorkerCapabilities, and any others it likes to tell."""
+"""What a worker can do and what it needs: the fields of the SDK's WorkerCapabilities, and any fields of its own."""
 
 import json
 from collections.abc import Mapping
@@ -18,32 +18,32 @@ _DEFAULTS = {field.name: field.default for field in fields(WorkerCapabilities)}
 
 
 def read_capabilities(text: str) -> dict[str, Any]:
-    """The capabilities in `text`; empty for an empty one. BadConfig names the field that is wrong."""
+    """The capabilities in `text`; empty for an empty text. BadConfig names the invalid field."""
     if not text:
         return {}
     if len(text.encode(errors="replace")) > MOST_BYTES:
         raise BadConfig(NAME, f"is longer than {MOST_BYTES} bytes")
     try:
-        told = json.loads(text, parse_constant=_refuse)
+        found = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise BadConfig(NAME, f"is not valid JSON ({error})") from None
-    if not isinstance(told, dict):
+    if not isinstance(found, dict):
         raise BadConfig(NAME, 'must be a JSON object, such as {"worker_type": "my_worker"}')
-    for name, value in told.items():
+    for name, value in found.items():
         _check(name, value)
-    return told
+    return found
 
 
 def known_capabilities(answers: Answers, catalog: Catalog, spec: WorkerSpec) -> dict[str, Any]:
-    """What a run's worker last told; the submit asked it. Empty for a script, or when it is unusable."""
+    """The capabilities that a run's worker last reported, at the submit. Empty for a script, or if they are invalid."""
     worker = catalog.for_module(spec.module, spec.variant, spec.name) if spec.module else None
-    told = answers.remembered(worker) if worker and worker.entry_point else None
-    return told.capabilities if told and _are_sound(told.capabilities) else {}
+    answer = answers.remembered(worker) if worker and worker.entry_point else None
+    return answer.capabilities if answer and _are_valid(answer.capabilities) else {}
 
 
-def _are_sound(told: Mapping[str, Any]) -> bool:
+def _are_valid(capabilities: Mapping[str, Any]) -> bool:
     try:
-        read_capabilities(json.dumps(told))
+        read_capabilities(json.dumps(capabilities))
     except (BadConfig, ValueError, TypeError):
         return False
     return True
@@ -54,21 +54,21 @@ def _check(name: str, value: object) -> None:
     if name not in _DEFAULTS or (default is None and value is None):
         return
     if isinstance(default, bool):
-        wanted, is_good = "true or false", isinstance(value, bool)
+        expected, is_good = "true or false", isinstance(value, bool)
     elif name == "spin_s":
-        wanted, is_good = "a number of 0 or more", _is_count(value) or (isinstance(value, float) and value >= 0)
+        expected, is_good = "a number of 0 or more", _is_count(value) or (isinstance(value, float) and value >= 0)
     elif isinstance(default, int) or default is None:
-        wanted, is_good = "a whole number of 0 or more", _is_count(value)
+        expected, is_good = "a whole number of 0 or more", _is_count(value)
     elif isinstance(default, tuple):
-        wanted, is_good = "a list of texts", isinstance(value, list) and all(isinstance(one, str) for one in value)
+        expected, is_good = "a list of strings", isinstance(value, list) and all(isinstance(one, str) for one in value)
     else:
-        wanted, is_good = "a text", isinstance(value, str)
+        expected, is_good = "a string", isinstance(value, str)
     if not is_good:
-        raise BadConfig(f"{NAME}: {name}", f"must be {wanted}, not {json.dumps(value)[:60]}")
+        raise BadConfig(f"{NAME}: {name}", f"must be {expected}, not {json.dumps(value)[:60]}")
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is not a value of JSON")
+    raise ValueError(f"{name} is not valid in JSON")
 
 
 def _is_count(value: object) -> bool:

@@ -14,8 +14,8 @@ from mosaic.model.errors import MosaicError
 from mosaic.model.run import RunConfig
 from mosaic.model.rundir import RunDir, StateRoot
 
-# The daemon's own affairs: a worker that inherited them would run in the daemon's Python or talk to it as its owner.
-# PYTHONUNBUFFERED goes because it tears the lines of forked processes; the config may still ask for it.
+# The daemon's own variables: a worker that inherited them would run in the daemon's Python or talk to it as its owner.
+# PYTHONUNBUFFERED is removed because it splits the lines of forked processes; the config may still set it.
 _NOT_INHERITED = frozenset({"PYTHONUNBUFFERED", "PYTHONHOME", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES", "OLDPWD"})
 _PREFIXES_NOT_INHERITED = ("MOSAIC_", "UV_", "GYM_GUI_FASTLANE_")
 
@@ -25,7 +25,7 @@ class Command:
     argv: list[str]
     env: dict[str, str]
     cwd: str
-    pipe: bool  # stdout and stderr go through the holder: a shell script may write `> /dev/stdout`
+    pipe: bool  # whether stdout and stderr go through the holder: a shell script may write `> /dev/stdout`
 
 
 def build_command(
@@ -38,10 +38,10 @@ def build_command(
     tcp_address: str,
     base_env: Mapping[str, str],
 ) -> Command:
-    """What the holder is to start.
+    """The command that the holder starts.
 
-    A module gets `--config FILE [--grpc --grpc-target T]` and then `metadata.worker.arguments`. A script gets its
-    arguments alone: it was not written for us, and finds everything else in MOSAIC_* variables.
+    A module gets `--config FILE [--grpc --grpc-target T]` and then `metadata.worker.arguments`. A script gets only its
+    arguments: it was not written for MOSAIC, and finds everything else in MOSAIC_* variables.
     """
     if config.worker.script:
         argv = [*_start_script(config.worker.script, worker_python), *config.worker.arguments]
@@ -54,11 +54,11 @@ def build_command(
         **_python_variables(worker_python, base_env),
         **_run_variables(config, rundir, worker_file),
         **_fastlane_variables(config),
-        "PWD": str(rundir.path),  # some libraries believe it before they ask the kernel
+        "PWD": str(rundir.path),  # some libraries read it instead of calling getcwd()
         "CUDA_VISIBLE_DEVICES": ",".join(granted),
         **config.worker.environment,
     }
-    # Last, so that a PYTHONPATH from the config is kept and does not switch the injected sitecustomize off.
+    # Last, so that a PYTHONPATH from the config is kept and does not disable the injected sitecustomize.
     env["PYTHONPATH"] = _joined(str(autowrap_folder()), env.get("PYTHONPATH", ""))
     is_shell = bool(config.worker.script) and not _is_python(config.worker.script)
     return Command(argv, env, str(rundir.path), is_shell)
@@ -74,7 +74,7 @@ def _grpc_flags(config: RunConfig, tcp_address: str) -> list[str]:
         return []
     if not tcp_address:
         raise MosaicError(
-            f"Run {config.run_id} wants gRPC and the daemon has no TCP address. Restart it: mosaic daemon start"
+            f"Run {config.run_id} uses gRPC and the daemon has no TCP address. Restart it: mosaic daemon start"
         )
     return ["--grpc", "--grpc-target", tcp_address]
 
@@ -84,7 +84,7 @@ def _is_python(script: str) -> bool:
 
 
 def _start_script(script: str, python: Path) -> list[str]:
-    """A .py runs in the worker's Python; anything else by itself, by its first line, or by bash."""
+    """A .py file runs in the worker's Python; any other file directly, by its first line, or in bash."""
     if _is_python(script):
         return [str(python), script]
     with open(script, "rb") as file:
@@ -94,7 +94,7 @@ def _start_script(script: str, python: Path) -> list[str]:
         return [script]
     if head.startswith(b"#!"):
         line = head[2:].split(b"\n", 1)[0].decode(errors="surrogateescape").strip()
-        # As the kernel does: the interpreter and at most one argument.
+        # Like the kernel: the interpreter and at most one argument.
         return [*line.split(None, 1), script]
     return ["bash", script]
 
@@ -133,7 +133,7 @@ def _fastlane_variables(config: RunConfig) -> dict[str, str]:
     extras = extras if isinstance(extras, Mapping) else {}
     mode = str(extras.get("fastlane_video_mode") or VideoModes.SINGLE)
     return {
-        # On by default: frames that nobody watches cost nothing.
+        # On by default: frames without a viewer cost nothing.
         TelemetryEnv.FASTLANE_ONLY: "0" if mode == VideoModes.OFF else "1",
         TelemetryEnv.FASTLANE_SLOT: str(extras.get("fastlane_slot") or 0),
         TelemetryEnv.FASTLANE_VIDEO_MODE: mode,

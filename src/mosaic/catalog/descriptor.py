@@ -1,4 +1,4 @@
-"""What a worker says about itself, asked in its own environment: `mosaic` never imports a worker."""
+"""A worker's description of itself, requested in its own environment: `mosaic` never imports a worker."""
 
 import json
 import os
@@ -14,8 +14,8 @@ from mosaic.catalog.workers import Worker
 TIME_LIMIT_S = 10.0
 _MARK = "mosaic-descriptor:"
 
-# Runs in the worker's Python, which may be 3.9. Libraries print while they are imported, hence the mark. The alarm is
-# for one that hangs after whoever asked was killed.
+# Runs in the worker's Python, which may be 3.9. Libraries print while they are imported, hence the mark. The alarm ends
+# a worker that hangs after the process that asked was killed.
 _QUESTION = f"""
 import dataclasses, importlib, json, signal, sys
 signal.alarm(int(sys.argv[2]))
@@ -36,9 +36,9 @@ print("\\n" + {_MARK!r} + json.dumps([*pair, schema], default=plain), flush=True
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A worker's metadata, capabilities and parameter schema (empty: it publishes none), or why there are none.
+    """A worker's metadata, capabilities and settings schema (empty: it publishes none), or the problem.
 
-    The schema is what `get_worker_schema()`, beside the entry point's function, returns: see catalog/schema.py.
+    The schema is the result of `get_worker_schema()` in the entry point's module: see catalog/schema.py.
     """
 
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Descriptor:
 
 
 def describe(worker: Worker, limit_s: float = TIME_LIMIT_S) -> Descriptor:
-    """Ask; a worker that fails or takes too long gives a Descriptor with a problem."""
+    """Ask a worker. One that fails or takes too long gives a Descriptor with a problem."""
     if not worker.entry_point:
         return Descriptor(problem=f"{worker.package} has no entry point in the group mosaic.workers")
     try:
@@ -65,7 +65,7 @@ def describe(worker: Worker, limit_s: float = TIME_LIMIT_S) -> Descriptor:
 
 
 def _ask(worker: Worker, limit_s: float) -> tuple[int, str, str]:
-    # From / because -c puts the working folder on the path, and a stranger's json.py could lie there.
+    # From / because -c puts the working folder on the path, which may contain a json.py of another user.
     child = subprocess.Popen(
         [str(worker.environment.python), "-c", _QUESTION, worker.entry_point, str(int(limit_s) + 10)],
         cwd="/",
@@ -80,7 +80,7 @@ def _ask(worker: Worker, limit_s: float) -> tuple[int, str, str]:
         text, errors = child.communicate(timeout=limit_s)
         return child.returncode, text, errors
     finally:
-        # What it started holds our pipes and would outlive it.
+        # Processes that it started hold our pipes and would outlive it.
         _kill_group(child.pid)
         child.wait()
         for pipe in (child.stdout, child.stderr):

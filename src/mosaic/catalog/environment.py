@@ -1,4 +1,4 @@
-"""Python environments: the platform's own and those in `envs/`. Looked at through their files, never imported."""
+"""Python environments: the platform's own and those in `envs/`. Only their files are read; nothing is imported."""
 
 import ast
 import importlib
@@ -38,7 +38,7 @@ class Environment:
 
     @property
     def folders(self) -> list[Path]:
-        """Where its packages lie."""
+        """The folders with its packages."""
         if self.is_own:
             return [Path(entry) for entry in sys.path if entry and os.path.isdir(entry)]
         return sorted(self.python.parent.parent.glob("lib*/python3*/site-packages"))
@@ -48,7 +48,7 @@ class Environment:
         return tuple((str(folder), folder.stat().st_mtime_ns) for folder in self.folders if folder.exists())
 
     def locate(self, package: str) -> Path | None:
-        """The folder or file of a top-level package; None when this environment has none of that name."""
+        """The folder or file of a top-level package; None if this environment does not have it."""
         if package in sys.stdlib_module_names:
             return None
         return _locate_own(package) if self.is_own else _locate(package, self.folders)
@@ -59,13 +59,13 @@ def own_environment() -> Environment:
 
 
 def environment_at(python: Path) -> Environment:
-    """The environment a python belongs to."""
+    """The environment that an interpreter belongs to."""
     own = own_environment()
     return own if python == own.python else Environment(python.parent.parent.name, python)
 
 
 def environments_in(folder: Path) -> list[Environment]:
-    """Every environment in `envs/` that has a python; a half-made one has none yet."""
+    """Every environment in `envs/` that has an interpreter; an unfinished one has none yet."""
     if not folder.is_dir():
         return []
     pythons = [entry / "bin" / "python" for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
@@ -82,11 +82,11 @@ def broken_in(folder: Path) -> list[tuple[Path, str]]:
 def _problem(folder: Path) -> str:
     python = folder / "bin" / "python"
     if not os.path.lexists(python):
-        return "it has no bin/python: it was half deleted, or never finished"
+        return "it has no bin/python: it was partly deleted, or never finished"
     if not os.access(python, os.X_OK):
-        return f"its interpreter {os.path.realpath(python)} is gone"
+        return f"its interpreter {os.path.realpath(python)} is missing"
     if not list(folder.glob("lib*/python3*/site-packages")):
-        return "its packages are gone"
+        return "its packages are missing"
     return ""
 
 
@@ -134,7 +134,7 @@ def _linked_folders(folder: Path) -> Iterator[Path]:
 
 
 def _editable_packages(folder: Path) -> dict[str, Path]:
-    """What setuptools' editable finders map; the mapping is read as a literal, the finder is not run."""
+    """The mappings of setuptools' editable finders, read as literals; no finder is executed."""
     found: dict[str, Path] = {}
     for file in sorted(folder.glob("__editable___*_finder.py")):
         match = re.search(r"^MAPPING[^=]*=\s*(\{.*?\})\s*$", file.read_text(errors="replace"), re.M)

@@ -1,4 +1,4 @@
-"""Holds the settings of a submitted run against its worker's schema, which is asked for when it is not known yet."""
+"""Checks the settings of a submitted run against its worker's schema; asks the worker for it if it is not cached."""
 
 import asyncio
 import logging
@@ -23,17 +23,17 @@ from mosaic.model.run import Settings, WorkerSpec
 log = logging.getLogger(__name__)
 
 NO_SCHEMA = "the worker publishes no schema"
-_NONSENSE = (TypeError, ValueError, AttributeError, KeyError, re.error)  # what a schema that is none leads to
+_NONSENSE = (TypeError, ValueError, AttributeError, KeyError, re.error)  # what an invalid schema can raise
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of settings that are let through."""
+    """The result for settings that are accepted."""
 
     variant: str  # of the worker's environment: what the config names, else what the schema maps one of its values to
     config: Mapping[str, Any]  # as the worker reads it: every key in its place, whole numbers as integers
-    settings: Settings = field(default_factory=Settings)  # what is in force, or why nothing was checked
-    capabilities: Mapping[str, Any] = field(default_factory=dict)  # as the worker tells them; empty when it does not
+    settings: Settings = field(default_factory=Settings)  # those in force, or why nothing was checked
+    capabilities: Mapping[str, Any] = field(default_factory=dict)  # as the worker reports them; may be empty
 
     @property
     def note(self) -> str:
@@ -44,10 +44,10 @@ class Verdict:
 class Inspector:
     """Used by the daemon's loop alone.
 
-    1. A worker that has not told its schema is asked once for all who wait, within the time limit and in a thread of
-       its own: neither the loop nor another worker's submit waits for a library's import.
-    2. A schema that cannot be had refuses nobody: the run goes unchecked, with a note that says so.
-    3. A schema with a keyword that MOSAIC does not support is refused: a value would seem checked and would not be.
+    1. A worker whose schema is not known is asked once for all waiting submits, with a timeout and in a thread of its
+       own: neither the loop nor a submit for another worker waits for a library's import.
+    2. An unavailable schema rejects no run: the settings stay unchecked, and the run's record says so.
+    3. A schema with a keyword that MOSAIC does not support is rejected: its values would seem to be checked.
     """
 
     def __init__(self, catalog: Catalog, answers: Answers) -> None:
@@ -56,7 +56,7 @@ class Inspector:
         self._asking: dict[Worker, asyncio.Future[Descriptor]] = {}
 
     async def inspect(self, spec: WorkerSpec) -> Verdict:
-        """BadConfig for the first value the worker would not take, or for one whose variant is not installed."""
+        """BadConfig for the first value that the worker does not accept, or whose variant is not installed."""
         worker, told = await asyncio.to_thread(self._look_up, spec)
         if worker is None:
             return _unchecked(spec, "a script has no schema" if spec.script else NO_SCHEMA)
@@ -67,10 +67,10 @@ class Inspector:
         if not variant:
             return replace(await asyncio.to_thread(judge, spec, told), capabilities=told.capabilities)
         await asyncio.to_thread(self._refuse_missing, worker.name, variant, setting)
-        return await self.inspect(replace(spec, variant=variant))  # its own schema has the last word
+        return await self.inspect(replace(spec, variant=variant))  # the variant's own schema decides
 
     async def told(self, spec: WorkerSpec) -> Descriptor | None:
-        """What the worker says of itself; None for a script, and for a package that calls itself no worker."""
+        """The worker's descriptor; None for a script, and for a package without a worker's entry point."""
         worker, told = await asyncio.to_thread(self._look_up, spec)
         return None if worker is None else told or await self._ask(worker)
 
@@ -81,14 +81,14 @@ class Inspector:
             raise UnknownWorker("metadata.worker.variant", f"{setting} needs the variant {variant}. {error}") from None
 
     def _look_up(self, spec: WorkerSpec) -> tuple[Worker | None, Descriptor | None]:
-        """The worker, unless the program is none, and what it has told before."""
+        """The worker, if the program is one, and its cached descriptor."""
         if spec.script:
             return self._shipper(spec)
         worker = self._catalog.for_module(spec.module, spec.variant, spec.name)
         return (worker, self._answers.remembered(worker)) if worker.entry_point else (None, None)
 
     def _shipper(self, spec: WorkerSpec) -> tuple[Worker | None, Descriptor | None]:
-        """Whose script it is. Nobody is asked for that: a worker told it when it was installed."""
+        """The worker that ships the script, by cached descriptors: each worker was asked when it was installed."""
         environment = self._catalog.environment(spec.variant)
         for worker in self._catalog.workers():
             told = self._answers.remembered(worker) if worker.environment == environment else None
@@ -100,9 +100,9 @@ class Inspector:
         if worker not in self._asking:
             answer = self._asking[worker] = asyncio.get_running_loop().create_future()
             answer.add_done_callback(lambda _: self._asking.pop(worker))
-            # Not a pool's thread: a daemon that stops does not wait for a worker that hangs.
+            # Not a thread of a pool: a daemon that stops must not wait for a worker that hangs.
             threading.Thread(target=self._ask_now, args=(worker, answer), name="ask", daemon=True).start()
-        # Shielded: a client that hangs up must not take the answer from the others.
+        # Shielded: a client that disconnects must not cancel the answer for the others.
         return await asyncio.shield(self._asking[worker])
 
     def _ask_now(self, worker: Worker, answer: "asyncio.Future[Descriptor]") -> None:
@@ -111,8 +111,8 @@ class Inspector:
         except OSError as error:
             told = Descriptor(problem=f"it cannot be asked ({error.strerror})")
         if told.problem:
-            log.warning("Worker %s does not tell its schema: %s.", worker.spelled, told.problem)
-        # The loop is closed when the daemon stopped meanwhile; then nobody waits.
+            log.warning("Worker %s does not report its schema: %s.", worker.spelled, told.problem)
+        # The loop is closed if the daemon stopped meanwhile; then no submit waits.
         with suppress(RuntimeError):
             answer.get_loop().call_soon_threadsafe(answer.set_result, told)
 
@@ -132,9 +132,9 @@ def _ships(told: Descriptor, script: str) -> bool:
 
 
 def judge(spec: WorkerSpec, told: Descriptor) -> Verdict:
-    """BadConfig for the first value the worker would not take; else the settings that are in force."""
+    """BadConfig for the first value that the worker does not accept; otherwise the settings in force."""
     if told.problem:
-        return _unchecked(spec, f"the worker does not tell its schema ({told.problem})")
+        return _unchecked(spec, f"the worker does not report its schema ({told.problem})")
     if not told.schema:
         return _unchecked(spec, NO_SCHEMA)
     try:
@@ -142,7 +142,7 @@ def judge(spec: WorkerSpec, told: Descriptor) -> Verdict:
         placed = put_in_place(spec.config, schema)
         check(placed, schema, PATH)
         config = with_whole_numbers(placed, for_config(schema, placed))
-        # A script has defaults of its own, which only it knows.
+        # A script has its own defaults, which are not in the schema.
         values = flattened(config) if spec.script else settings_in_force(config, schema)
         return Verdict(spec.variant, config, Settings(values))
     except _NONSENSE as error:
@@ -150,6 +150,6 @@ def judge(spec: WorkerSpec, told: Descriptor) -> Verdict:
 
 
 def _unchecked(spec: WorkerSpec, why: str) -> Verdict:
-    """A script is given words of its own; without a config there was nothing to check."""
+    """A script without a config has nothing to check."""
     is_checked = bool(spec.script) and not spec.config
     return Verdict(spec.variant, spec.config, Settings(flattened(spec.config), "" if is_checked else why))

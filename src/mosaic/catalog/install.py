@@ -1,4 +1,4 @@
-"""Making and removing worker environments. Each is built aside and takes its place only when its worker answers."""
+"""Creating and removing worker environments. A new one replaces the old one only when its worker answers."""
 
 import hashlib
 import json
@@ -36,11 +36,11 @@ from mosaic.model.nearest import did_you_mean
 from mosaic.model.root import check_root
 from mosaic.model.rundir import StateRoot
 
-FIRST_ANSWER_LIMIT_S = 60.0  # nothing is in the page cache yet
+FIRST_ANSWER_LIMIT_S = 60.0  # the page cache is cold
 
 
 @dataclass(frozen=True)
-class Wish:
+class InstallRequest:
     """What the user asked for."""
 
     asked: str  # NAME, PATH or requirement
@@ -50,38 +50,38 @@ class Wish:
     upgrade: bool = False
 
 
-def install(root: StateRoot, wish: Wish, progress: Progress) -> tuple[Installed, bool]:
-    """The environment, and whether it is new. On any error the one that was there is as it was."""
-    wish, source = _where_from(root, wish)
-    extra = source.extra(wish.variant)
+def install(root: StateRoot, request: InstallRequest, progress: Progress) -> tuple[Installed, bool]:
+    """The environment, and whether it is new. After an error the previous one is unchanged."""
+    request, source = _where_from(root, request)
+    extra = source.extra(request.variant)
     uv = Uv(find_uv(), progress)
     check_root(root)
-    with place.changing(root.envs, progress), _blaming(wish):
-        refuse_unknown_build(wish.torch)
-        python = find_python(wish.python, uv)
-        parts = Parts.gather(source, wish, python, extra, uv)
-        here = _same_as_before(root, wish, parts)
+    with place.changing(root.envs, progress), _naming_request(request):
+        refuse_unknown_build(request.torch)
+        python = find_python(request.python, uv)
+        parts = Parts.gather(source, request, python, extra, uv)
+        here = _same_as_before(root, request, parts)
         if here:
             return here, False
         new = place.new_folder(root.envs)
         try:
-            made = _build(new, parts, wish, uv, root)
+            made = _build(new, parts, request, uv, root)
             place.put(new, root.envs / made.name)
-            _forget_compiled(root, made.name)
+            _delete_compiled(root, made.name)
         finally:
             shutil.rmtree(new, ignore_errors=True)
         return made, True
 
 
-def _where_from(root: StateRoot, wish: Wish) -> tuple[Wish, Source]:
-    """The name of a worker that is here means: once more, from where it came and with what was chosen then."""
-    here = read_installed(root.envs / spelled(wish.asked, wish.variant)) if is_name(wish.asked) else None
+def _where_from(root: StateRoot, request: InstallRequest) -> tuple[InstallRequest, Source]:
+    """The name of an installed worker means: the same source, Python and torch build as before."""
+    here = read_installed(root.envs / spelled(request.asked, request.variant)) if is_name(request.asked) else None
     if here is None:
-        # A new variant of a worker that is here comes from where that came from.
-        other = read_installed(root.envs / wish.asked) if wish.variant and is_name(wish.asked) else None
-        return wish, find_source(wish.asked, other.source if other else "")
-    again = replace(wish, python=wish.python or here.asked_python, torch=wish.torch or here.asked_torch)
-    return again, find_source(wish.asked, here.source)
+        # A new variant of an installed worker comes from the same source.
+        other = read_installed(root.envs / request.asked) if request.variant and is_name(request.asked) else None
+        return request, find_source(request.asked, other.source if other else "")
+    again = replace(request, python=request.python or here.asked_python, torch=request.torch or here.asked_torch)
+    return again, find_source(request.asked, here.source)
 
 
 def remove(root: StateRoot, name: str, progress: Progress) -> None:
@@ -91,17 +91,17 @@ def remove(root: StateRoot, name: str, progress: Progress) -> None:
         raise InstallFailed(f"There is no environment '{name}'. There are: {known}.")
     with place.changing(root.envs, progress):
         place.remove(folder)
-        _forget_compiled(root, name)
+        _delete_compiled(root, name)
 
 
-def _forget_compiled(root: StateRoot, name: str) -> None:
-    """What libraries compiled for the environment that was here: for other versions it may be wrong."""
+def _delete_compiled(root: StateRoot, name: str) -> None:
+    """Delete what libraries compiled for the previous environment: it may be wrong for other versions."""
     shutil.rmtree(root.cache / name, ignore_errors=True)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Everything that goes into an environment, as uv is told it."""
+    """Everything that goes into an environment, as arguments for uv."""
 
     source: Source
     python: str  # path of the interpreter
@@ -112,37 +112,37 @@ class Parts:
     fingerprint: str
 
     @classmethod
-    def gather(cls, source: Source, wish: Wish, python: str, extra: str, uv: Uv) -> "Parts":
+    def gather(cls, source: Source, request: InstallRequest, python: str, extra: str, uv: Uv) -> "Parts":
         worker = _for_uv(source, extra, python, uv)
         sdk, guide = (_for_uv(part, "", python, uv) for part in (sdk_source(), guide_source()))
-        lock = source.lock(wish.variant)
-        # Not the build of torch: whether the one that is installed will do is seen by looking at it.
-        told = [worker, sdk, guide, lock.read_text() if lock else "", python, wish.variant]
-        fingerprint = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        lock = source.lock(request.variant)
+        # Without the build of torch: _has_build looks at the installed one.
+        parts = [worker, sdk, guide, lock.read_text() if lock else "", python, request.variant]
+        fingerprint = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return cls(source, python, worker, sdk, guide, lock, fingerprint)
 
 
-def _same_as_before(root: StateRoot, wish: Wish, parts: Parts) -> Installed | None:
-    """An environment with the same fingerprint that still works."""
-    if wish.upgrade:
+def _same_as_before(root: StateRoot, request: InstallRequest, parts: Parts) -> Installed | None:
+    """A working environment with the same fingerprint."""
+    if request.upgrade:
         return None
     for folder in sorted(root.envs.glob("[!.]*")):
         installed = read_installed(folder)
         if installed and installed.fingerprint == parts.fingerprint and folder.name == installed.name:
-            if not _is_whole(folder, installed) or not _has_build(folder, wish.torch):
+            if not _is_whole(folder, installed) or not _has_build(folder, request.torch):
                 return None
-            return _remember_build(folder, installed, wish.torch)
+            return _remember_build(folder, installed, request.torch)
     return None
 
 
 def _has_build(folder: Path, asked: str) -> bool:
-    """Whether its torch is the build that is asked for now; without torch there is nothing to ask for."""
+    """Whether its torch is the requested build; true if it has no torch."""
     versions = [dist.version for dist in distributions(name="torch", path=[str(path) for path in _packages(folder)])]
     return not asked or not versions or is_build(asked, installed_build(versions[0], _packages(folder)[0]))
 
 
 def _remember_build(folder: Path, installed: Installed, asked: str) -> Installed:
-    """So that an upgrade asks for it again."""
+    """Record the build, so that an upgrade requests it again."""
     if not asked or asked == installed.asked_torch:
         return installed
     changed = replace(installed, asked_torch=asked)
@@ -156,12 +156,12 @@ def _is_whole(folder: Path, installed: Installed) -> bool:
     return here and version_of(folder / "bin" / "python") == installed.python
 
 
-def _build(new: Path, parts: Parts, wish: Wish, uv: Uv, root: StateRoot) -> Installed:
-    # Relocatable: it gets its final name only when it is whole.
-    uv.progress.phase("Making an environment")
+def _build(new: Path, parts: Parts, request: InstallRequest, uv: Uv, root: StateRoot) -> Installed:
+    # Relocatable: it gets its final name only when it is complete.
+    uv.progress.phase("Creating an environment")
     uv.run("venv", "--quiet", "--relocatable", "--no-project", "--python", parts.python, str(new))
-    _fill(uv, new, parts, wish)
-    made = _inspect(new, parts, wish, uv)
+    _fill(uv, new, parts, request)
+    made = _inspect(new, parts, request, uv)
     _refuse_other_package(root, made)
     uv.progress.phase("Asking the worker to describe itself")
     _refuse_silent(new, made)
@@ -171,44 +171,48 @@ def _build(new: Path, parts: Parts, wish: Wish, uv: Uv, root: StateRoot) -> Inst
 
 
 @contextmanager
-def _blaming(wish: Wish) -> Iterator[None]:
-    """Every failure says what was not installed."""
+def _naming_request(request: InstallRequest) -> Iterator[None]:
+    """Every error message says what was not installed."""
     try:
         yield
     except InstallFailed as error:
-        # A name that was mistyped went to the index, and its complaint is about somebody else's packages.
-        near = did_you_mean(wish.asked, set(names_brought_along()) - {wish.asked}, 1) if is_name(wish.asked) else ""
-        raise InstallFailed(f"{wish.asked} was not installed: {str(error).rstrip('.')}. {near}".rstrip()) from error
+        # A misspelled name was looked up on the index, so uv's error is about another package.
+        near = (
+            did_you_mean(request.asked, set(names_brought_along()) - {request.asked}, 1)
+            if is_name(request.asked)
+            else ""
+        )
+        raise InstallFailed(f"{request.asked} was not installed: {str(error).rstrip('.')}. {near}".rstrip()) from error
 
 
 @contextmanager
-def _blaming_lock(lock: Path | None) -> Iterator[None]:
+def _naming_lock(lock: Path | None) -> Iterator[None]:
     try:
         yield
     except InstallFailed as error:
         if lock is None or isinstance(error, NoIndex):
             raise
         raise InstallFailed(
-            f"its lock file requirements/{lock.name} does not do: {str(error).rstrip('.')}. "
+            f"its lock file requirements/{lock.name} cannot be used: {str(error).rstrip('.')}. "
             f"Lock again with: uv pip compile requirements/{lock.stem}.in -o requirements/{lock.name}"
         ) from error
 
 
-def _fill(uv: Uv, new: Path, parts: Parts, wish: Wish) -> None:
+def _fill(uv: Uv, new: Path, parts: Parts, request: InstallRequest) -> None:
     target = ("--python", str(new / "bin" / "python"), "--compile-bytecode")
-    upgrade = ("--upgrade", "--refresh") if wish.upgrade and not parts.lock else ()
-    wanted = ("--no-deps", "-r", str(parts.lock)) if parts.lock else (*upgrade, parts.sdk, parts.worker)
-    torch = arguments_for(wish.torch, uv.environ, lambda: uv.planned(*target, *wanted).get("torch", ""))
-    with _blaming_lock(parts.lock):
-        uv.install(*target, *torch, *wanted, subject=_subject(parts))
+    upgrade = ("--upgrade", "--refresh") if request.upgrade and not parts.lock else ()
+    packages = ("--no-deps", "-r", str(parts.lock)) if parts.lock else (*upgrade, parts.sdk, parts.worker)
+    torch = arguments_for(request.torch, uv.environ, lambda: uv.planned(*target, *packages).get("torch", ""))
+    with _naming_lock(parts.lock):
+        uv.install(*target, *torch, *packages, subject=_subject(parts))
     if parts.lock:
         uv.progress.phase("Installing the worker and mosaic-sdk")
         uv.run("pip", "install", *target, "--no-deps", parts.sdk, parts.worker)
     if not list(new.glob("lib/python3*/site-packages/gym_gui")):
         uv.run("pip", "install", *target, "--no-deps", parts.guide)
-    # A lock file that lacks something is found now, not an hour into a run.
+    # An incomplete lock file is found now, not an hour into a run.
     uv.progress.phase("Checking that every requirement is met")
-    with _blaming_lock(parts.lock):
+    with _naming_lock(parts.lock):
         uv.check(new / "bin" / "python", stale_pins(parts.lock) if parts.lock else frozenset())
 
 
@@ -218,15 +222,15 @@ def _subject(parts: Parts) -> str:
     return f"that {parts.source.asked} needs"
 
 
-def _inspect(new: Path, parts: Parts, wish: Wish, uv: Uv) -> Installed:
-    """What came to lie in the new environment."""
+def _inspect(new: Path, parts: Parts, request: InstallRequest, uv: Uv) -> Installed:
+    """What is in the new environment."""
     found = {dist.metadata["Name"]: dist for dist in distributions(path=[str(path) for path in _packages(new)])}
     claims = {name: [point.name for point in dist.entry_points if point.group == GROUP] for name, dist in found.items()}
-    check_build(wish.torch, _version_of(found, "torch"), _packages(new)[0], uv.progress)
+    check_build(request.torch, _version_of(found, "torch"), _packages(new)[0], uv.progress)
     package, worker = _choose(parts.source, {name: points for name, points in claims.items() if points})
     return Installed(
         worker=worker,
-        variant=wish.variant,
+        variant=request.variant,
         package=normalized(package),
         version=found[package].version,
         source=str(parts.source.folder or parts.source.requirement),
@@ -234,13 +238,13 @@ def _inspect(new: Path, parts: Parts, wish: Wish, uv: Uv) -> Installed:
         sdk=_version_of(found, "mosaic-sdk"),
         locked=parts.lock is not None,
         fingerprint=parts.fingerprint,
-        asked_python=wish.python,
-        asked_torch=wish.torch,
+        asked_python=request.python,
+        asked_torch=request.torch,
     )
 
 
 def _choose(source: Source, claims: dict[str, list[str]]) -> tuple[str, str]:
-    """The distribution and its worker that were asked for."""
+    """The requested distribution and its worker."""
     if not claims:
         raise InstallFailed(no_entry_point(source.asked) if source.folder else no_worker_package(source.asked))
     owners: dict[str, str] = {}
@@ -259,18 +263,18 @@ def _refuse_other_package(root: StateRoot, made: Installed) -> None:
         other = read_installed(folder)
         if other and other.worker == made.worker and other.package != made.package:
             raise InstallFailed(
-                f"the worker '{made.worker}' belongs to another package, {other.package}, already ({folder}). "
+                f"the worker '{made.worker}' already belongs to another package, {other.package} ({folder}). "
                 f"Remove that first: mosaic worker remove {folder.name}"
             )
 
 
 def _refuse_silent(new: Path, made: Installed) -> None:
-    """An environment whose worker cannot even say what it is would replace one that works."""
+    """Refuse an environment whose worker does not answer: it would replace one that works."""
     environment = Environment(made.name, new / "bin" / "python")
     worker = next((worker for worker in registered(environment) if worker.name == made.worker), None)
     answer = describe(worker, FIRST_ANSWER_LIMIT_S) if worker else None
     if answer is None or answer.problem:
-        raise InstallFailed(f"its worker does not describe itself: {answer.problem if answer else 'it is not there'}")
+        raise InstallFailed(f"its worker does not describe itself: {answer.problem if answer else 'it is missing'}")
 
 
 def _for_uv(source: Source, extra: str, python: str, uv: Uv) -> str:

@@ -1,4 +1,4 @@
-"""mosaic.json in an environment: how it was made, so that it can be listed quickly, compared and made again."""
+"""mosaic.json in an environment: how it was created, so that it can be listed quickly, compared and rebuilt."""
 
 import os
 from dataclasses import asdict, dataclass, fields
@@ -12,7 +12,7 @@ FILE_NAME = "mosaic.json"
 
 @dataclass(frozen=True)
 class Installed:
-    """One environment that `mosaic worker install` made."""
+    """One environment that `mosaic worker install` created."""
 
     worker: str
     variant: str
@@ -22,9 +22,9 @@ class Installed:
     python: str  # 3.11.7
     sdk: str
     locked: bool
-    fingerprint: str  # of all that went in
+    fingerprint: str  # of everything that went into it
     size_bytes: int = 0
-    asked_python: str = ""  # what the user chose, to be chosen again when it is made anew
+    asked_python: str = ""  # what the user chose, to be used again when it is rebuilt
     asked_torch: str = ""
 
     @property
@@ -36,11 +36,11 @@ class Installed:
 
 
 def read_installed(folder: Path) -> Installed | None:
-    """None when the environment was made by hand, or by a MOSAIC that wrote something else."""
+    """None if the environment was created by hand, or by an incompatible version of MOSAIC."""
     try:
-        told = durable.read_json(folder / FILE_NAME) or {}
-        return Installed(**{field.name: told[field.name] for field in fields(Installed) if field.name in told})
-    except (TypeError, OSError):  # OSError: a submit may name a worker with more letters than a folder's name can have
+        stored = durable.read_json(folder / FILE_NAME) or {}
+        return Installed(**{field.name: stored[field.name] for field in fields(Installed) if field.name in stored})
+    except (TypeError, OSError):  # OSError: a submit may name a worker with a name too long for a folder
         return None
 
 

@@ -1,11 +1,11 @@
-"""`envs/` as a place where environments appear whole or not at all.
+"""`envs/`, in which environments appear complete or not at all.
 
 envs/
-  <worker>[@variant]/     an environment; mosaic.json in it says how it was made
-  .new-<pid>/             one that is being made; a killed install leaves it, the next one removes it
-  .old-<name>/            the one before, for the moment between two renames (where the kernel cannot exchange them)
-  .answers/               what the workers said of themselves
-  .lock                   held while something is being changed
+  <worker>[@variant]/     an environment; mosaic.json in it says how it was created
+  .new-<pid>/             one that is being created; a killed install leaves it, the next one removes it
+  .old-<name>/            the previous one, between two renames (where the kernel cannot exchange them)
+  .answers/               the cached descriptors of the workers
+  .lock                   held during a change
 """
 
 import ctypes
@@ -27,7 +27,7 @@ _RENAME_EXCHANGE = 2
 
 @contextmanager
 def changing(envs: Path, progress: Progress) -> Iterator[None]:
-    """One change at a time; what a killed one left is put right first."""
+    """One change at a time. First repairs what a killed one left."""
     envs.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(envs / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -39,7 +39,7 @@ def changing(envs: Path, progress: Progress) -> Iterator[None]:
 
 
 def tidy_now(envs: Path) -> None:
-    """Put right what a killed change left; BlockingIOError when one is at work now, which does it itself."""
+    """Repair what a killed change left. BlockingIOError during another change, which does that itself."""
     fd = os.open(envs / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -53,14 +53,14 @@ def new_folder(envs: Path) -> Path:
 
 
 def put(new: Path, final: Path) -> None:
-    """`new` becomes `final`. A kill at any moment leaves the old one or the new one there, whole."""
+    """Rename `new` to `final`. A kill at any moment leaves the old one or the new one, complete."""
     refuse_if_used(final)
     if not final.exists():
         new.rename(final)
         return
     if not _exchange(new, final):
         old = final.with_name(f".old-{final.name}")
-        final.rename(old)  # a kill between these two is put right by the next look: see _tidy
+        final.rename(old)  # after a kill between these two, _tidy repairs it
         new.rename(final)
         new = old
     shutil.rmtree(new, ignore_errors=True)
@@ -68,7 +68,7 @@ def put(new: Path, final: Path) -> None:
 
 def remove(folder: Path) -> None:
     refuse_if_used(folder)
-    # Out of sight in one step; a kill while the files go leaves no half environment under its name.
+    # Renamed first: a kill during the deletion leaves no incomplete environment under its name.
     gone = folder.with_name(f".new-gone-{folder.name}")
     shutil.rmtree(gone, ignore_errors=True)
     folder.rename(gone)
@@ -81,12 +81,12 @@ def refuse_if_used(folder: Path) -> None:
         shown = ", ".join(map(str, pids[:4])) + (" …" if len(pids) > 4 else "")
         raise InstallFailed(
             f"{folder.name} is in use by {len(pids)} process{'es' if len(pids) > 1 else ''} (pid {shown}), "
-            "which would find other modules than it started with. Wait for its runs, or end them: mosaic runs"
+            "whose modules would change while it runs. Wait for its runs, or cancel them: mosaic runs"
         )
 
 
 def users_of(folder: Path) -> list[int]:
-    """Processes whose program or environment lies in `folder`."""
+    """Processes whose program or environment is in `folder`."""
     inside, variable = f"{folder}/".encode(), f"VIRTUAL_ENV={folder}".encode()
     others = [pid for pid in procfs.pids() if pid != os.getpid()]
     return sorted(
@@ -114,7 +114,7 @@ def _tidy(envs: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Swap two folders in one step of the kernel; False where this file system cannot."""
+    """Swap two folders atomically; False if this file system cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "renameat2"):
         return False

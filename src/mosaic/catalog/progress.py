@@ -1,4 +1,4 @@
-"""How far an install is: phases, told to whoever listens, and read from what uv prints."""
+"""The progress of an install: its phases, read from the output of uv."""
 
 import re
 from collections.abc import Callable
@@ -8,31 +8,31 @@ _MEGABYTES = {"KiB": 1 / 1024, "MiB": 1.0, "GiB": 1024.0}
 
 
 class Progress:
-    """Hears how an install goes. This one keeps it to itself; cli/install_progress.py has those that tell people."""
+    """Receives the progress of an install. This one ignores it; cli/install_progress.py has those that show it."""
 
     def phase(self, words: str) -> None:
-        """The next part of the work has begun."""
+        """The next phase has begun."""
 
     def detail(self, words: str) -> None:
-        """How far this part is."""
+        """The progress within this phase."""
 
     def note(self, words: str) -> None:
-        """Something that must stay to be read."""
+        """A message that stays on the screen."""
 
 
 class Narrator:
-    """Turns the lines of `uv pip install` into phases. What it does not know it passes over."""
+    """Turns the lines of `uv pip install` into phases. Unknown lines are skipped."""
 
     def __init__(self, progress: Progress, subject: str) -> None:
         self._progress = progress
         self._subject = subject  # which packages: "of requirements/default.txt"
-        self._sizes: dict[str, float] = {}  # large downloads that began, in MiB
+        self._sizes: dict[str, float] = {}  # large downloads that have begun, in MiB
         self._done: set[str] = set()
 
-    def hear(self, line: str) -> None:
-        for pattern, tell in self._TELLS.items():
+    def read(self, line: str) -> None:
+        for pattern, report in self._REPORTS.items():
             if match := re.match(pattern, line):
-                tell(self, *match.groups())
+                report(self, *match.groups())
                 return
 
     def _resolved(self, count: str) -> None:
@@ -40,16 +40,16 @@ class Narrator:
 
     def _downloading(self, name: str, size: str, unit: str) -> None:
         self._sizes[name] = float(size) * _MEGABYTES.get(unit, 0.0)
-        self._tell_downloads(f"downloading {name} ({float(size):.0f} {unit})")
+        self._report_downloads(f"downloading {name} ({float(size):.0f} {unit})")
 
     def _downloaded(self, name: str) -> None:
         self._done.add(name)
         waiting = [name for name in self._sizes if name not in self._done]
-        self._tell_downloads(f"downloading {', '.join(waiting)}" if waiting else "downloaded")
+        self._report_downloads(f"downloading {', '.join(waiting)}" if waiting else "downloaded")
 
-    def _tell_downloads(self, words: str) -> None:
+    def _report_downloads(self, words: str) -> None:
         here = sum(size for name, size in self._sizes.items() if name in self._done)
-        self._progress.detail(f"{words}: {here:.0f} of {sum(self._sizes.values()):.0f} MiB are here")
+        self._progress.detail(f"{words}: {here:.0f} of {sum(self._sizes.values()):.0f} MiB done")
 
     def _building(self, name: str) -> None:
         self._progress.detail(f"building {name}")
@@ -60,7 +60,7 @@ class Narrator:
     def _installed(self, count: str) -> None:
         self._progress.phase(f"Compiling {_packages(count)} to bytecode")
 
-    _TELLS: ClassVar[dict[str, Callable[..., None]]] = {
+    _REPORTS: ClassVar[dict[str, Callable[..., None]]] = {
         r"Resolved (\d+) packages? in": _resolved,
         r"\s*Downloading (\S+) \(([\d.]+)([KMG]iB)\)": _downloading,
         r"\s*Downloaded (\S+)": _downloaded,

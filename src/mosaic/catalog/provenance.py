@@ -29,7 +29,7 @@ def write(config: RunConfig, command: Command, worker_python: Path, rundir: RunD
 
 
 def collect(config: RunConfig, command: Command, worker_python: Path, rundir: RunDir) -> dict[str, Any]:
-    """All of provenance.json. Takes a while (git, package lists): call it after the spawn, off the event loop."""
+    """The contents of provenance.json. Slow (git, package lists): call it after the spawn, off the event loop."""
     environment = environment_at(worker_python)
     source = _source(config, environment)
     return {
@@ -58,10 +58,10 @@ def collect(config: RunConfig, command: Command, worker_python: Path, rundir: Ru
 
 
 def git_state(place: Path) -> dict[str, Any] | None:
-    """Commit and dirty flag of the checkout that holds `place`; None when there is none, or no git."""
+    """Commit and dirty flag of the checkout that contains `place`; None without a checkout or without git."""
     folder = place if place.is_dir() else place.parent
     commit = _git(folder, "rev-parse", "HEAD")
-    # Untracked files do not count: results that lie in the checkout do not change the code.
+    # Untracked files do not count: results in the checkout do not change the code.
     changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
     if commit is None or changes is None:
         return None
@@ -69,7 +69,7 @@ def git_state(place: Path) -> dict[str, Any] | None:
 
 
 def freeze(environment: Environment) -> list[str]:
-    """`name==version` of every package, read from their files and kept until one is installed or removed."""
+    """`name==version` of every package, read from their files and cached until one is installed or removed."""
     return list(_packages(environment, environment.stamp()))
 
 
@@ -92,7 +92,7 @@ def _source(config: RunConfig, environment: Environment) -> Path | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    # No optional locks and no file-system monitor: looking must neither disturb nor run anything of the checkout's.
+    # No optional locks and no file-system monitor: reading must neither lock the checkout nor run a program of it.
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:

@@ -1,4 +1,4 @@
-"""Which Python a worker's environment is made of."""
+"""Which Python a worker's environment uses."""
 
 import json
 import os
@@ -8,19 +8,19 @@ from pathlib import Path
 
 from mosaic.catalog.uv import InstallFailed, Uv
 
-OLDEST = (3, 9)  # that the SDK runs on
+OLDEST = (3, 9)  # that the SDK supports
 
 
 def find_python(asked: str, uv: Uv) -> str:
-    """The path of the interpreter that `--python 3.12` or a path means; MOSAIC's own when nothing was asked."""
+    """The interpreter for `--python 3.12` or a path; MOSAIC's own without either."""
     if not asked:
         return sys.executable
-    # uv stands elsewhere, so a path is made whole first.
+    # uv runs in another folder, so a path must be absolute.
     wanted = os.path.abspath(os.path.expanduser(asked)) if "/" in asked or asked.startswith("~") else asked
     path = uv.answer("python", "find", "--no-project", wanted)
     version = version_of(Path(path)) if path else ""
     if not version:
-        raise InstallFailed(f"there is no Python '{asked}' here. {_known(uv)}")
+        raise InstallFailed(f"Python '{asked}' is not installed here. {_known(uv)}")
     if _as_numbers(version) < OLDEST:
         raise InstallFailed(f"Python {version} is too old for a worker; 3.9 is the oldest. {_known(uv)}")
     return path
@@ -30,12 +30,12 @@ def version_of(python: Path) -> str:
     """`3.11.7`; empty when there is no interpreter at that path."""
     question = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             [python, "-I", "-S", "-c", question], capture_output=True, text=True, timeout=20, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return told.stdout.strip()
+    return done.stdout.strip()
 
 
 def _known(uv: Uv) -> str:
@@ -45,7 +45,7 @@ def _known(uv: Uv) -> str:
     except (ValueError, KeyError, TypeError):
         versions = set()
     good = sorted((version for version in versions if _as_numbers(version) >= OLDEST), key=_as_numbers, reverse=True)
-    return f"There are: {', '.join(good)}" if good else "Install one, and name its path"
+    return f"There are: {', '.join(good)}" if good else "Install one, and pass its path"
 
 
 def _as_numbers(version: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""A new worker from the template: a complete one that passes `mosaic worker test` before a line of it was changed."""
+"""A new worker from the template. It passes `mosaic worker test` before any line is changed."""
 
 import keyword
 import re
@@ -7,17 +7,19 @@ from pathlib import Path
 from mosaic.model.errors import MosaicError
 
 TEMPLATE = Path(__file__).parent / "template"
-SUFFIX = ".txt"  # so that no tool takes the template for code of ours
+SUFFIX = ".txt"  # so that no tool reads the template as code
 
 
 def write_worker(name: str, folder: Path) -> Path:
-    """Write `<folder>/<name>_worker/` and give its path. What is there already is not touched."""
+    """Write `<folder>/<name>_worker/` and return its path. An existing folder is not changed."""
     name = name.removesuffix("_worker")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise MosaicError(f"'{name}' cannot name a worker. Use small letters, digits and _, with a letter first.")
+        raise MosaicError(
+            f"'{name}' is not a valid name for a worker. Use lowercase letters, digits and _, with a letter first."
+        )
     target = folder.expanduser().resolve() / f"{name}_worker"
     if target.exists():
-        raise MosaicError(f"{target} is there already. Choose another name, or another folder with --in.")
+        raise MosaicError(f"{target} already exists. Choose another name, or another folder with --in.")
     for source in sorted(TEMPLATE.rglob(f"*{SUFFIX}")):
         _write(source, target / _filled(str(source.relative_to(TEMPLATE)), name).removesuffix(SUFFIX), name)
     return target
@@ -29,5 +31,5 @@ def _write(source: Path, path: Path, name: str) -> None:
 
 
 def _filled(text: str, name: str) -> str:
-    """NAME and Name in the template become the worker's name, as an identifier and as a class's name."""
+    """Replace NAME and Name in the template with the worker's name and its class name."""
     return text.replace("NAME", name).replace("Name", "".join(part.capitalize() for part in name.split("_")))

@@ -1,4 +1,4 @@
-"""Taking secrets out of what is shown or kept: configs, environments, command lines."""
+"""Removing secrets from what is shown or stored: configs, environments, command lines."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,12 @@ from typing import Any
 
 MASK = "***"
 _SECRET = re.compile(r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.I)
-# These words have innocent uses too (max_tokens = 512, key_dim = 64): only texts under them are secrets.
+# These words have harmless uses too (max_tokens = 512, key_dim = 64): only strings under them are secrets.
 _SECRET_TEXT = re.compile(r"KEY|TOKEN|AUTH", re.I)
-_INNOCENT = re.compile(r"KEYBOARD|MONKEY|KEYFRAME|TOKENI[ZS]E|AUTHOR(?!I)", re.I)
+_HARMLESS = re.compile(r"KEYBOARD|MONKEY|KEYFRAME|TOKENI[ZS]E|AUTHOR(?!I)", re.I)
 _IN_TEXT = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {MASK}"),
-    # \b: without it a long word is tried from each of its letters, and 100 kB of them stop the daemon for minutes.
+    # \b: without it the match is tried at each letter of a long word, and 100 kB of them block the daemon for minutes.
     (re.compile(r"(\b\w+://[^/\s:@]*):[^/\s@]+@"), rf"\1:{MASK}@"),
 )
 _ARGUMENT_LISTS = ("arguments", "argv")
@@ -43,7 +43,7 @@ def _redact_value(name: str, value: Any) -> Any:
         return _mask(value, (str, int, float))
     if _names_secret_text(name):
         return _mask(value, (str,))
-    if name in _ARGUMENT_LISTS and _is_list_of_texts(value):
+    if name in _ARGUMENT_LISTS and _is_list_of_strings(value):
         return redact_arguments(value)
     return _redact_inside(value)
 
@@ -61,13 +61,13 @@ def _mask(value: Any, kinds: tuple[type, ...]) -> Any:
         return {name: _mask(item, kinds) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_mask(item, kinds) for item in value]
-    # An empty text or a switch hides nothing, and saying so helps to find out why a login failed.
+    # An empty string or a boolean is no secret, and showing it helps to find out why a login failed.
     is_hidden = isinstance(value, kinds) and not isinstance(value, bool) and value != ""
     return MASK if is_hidden else value
 
 
 def _names_secret_text(name: str) -> bool:
-    rest = _INNOCENT.sub("", name)
+    rest = _HARMLESS.sub("", name)
     return bool(_SECRET.search(rest) or _SECRET_TEXT.search(rest))
 
 
@@ -77,5 +77,5 @@ def _scrub(text: str) -> str:
     return text
 
 
-def _is_list_of_texts(value: Any) -> bool:
+def _is_list_of_strings(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)

@@ -1,15 +1,15 @@
-"""Where a worker comes from: a folder, the sources that came with MOSAIC, or the package index.
+"""Where a worker comes from: a folder, MOSAIC itself, or the package index.
 
 A worker's folder:
 
     my_worker/
       pyproject.toml             its package, with the entry point in the group mosaic.workers
       my_worker/                 its code
-      requirements/default.txt   lock file: the exact versions of all it needs, without mosaic-sdk (uv pip compile)
+      requirements/default.txt   lock file: the exact versions of its dependencies, without mosaic-sdk (uv pip compile)
       requirements/jax.txt       the same for the variant `jax`
 
-Without a lock file its dependencies are resolved at install; a variant is then an extra of that name.
-A lock file may say `# stale pins: cleanrl gym3`: these packages ask for versions they do not need, and are not asked.
+Without a lock file, its dependencies are resolved during the install, and a variant is an extra of that name.
+A lock file may contain `# stale pins: cleanrl gym3`: the requirements of these packages are outdated and ignored.
 """
 
 import os
@@ -26,22 +26,22 @@ from mosaic.catalog.workers import GROUP
 
 @dataclass(frozen=True)
 class Source:
-    """What is to be installed."""
+    """What to install."""
 
-    asked: str  # as it was written
+    asked: str  # as the user wrote it
     requirement: str = ""  # a package on the index
     folder: Path | None = None  # or a folder with a pyproject.toml
 
     def lock(self, variant: str) -> Path | None:
-        """The lock file of a variant; None when the dependencies are to be resolved."""
+        """The lock file of a variant; None if the dependencies must be resolved."""
         if self.folder is None:
             return None
         path = self.folder / "requirements" / f"{variant or 'default'}.txt"
-        # Not Path.is_file: a submit may name a variant that is longer than any file's name.
+        # Not Path.is_file, which raises if a submit names a variant that is too long for a file name.
         return path if os.path.isfile(path) else None
 
     def extra(self, variant: str) -> str:
-        """`[variant]` when the variant is an extra; a variant that is neither that nor a lock file is refused."""
+        """`[variant]` if the variant is an extra. A variant that is neither an extra nor a lock file is refused."""
         if not variant or self.lock(variant):
             return ""
         if self.folder is not None and variant not in self.variants():
@@ -58,10 +58,10 @@ class Source:
 
 
 def find_source(asked: str, earlier: str = "") -> Source:
-    """PATH when it looks like one, NAME when MOSAIC brings a worker of that name, else a requirement for the index.
+    """A folder if `asked` looks like a path, a worker that comes with MOSAIC, else a requirement for the index.
 
-    `earlier`: where the environment of that name came from. Without it `install mine --upgrade` would take whatever
-    a stranger put on the index under the name of a worker of one's own.
+    `earlier`: the source of the installed environment of that name. Without it, `install mine --upgrade` would take a
+    package of that name from the index, which may be somebody else's.
     """
     if _is_path(asked):
         return Source(asked, folder=_package_folder(asked))
@@ -74,7 +74,7 @@ def find_source(asked: str, earlier: str = "") -> Source:
 
 
 def is_name(asked: str) -> bool:
-    """Whether it may be the name of a worker."""
+    """Whether it can be the name of a worker."""
     return re.fullmatch(r"[\w][\w.-]*", asked) is not None
 
 
@@ -97,7 +97,7 @@ def sdk_source() -> Source:
 
 
 def guide_source() -> Source:
-    """The import paths of the worker guide."""
+    """The package with the import paths of the worker guide."""
     return Source("gym_gui", folder=_own_folder("sdk/gym_gui"))
 
 
@@ -114,19 +114,19 @@ def distribution_name(folder: Path) -> str:
 
 
 def normalized(name: str) -> str:
-    """A distribution's name as the index spells it; of a requirement, the name alone."""
+    """The normalized name of a distribution or of a requirement."""
     bare = re.split(r"[\[<>=!~;@ ]", name.strip(), maxsplit=1)[0]
     return re.sub(r"[-_.]+", "-", bare).lower()
 
 
 def entry_points(folder: Path) -> dict[str, str]:
-    """The workers a source names."""
+    """The workers that a source registers."""
     points = _project(folder).get("entry-points", {}).get(GROUP, {})
     return {str(name): str(value) for name, value in points.items()}
 
 
 def stale_pins(lock: Path) -> frozenset[str]:
-    """The packages of a lock file whose own requirements are out of date, as its author says."""
+    """The packages of a lock file whose own requirements are outdated, as its author declares."""
     named = re.findall(r"^# stale pins: (.*)$", lock.read_text(), re.M)
     return frozenset(normalized(name) for line in named for name in line.split())
 
@@ -134,10 +134,10 @@ def stale_pins(lock: Path) -> frozenset[str]:
 def _package_folder(asked: str) -> Path:
     folder = Path(asked).expanduser().resolve()
     if not folder.is_dir():
-        raise InstallFailed(f"There is no folder {folder}. Name the folder that has the worker's pyproject.toml.")
+        raise InstallFailed(f"There is no folder {folder}. Pass the folder with the worker's pyproject.toml.")
     if not (folder / "pyproject.toml").is_file():
         raise InstallFailed(
-            f"{folder} has no pyproject.toml, so it is not a package. Make one with: mosaic worker new NAME"
+            f"{folder} has no pyproject.toml, so it is not a package. Create one with: mosaic worker new NAME"
         )
     if not entry_points(folder):
         raise InstallFailed(no_entry_point(str(folder)))

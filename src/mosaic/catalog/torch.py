@@ -1,4 +1,4 @@
-"""Which build of torch an environment gets: the CPU's, or one of those for a GPU."""
+"""Which build of torch an environment gets: the one for CPUs, or one for GPUs."""
 
 import os
 import re
@@ -17,19 +17,19 @@ _WHEEL = re.compile(r"torch-([^-]+)-")
 
 def refuse_unknown_build(asked: str, driver: Path = _DRIVER) -> None:
     if asked and not _BUILDS.fullmatch(asked):
-        raise InstallFailed(f"there is no build '{asked}' of torch. There are: cpu, cuda, auto, and by name cu128 …")
+        raise InstallFailed(f"'{asked}' is not a build of torch. There are: cpu, cuda, auto, and by name cu128 …")
     if asked == "cuda" and not driver.exists():
-        # The choice would fall on the CPU's build, which is not what was asked for.
+        # uv would choose the CPU build, which is not what was requested.
         raise InstallFailed(
-            "this machine has no NVIDIA driver, so nobody can tell which CUDA build it needs. Name one: --torch cu128"
+            "this machine has no NVIDIA driver, so the right CUDA build is unknown. Name one: --torch cu128"
         )
 
 
 def arguments_for(asked: str, environ: Mapping[str, str], planned: Callable[[], str]) -> tuple[str, ...]:
-    """What uv is told. A wheel of that build in a folder the user named needs no index of PyTorch's.
+    """The arguments for uv. PyTorch's index is not needed if a folder that the user named has a wheel of that build.
 
-    `planned` tells which version of torch uv would take by itself, "" for none. It is asked before anything is
-    downloaded: another build would be gigabytes that are thrown away.
+    `planned` returns the version of torch that uv would choose without them, "" for none. It is called before anything
+    is downloaded: the wrong build would be gigabytes for nothing.
     """
     if not asked:
         return ()
@@ -42,11 +42,11 @@ def arguments_for(asked: str, environ: Mapping[str, str], planned: Callable[[], 
 
 
 def check_build(asked: str, version: str, packages: Path, progress: Progress) -> None:
-    """The torch that came to lie in the environment is the one that was asked for."""
+    """Check that the torch in the environment is the requested build."""
     if asked and not version:
         progress.note(f"The worker needs no torch; --torch {asked} changes nothing.")
     elif asked and not is_build(asked, installed_build(version, packages)):
-        raise InstallFailed(f"torch {version} is not the build '{asked}'. Leave --torch out to take it as it is")
+        raise InstallFailed(f"torch {version} is not the build '{asked}'. Omit --torch to accept it")
 
 
 def is_build(asked: str, build: str) -> bool:
@@ -54,7 +54,7 @@ def is_build(asked: str, build: str) -> bool:
 
 
 def installed_build(version: str, packages: Path) -> str:
-    """`cpu`, `cu128`, `rocm6.4` …; empty when nobody can tell."""
+    """`cpu`, `cu128`, `rocm6.4` …; empty if it is unknown."""
     try:
         return _label(version) or _build_in((packages / _VERSION_FILE).read_text())
     except OSError:
@@ -62,14 +62,14 @@ def installed_build(version: str, packages: Path) -> str:
 
 
 def _local_builds(environ: Mapping[str, str]) -> dict[str, str]:
-    """Version → build of the wheels in folders that the user named."""
+    """Version → build of the wheels in the folders that the user named."""
     places = [place.removeprefix("file://") for place in re.split(r"[\s,]+", environ.get("UV_FIND_LINKS", ""))]
     wheels = [wheel for place in places if os.path.isabs(place) for wheel in sorted(Path(place).glob("torch-*.whl"))]
     return {match[1]: _label(match[1]) or _build_of(wheel) for wheel in wheels if (match := _WHEEL.match(wheel.name))}
 
 
 def _build_of(wheel: Path) -> str:
-    """Of a wheel without a label in its name, from inside."""
+    """The build of a wheel without a label in its name, from its contents."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             return _build_in(archive.read(_VERSION_FILE).decode(errors="replace"))
@@ -82,11 +82,11 @@ def _label(version: str) -> str:
 
 
 def _build_in(text: str) -> str:
-    """From torch/version.py, which says what `torch.version.cuda` is."""
+    """From the text of torch/version.py."""
     found: dict[str, str] = dict(re.findall(r"^(cuda|hip)\b[^=\n]*= *(.+?) *$", text, re.M))
     if "cuda" not in found:
         return ""
-    told = {name: value.strip("'\"") for name, value in found.items() if value != "None"}
-    if "cuda" in told:
-        return "cu" + told["cuda"].replace(".", "")
-    return "rocm" + ".".join(told["hip"].split(".")[:2]) if "hip" in told else "cpu"
+    stated = {name: value.strip("'\"") for name, value in found.items() if value != "None"}
+    if "cuda" in stated:
+        return "cu" + stated["cuda"].replace(".", "")
+    return "rocm" + ".".join(stated["hip"].split(".")[:2]) if "hip" in stated else "cpu"

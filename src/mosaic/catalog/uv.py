@@ -1,4 +1,4 @@
-"""uv, which makes environments: where it is, what it is told, and what its complaints mean."""
+"""uv, which creates environments: where it is, how it is run, and what its error messages mean."""
 
 import glob
 import importlib.util
@@ -15,9 +15,9 @@ import mosaic
 from mosaic.catalog.progress import Narrator, Progress
 from mosaic.model.errors import MosaicError
 
-# Ours would make uv install into MOSAIC's own environment, or look into somebody's modules.
+# These would make uv install into MOSAIC's own environment, or import unrelated modules.
 _NOT_PASSED_ON = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_PROJECT_ENVIRONMENT")
-# What pip was told serves uv too.
+# pip's settings are used for uv too.
 _FROM_PIP = {
     "UV_FIND_LINKS": "PIP_FIND_LINKS",
     "UV_DEFAULT_INDEX": "PIP_INDEX_URL",
@@ -26,19 +26,19 @@ _FROM_PIP = {
 }
 _KEPT_LINES = 1000  # the plan of a dry run has one per package
 _SHOWN_LINES = 25
-# What it prints when all is well, too.
+# Lines that uv prints without an error, too.
 _ROUTINE = re.compile(r"(Using Python|Resolved|Prepared|Installed|Checked|Audited|Building wheel)| [+~-] \S+==|hint:")
 _WOULD_INSTALL = re.compile(r" \+ (\S+)==(\S+)")
-# How `uv pip check` tells of a requirement that is not met.
+# How `uv pip check` reports an unmet requirement.
 _UNMET = re.compile(r"The package `([^`]+)` requires ")
-_MOST_WORDS = 320
+_MOST_CHARACTERS = 320
 _NO_NETWORK = re.compile(
     r"failed to fetch|error sending request|dns error|connection refused|could not connect|timed out|"
     r"network (is )?unreachable|network was disabled|temporary failure in name resolution",
     re.I,
 )
-_TOLD = (  # what uv says → what it means for the person who asked
-    (re.compile(r"no interpreter found|no virtual environment or system python", re.I), "there is no such Python here"),
+_MEANINGS = (  # uv's message → what it means for the user
+    (re.compile(r"no interpreter found|no virtual environment or system python", re.I), "that Python is not installed"),
     (
         re.compile(r"not found in the package registry|not found in the provided package locations", re.I),
         "no such package",
@@ -58,15 +58,15 @@ _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)\b")
 
 
 class InstallFailed(MosaicError):
-    """An environment that could not be made; what was there before is as it was."""
+    """An environment could not be created. The previous one is unchanged."""
 
 
 class NoIndex(InstallFailed):
-    """The package index cannot be reached: no fault of what was to be installed."""
+    """The package index is unreachable. The package itself may be fine."""
 
 
 def find_uv() -> Path:
-    """The checkout's, that of the `uv` package, or the one on the PATH."""
+    """The one in the checkout, in the `uv` package, or on the PATH."""
     tools = Path(mosaic.__file__).parents[2] / ".tools" / "bin" / "uv"
     if os.access(tools, os.X_OK):
         return tools
@@ -76,12 +76,12 @@ def find_uv() -> Path:
         return Path(find_uv_bin())
     found = shutil.which("uv")
     if not found:
-        raise InstallFailed("uv, which makes worker environments, is not here. Install it with: pip install uv")
+        raise InstallFailed("uv, which creates worker environments, is not installed. Install it with: pip install uv")
     return Path(found)
 
 
 class Uv:
-    """Runs uv, and turns its failure into one sentence, above which stand its own last words."""
+    """Runs uv. After an error, shows its last lines and raises an exception with one sentence."""
 
     def __init__(self, path: Path, progress: Progress, environ: Mapping[str, str] | None = None) -> None:
         self._path = path
@@ -89,8 +89,8 @@ class Uv:
         self.environ = uv_environment(os.environ if environ is None else environ)
 
     def answer(self, *arguments: str) -> str:
-        """What uv prints to a question; empty when it has no answer."""
-        told = subprocess.run(
+        """The output of a query; empty if it fails."""
+        done = subprocess.run(
             self._command(*arguments),
             cwd="/",
             env=self.environ,
@@ -99,44 +99,44 @@ class Uv:
             text=True,
             errors="replace",
         )
-        return told.stdout.strip() if told.returncode == 0 else ""
+        return done.stdout.strip() if done.returncode == 0 else ""
 
     def run(self, *arguments: str) -> None:
-        self._demand(*arguments, hear=lambda line: None)
+        self._run_checked(*arguments, read=lambda line: None)
 
     def install(self, *arguments: str, subject: str) -> None:
-        """`uv pip install`, with its phases told. `subject` says which packages these are."""
+        """`uv pip install`, with a report of its phases. `subject` describes the packages."""
         self.progress.phase(f"Resolving the packages {subject}")
-        self._demand("pip", "install", *arguments, hear=Narrator(self.progress, subject).hear)
+        self._run_checked("pip", "install", *arguments, read=Narrator(self.progress, subject).read)
 
     def planned(self, *arguments: str) -> dict[str, str]:
-        """Name → version of what `uv pip install` would take; empty when it would fail. Downloads metadata only."""
+        """Name → version of what `uv pip install` would choose; empty if it would fail. Downloads only metadata."""
         _, lines = self._follow("pip", "install", "--dry-run", *arguments)
         return {match[1]: match[2] for line in lines if (match := _WOULD_INSTALL.match(line))}
 
     def check(self, python: Path, stale: Collection[str]) -> None:
-        """Every requirement of every package is met, but those of the `stale` ones, whose complaints nobody needs."""
+        """Check that every requirement of every package is met, except those of the `stale` packages."""
         code, lines = self._follow("pip", "check", "--python", str(python))
         unmet = [(match[1].lower(), line) for line in lines if (match := _UNMET.match(line))]
         missed = [line for name, line in unmet if name not in stale]
         if missed or (code and not unmet):
             self._show(missed or lines)
-            raise InstallFailed(told(missed or lines))
+            raise InstallFailed(explain(missed or lines))
 
-    def _demand(self, *arguments: str, hear: Callable[[str], None]) -> None:
-        code, lines = self._follow(*arguments, hear=hear)
+    def _run_checked(self, *arguments: str, read: Callable[[str], None]) -> None:
+        code, lines = self._follow(*arguments, read=read)
         if code:
             self._show(lines)
-            raise (NoIndex if any(map(_NO_NETWORK.search, _own_words(lines))) else InstallFailed)(told(lines))
+            raise (NoIndex if any(map(_NO_NETWORK.search, _own_message(lines))) else InstallFailed)(explain(lines))
 
     def _show(self, lines: list[str]) -> None:
         for line in [line for line in lines if line.strip() and not _ROUTINE.match(line)][-_SHOWN_LINES:]:
             self.progress.note(line)
 
-    def _follow(self, *arguments: str, hear: Callable[[str], None] = lambda line: None) -> tuple[int, list[str]]:
-        """Its exit code and its last lines; each is handed on as it comes."""
+    def _follow(self, *arguments: str, read: Callable[[str], None] = lambda line: None) -> tuple[int, list[str]]:
+        """The exit code and the last lines. `read` receives each line as it appears."""
         last: deque[str] = deque(maxlen=_KEPT_LINES)
-        # From /, so that no uv.toml or .python-version of the folder the user stands in has a say.
+        # From /, so that no uv.toml or .python-version of the working folder is used.
         with subprocess.Popen(
             self._command(*arguments),
             cwd="/",
@@ -150,14 +150,14 @@ class Uv:
             try:
                 for line in child.stdout or ():
                     last.append(line.rstrip())
-                    hear(line.rstrip())
+                    read(line.rstrip())
             except BaseException:
                 child.kill()
                 raise
         return child.returncode, list(last)
 
     def _command(self, *arguments: str) -> list[str]:
-        # Without --no-progress: into a pipe uv then prints a line for each large download.
+        # Without --no-progress: uv then prints a line for each large download into a pipe.
         return [str(self._path), "--color", "never", *arguments]
 
 
@@ -165,7 +165,7 @@ def uv_environment(environ: Mapping[str, str]) -> dict[str, str]:
     env = {name: value for name, value in environ.items() if name not in _NOT_PASSED_ON}
     for ours, pips in _FROM_PIP.items():
         if environ.get(pips):
-            # pip takes spaces between folders, uv commas.
+            # pip separates folders by spaces, uv by commas.
             env.setdefault(ours, ",".join(environ[pips].split()) if ours == "UV_FIND_LINKS" else environ[pips])
     env["UV_PYTHON_DOWNLOADS"] = "never"
     # The same sources give the same wheel, byte for byte, whenever it is built.
@@ -173,53 +173,53 @@ def uv_environment(environ: Mapping[str, str]) -> dict[str, str]:
     pyenv = environ.get("PYENV_ROOT") or os.path.join(environ.get("HOME", "/nonexistent"), ".pyenv")
     pythons = sorted(glob.glob(os.path.join(pyenv, "versions/3.*/bin")))
     if pythons:
-        # Of pyenv's shims only the one runs that is switched on; the Pythons behind them all do.
+        # Of pyenv's shims only the selected one works; the Pythons behind them all do.
         rest = [folder for folder in env.get("PATH", os.defpath).split(os.pathsep) if folder != f"{pyenv}/shims"]
         env["PATH"] = os.pathsep.join([*rest, *pythons])
     return env
 
 
-def told(lines: list[str]) -> str:
-    """The reason in our words, and the tool's own in brackets."""
-    lost = [line for line in _own_words(lines) if _NO_NETWORK.search(line)]
+def explain(lines: list[str]) -> str:
+    """The reason in plain words, followed by uv's own message in brackets."""
+    lost = [line for line in _own_message(lines) if _NO_NETWORK.search(line)]
     if lost:
         return (
             f"the package index cannot be reached ({shortened(lost[0])}). "
             "Check the network, or name a folder of wheels in PIP_FIND_LINKS"
         )
-    words, text = shortened("; ".join(_own_words(lines))), "\n".join(_complaint(lines))
-    for pattern, meaning in _TOLD:
+    message, text = shortened("; ".join(_own_message(lines))), "\n".join(_error_lines(lines))
+    for pattern, meaning in _MEANINGS:
         if pattern.search(text):
-            return f"{meaning} ({shortened(backend_error(lines)) or words})"
-    return words or "uv failed without a word"
+            return f"{meaning} ({shortened(backend_error(lines)) or message})"
+    return message or "uv failed without a message"
 
 
-def shortened(words: str) -> str:
-    """Enough to know what it is about; the user sees the last of uv's lines above it."""
-    return words if len(words) <= _MOST_WORDS else f"{words[: _MOST_WORDS - 1].rstrip()}…"
+def shortened(text: str) -> str:
+    """The beginning of a long message; the user sees uv's last lines above it."""
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1].rstrip()}…"
 
 
 def backend_error(lines: list[str]) -> str:
-    """What a build backend failed of, in its own words; empty when no build failed."""
+    """The error message of a build backend; empty if no build failed."""
     start = next((number for number, line in enumerate(lines) if _BUILD_FAILED.search(line)), None)
     if start is None:
         return ""
-    # `uv pip install` quotes the backend below its own complaint, `uv build` lets it speak before.
+    # `uv pip install` prints the backend's output after its own error, `uv build` before it.
     marks = [number for number, line in enumerate(lines) if line.strip() == "[stderr]"]
-    spoken = lines[marks[-1] + 1 :] if marks else lines[:start]
-    spoken = [line.strip() for line in spoken if line.strip() and not _ROUTINE.match(line)]
-    errors = [line for line in spoken if _EXCEPTION.match(line)]
-    return next(iter([*errors[-1:], *spoken[-1:]]), "")
+    output = lines[marks[-1] + 1 :] if marks else lines[:start]
+    output = [line.strip() for line in output if line.strip() and not _ROUTINE.match(line)]
+    errors = [line for line in output if _EXCEPTION.match(line)]
+    return next(iter([*errors[-1:], *output[-1:]]), "")
 
 
-def _complaint(lines: list[str]) -> list[str]:
-    """From uv's cross or `error:` on; all of it when there is neither."""
+def _error_lines(lines: list[str]) -> list[str]:
+    """The lines from uv's cross or `error:` on; all lines if there is neither."""
     starts = [number for number, line in enumerate(lines) if re.match(r"\s*(×|error:)", line, re.I)]
     return [line for line in lines[starts[0] if starts else 0 :] if line.strip()]
 
 
-def _own_words(lines: list[str]) -> list[str]:
-    """uv's complaint without its frame, its hints and what it quotes of a build backend."""
-    own = takewhile(lambda line: line.strip() not in ("[stdout]", "[stderr]"), _complaint(lines))
-    said = [line for line in own if not line.startswith("hint:")]
-    return [re.sub(r"^([\s×╰─▶│├·]|error:|cause:)+", "", line).rstrip(". ") for line in said]
+def _own_message(lines: list[str]) -> list[str]:
+    """uv's error message without decoration, hints and the output of a build backend."""
+    own = takewhile(lambda line: line.strip() not in ("[stdout]", "[stderr]"), _error_lines(lines))
+    kept = [line for line in own if not line.startswith("hint:")]
+    return [re.sub(r"^([\s×╰─▶│├·]|error:|cause:)+", "", line).rstrip(". ") for line in kept]

@@ -25,7 +25,7 @@ class Worker:
     version: str
     environment: Environment
     entry_point: str = ""  # "package:function", which gives its descriptor
-    problem: str = ""  # why it cannot be run, as far as files tell
+    problem: str = ""  # why it cannot run, as far as its files show
 
     @property
     def spelled(self) -> str:
@@ -47,7 +47,7 @@ class Broken:
 
 
 class Catalog:
-    """Knows the platform's own environment and those in `envs/`; asks their files, so nothing of theirs is imported."""
+    """Knows the platform's own environment and those in `envs/`. Reads only their files and imports nothing."""
 
     def __init__(self, root: StateRoot) -> None:
         self._root = root
@@ -57,29 +57,29 @@ class Catalog:
         return [*environments_in(self._root.envs), own_environment()]
 
     def workers(self) -> list[Worker]:
-        """All of them, by name."""
+        """All workers, sorted by name."""
         found = [worker for environment in self.environments() for worker in self._workers_of(environment)]
         return sorted(found, key=lambda worker: (worker.name, worker.environment.name))
 
     def broken(self) -> list[Broken]:
-        """What lies in `envs/` and is no environment with a worker."""
+        """The folders in `envs/` that are not an environment with a worker."""
         found = [Broken(folder.name, problem) for folder, problem in broken_in(self._root.envs)]
         known = {broken.name for broken in found}
         whole = [env for env in environments_in(self._root.envs) if env.name not in known]
         empty = [env.name for env in whole if not self._workers_of(env)]
-        return [*found, *(Broken(name, f"no package in it names a worker ({GROUP})") for name in empty)]
+        return [*found, *(Broken(name, f"no package in it registers a worker ({GROUP})") for name in empty)]
 
     def find(self, name: str, variant: str = "") -> Worker:
-        """The worker `mosaic run NAME[@VARIANT]` means."""
+        """The worker for `mosaic run NAME[@VARIANT]`."""
         found = [worker for worker in self.workers() if worker.name == name and worker.environment.variant == variant]
         if not found:
             raise self._unknown("", spelled(name, variant), name)
-        return _sound("", _choose("", spelled(name, variant), found))
+        return _usable("", _choose("", spelled(name, variant), found))
 
     def for_module(self, module: str, variant: str = "", name: str = "") -> Worker:
-        """The worker behind `metadata.worker.module`: whoever has its top-level package, registered or not.
+        """The worker for `metadata.worker.module`, registered or not: found by its top-level package.
 
-        `name`, of a worker or of an environment, says which one if several have it.
+        `name`, of a worker or of an environment, selects one if several have the package.
         """
         package = module.partition(".")[0]
         candidates = [self._as_worker(environment, module, name) for environment in self.environments()]
@@ -89,7 +89,7 @@ class Catalog:
         called = [worker for worker in found if not name or name in worker.names]
         if not called:
             raise UnknownWorker("metadata.worker.name", f"no '{name}' has {package}. These have it: {_listed(found)}.")
-        return _sound("metadata.worker.module", _choose("metadata.worker.module", spelled(package, variant), called))
+        return _usable("metadata.worker.module", _choose("metadata.worker.module", spelled(package, variant), called))
 
     def environment(self, name: str) -> Environment:
         """The environment called `name` in `envs/`; the platform's own when the name is empty."""
@@ -100,7 +100,7 @@ class Catalog:
         raise UnknownWorker("metadata.worker.variant", f"there is no environment '{name}'. There are: {names}.")
 
     def environment_for(self, spec: WorkerSpec) -> Environment:
-        """Where a run's worker lives. A script names its environment with `variant` (`cleanrl`, `cleanrl@jax`)."""
+        """The environment of a run's worker. A script names it with `variant` (`cleanrl`, `cleanrl@jax`)."""
         if not spec.module:
             return self.environment(spec.variant)
         return self.for_module(spec.module, spec.variant, spec.name).environment
@@ -125,32 +125,32 @@ class Catalog:
             return replace(worker, module=module)
         return Worker(package, package, module, "", environment)
 
-    def _unknown(self, field: str, wanted: str, name: str) -> UnknownWorker:
-        from mosaic.catalog.advice import how_to_get  # which knows the sources, and they know this module
+    def _unknown(self, field: str, requested: str, name: str) -> UnknownWorker:
+        from mosaic.catalog.advice import how_to_get  # imported here: it imports this module
 
         known = sorted({worker.spelled for worker in self.workers()})
         packages = sorted({worker.package for worker in self.workers()}) if field else []
-        bare, variant = name.removesuffix("_worker"), wanted[len(name) + 1 :]
+        bare, variant = name.removesuffix("_worker"), requested[len(name) + 1 :]
         for broken in self.broken():
             if broken.name == spelled(bare, variant):
                 return _unusable(field, broken.name, broken.problem, self._root.envs)
-        lack = f"no environment has '{wanted}'" if field else f"Worker '{wanted}' is not installed"
+        lack = f"no environment has '{requested}'" if field else f"Worker '{requested}' is not installed"
         return UnknownWorker(field, f"{lack}. {how_to_get(name, variant, known, packages, self._root.envs)}")
 
 
 def registered(environment: Environment) -> list[Worker]:
-    """Those that an entry point names."""
+    """The workers that entry points register."""
     path = [str(folder) for folder in environment.folders]
     found: dict[str, Worker] = {}
     owners: dict[str, str] = {}
     for distribution in distributions(path=path):
-        # The name is asked of those that matter: it costs reading a whole description.
+        # Only for workers: reading the name parses the whole metadata file.
         points = [point for point in distribution.entry_points if point.group == GROUP]
         package = distribution.metadata["Name"] if points else ""
         for point in points:
             owner = owners.setdefault(point.name, package)
             worker = found.setdefault(point.name, _worker(point, distribution.version, environment))
-            # The same package again is the same thing seen from a second folder on the path.
+            # The same package again was found through a second folder on the path.
             if owner != package:
                 problem = f"{TWO_PACKAGES}, {owner} and {package}, both claim this name"
                 found[point.name] = replace(worker, problem=problem)
@@ -168,14 +168,14 @@ def _worker(point: EntryPoint, version: str, environment: Environment) -> Worker
 
 
 def _sdk_problem(sdk: str) -> str:
-    """Empty when the environment's SDK speaks as ours does; one whose version nobody wrote down is believed."""
+    """Empty if the environment's SDK is compatible with ours, or has no recorded version."""
     if not sdk or sdk.split(".")[:2] == __version__.split(".")[:2]:
         return ""
-    return f"its mosaic-sdk is {sdk} and this MOSAIC speaks {__version__}"
+    return f"its mosaic-sdk is {sdk}, and this MOSAIC needs {__version__}"
 
 
-def _choose(field: str, wanted: str, found: list[Worker]) -> Worker:
-    """Its own environment before the platform's, and that before one that merely has it too; a tie is refused."""
+def _choose(field: str, requested: str, found: list[Worker]) -> Worker:
+    """Its own environment before the platform's, and that before any other one that has it; a tie is refused."""
     ranks = [0 if worker.environment.worker == worker.name else 2 - worker.environment.is_own for worker in found]
     best = [worker for worker, rank in zip(found, ranks, strict=True) if rank == min(ranks)]
     if len(best) == 1:
@@ -184,7 +184,7 @@ def _choose(field: str, wanted: str, found: list[Worker]) -> Worker:
     hint = "metadata.worker.name" + "".join(f", or: mosaic run {name}" for name in named)
     several = "several" if field else "Several"
     raise UnknownWorker(
-        field, f"{several} environments have '{wanted}': {_listed(best)}. Name one of them with {hint}."
+        field, f"{several} environments have '{requested}': {_listed(best)}. Name one of them with {hint}."
     )
 
 
@@ -192,7 +192,7 @@ def _listed(workers: list[Worker]) -> str:
     return ", ".join(sorted(worker.environment.name.partition("@")[0] for worker in workers))
 
 
-def _sound(field: str, worker: Worker) -> Worker:
+def _usable(field: str, worker: Worker) -> Worker:
     if worker.problem:
         raise _unusable(field, worker.spelled, worker.problem, worker.environment.python.parents[2])
     return worker
@@ -200,7 +200,7 @@ def _sound(field: str, worker: Worker) -> Worker:
 
 def _unusable(field: str, name: str, problem: str, envs: Path) -> UnknownWorker:
     who = f"worker '{name}'" if field else f"Worker '{name}'"
-    return UnknownWorker(field, f"{who} cannot be run: {problem}. {remedy(name, problem, envs)}")
+    return UnknownWorker(field, f"{who} cannot run: {problem}. {remedy(name, problem, envs)}")
 
 
 def remedy(name: str, problem: str, envs: Path) -> str:

@@ -50,14 +50,14 @@ def add_verbs(actions: "Verbs") -> None:
 
 
 def install_worker(args: argparse.Namespace) -> int:
-    from mosaic.catalog.install import Wish, install
+    from mosaic.catalog.install import InstallRequest, install
     from mosaic.cli.install_progress import progress
 
     refuse_host(args, "worker install")
     what, variant = _split(args.what, args.variant)
-    wish = Wish(what, variant, args.python, args.torch, args.upgrade)
+    request = InstallRequest(what, variant, args.python, args.torch, args.upgrade)
     with progress() as shown:
-        made, is_new = install(StateRoot.from_environment(), wish, shown)
+        made, is_new = install(StateRoot.from_environment(), request, shown)
     if args.json:
         print(json.dumps({**asdict(made), "name": made.name, "is_new": is_new}, indent=1))
     else:

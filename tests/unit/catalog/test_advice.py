@@ -2,12 +2,12 @@
 
 import pytest
 
-from mosaic.catalog.install import Wish, _blaming, _where_from
+from mosaic.catalog.install import InstallRequest, _naming_request, _where_from
 from mosaic.catalog.uv import InstallFailed
 from mosaic.model.errors import UnknownWorker
 
 
-def told_of(catalog, name, variant=""):
+def advice_for(catalog, name, variant=""):
     with pytest.raises(UnknownWorker) as refusal:
         catalog.find(name, variant)
     return str(refusal.value)
@@ -29,25 +29,25 @@ def own_worker(tmp_path):
     ("name", "variant", "command"), [("cleanrl", "", "cleanrl"), ("cleanrl", "jax", "cleanrl@jax")]
 )
 def test_what_comes_with_mosaic_is_offered_for_install(catalog, name, variant, command):
-    assert told_of(catalog, name, variant).endswith(f"Install it with: mosaic worker install {command}")
+    assert advice_for(catalog, name, variant).endswith(f"Install it with: mosaic worker install {command}")
 
 
 def test_a_misspelled_name_leads_to_the_right_one_installed_or_not(catalog):
-    assert "Did you mean 'toy'? Installed: toy" in told_of(catalog, "tpy")
-    assert "Did you mean 'cleanrl'? It comes with MOSAIC. Install it with: mosaic worker install cleanrl" in told_of(
+    assert "Did you mean 'toy'? Installed: toy" in advice_for(catalog, "tpy")
+    assert "Did you mean 'cleanrl'? It comes with MOSAIC. Install it with: mosaic worker install cleanrl" in advice_for(
         catalog, "cleanlr"
     )
 
 
-def test_a_name_that_nobody_knows_is_not_offered_for_install(catalog):
-    told = told_of(catalog, "nosuch")
+def test_an_unknown_name_is_not_offered_for_install(catalog):
+    told = advice_for(catalog, "nosuch")
 
     assert "worker install nosuch" not in told
     assert "These come with MOSAIC: cleanrl, dreamer" in told
 
 
 def test_a_variant_that_the_worker_does_not_have_is_not_offered(catalog):
-    assert told_of(catalog, "cleanrl", "jx").endswith("cleanrl has no variant 'jx'. It has: jax.")
+    assert advice_for(catalog, "cleanrl", "jx").endswith("cleanrl has no variant 'jx'. It has: jax.")
 
 
 def test_a_variant_of_a_worker_of_ones_own_comes_from_where_that_came_from(
@@ -56,23 +56,23 @@ def test_a_variant_of_a_worker_of_ones_own_comes_from_where_that_came_from(
     install(make_environment("mine"), "mine", "mine_worker")
     came_from(root, "mine", str(own_worker))
 
-    assert told_of(catalog, "mine", "jax").endswith("Install it with: mosaic worker install mine@jax")
-    assert told_of(catalog, "mine", "tpu").endswith("mine has no variant 'tpu'. It has: jax.")
-    _, source = _where_from(root, Wish("mine", "jax"))
+    assert advice_for(catalog, "mine", "jax").endswith("Install it with: mosaic worker install mine@jax")
+    assert advice_for(catalog, "mine", "tpu").endswith("mine has no variant 'tpu'. It has: jax.")
+    _, source = _where_from(root, InstallRequest("mine", "jax"))
     assert source.folder == own_worker
 
 
 def test_an_environment_made_by_hand_has_no_command_that_would_work(catalog, make_environment, install):
     install(make_environment("mine"), "mine", "mine_worker")
 
-    assert "mosaic worker install PATH --variant jax" in told_of(catalog, "mine", "jax")
+    assert "mosaic worker install PATH --variant jax" in advice_for(catalog, "mine", "jax")
 
 
 @pytest.mark.parametrize(
     ("asked", "hint"), [("cleanlr", "Did you mean 'cleanrl'?"), ("./cleanlr", ""), ("cleanrl", "")]
 )
 def test_an_install_that_failed_for_a_mistyped_name_says_so(asked, hint):
-    with pytest.raises(InstallFailed) as failure, _blaming(Wish(asked)):
+    with pytest.raises(InstallFailed) as failure, _naming_request(InstallRequest(asked)):
         raise InstallFailed("no such package")
 
     assert str(failure.value) == f"{asked} was not installed: no such package. {hint}".rstrip()

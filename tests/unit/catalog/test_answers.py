@@ -57,10 +57,10 @@ def test_a_broken_worker_is_remembered_with_its_reason_and_disturbs_no_other(
     install(make_environment("good"), "good", "good_worker", GOOD)
     workers = [catalog.find("bad"), catalog.find("good")]
 
-    told = answers.of_all(workers)
+    answer = answers.of_all(workers)
 
-    assert [answer.problem for answer in told] == ["ModuleNotFoundError: No module named 'nosuchlibrary'", ""]
-    assert answers.remembered(workers[0]) == told[0]
+    assert [answer.problem for answer in answer] == ["ModuleNotFoundError: No module named 'nosuchlibrary'", ""]
+    assert answers.remembered(workers[0]) == answer[0]
 
 
 def test_a_damaged_answer_is_asked_for_again(catalog, answers, root, make_environment, install):
@@ -72,7 +72,7 @@ def test_a_damaged_answer_is_asked_for_again(catalog, answers, root, make_enviro
     assert answers.of(catalog.find("mine")).metadata == {"name": "Mine"}
 
 
-def test_an_interpreter_that_is_gone_is_told(catalog, root, make_environment, install, came_from):
+def test_a_missing_interpreter_is_reported(catalog, root, make_environment, install, came_from):
     install(make_environment("mine"), "mine", "my_worker", GOOD)
     came_from(root, "mine", "mine-worker")
     python = root.envs / "mine" / "bin" / "python"
@@ -81,26 +81,28 @@ def test_an_interpreter_that_is_gone_is_told(catalog, root, make_environment, in
 
     (broken,) = catalog.broken()
 
-    assert (broken.name, broken.problem) == ("mine", "its interpreter /opt/gone/python3.9 is gone")
-    with pytest.raises(UnknownWorker, match=r"is gone\. Install it again with: mosaic worker install mine --upgrade"):
+    assert (broken.name, broken.problem) == ("mine", "its interpreter /opt/gone/python3.9 is missing")
+    with pytest.raises(
+        UnknownWorker, match=r"is missing\. Install it again with: mosaic worker install mine --upgrade"
+    ):
         catalog.find("mine")
     assert catalog.find("toy")
 
 
-def test_environments_without_packages_or_workers_are_told(catalog, root, make_environment):
+def test_environments_without_packages_or_workers_are_reported(catalog, root, make_environment):
     make_environment("empty")
     (root.envs / "half" / "bin").mkdir(parents=True)
 
     assert {broken.name: broken.problem for broken in catalog.broken()} == {
-        "empty": "no package in it names a worker (mosaic.workers)",
-        "half": "it has no bin/python: it was half deleted, or never finished",
+        "empty": "no package in it registers a worker (mosaic.workers)",
+        "half": "it has no bin/python: it was partly deleted, or never finished",
     }
 
 
-def test_an_environment_without_packages_is_told_once(catalog, root, make_environment):
+def test_an_environment_without_packages_is_reported_once(catalog, root, make_environment):
     shutil.rmtree(make_environment("mine"))
 
-    assert [(broken.name, broken.problem) for broken in catalog.broken()] == [("mine", "its packages are gone")]
+    assert [(broken.name, broken.problem) for broken in catalog.broken()] == [("mine", "its packages are missing")]
     assert catalog.find("toy")
 
 
@@ -112,7 +114,7 @@ def test_an_sdk_of_another_minor_version_is_refused(catalog, make_environment, i
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mosaic-sdk\nVersion: 7.3.0\n")
 
     with pytest.raises(
-        UnknownWorker, match=r"its mosaic-sdk is 7\.3\.0 .* from where it came: mosaic worker remove mine@jax"
+        UnknownWorker, match=r"its mosaic-sdk is 7\.3\.0, .* from its folder: mosaic worker remove mine@jax"
     ):
         catalog.find("mine", "jax")
     assert catalog.find("toy")
@@ -139,8 +141,8 @@ def test_an_answer_of_our_own_environment_is_good_in_every_process(catalog, answ
 def test_a_problem_is_asked_about_again_after_a_while(catalog, answers, make_environment, install, monkeypatch):
     install(make_environment("mine"), "mine", "my_worker", "import nosuchlibrary")
     worker = catalog.find("mine")
-    told = answers.of(worker)
-    assert answers.remembered(worker) == told
+    answer = answers.of(worker)
+    assert answers.remembered(worker) == answer
 
     monkeypatch.setattr("mosaic.catalog.answers.PROBLEM_KEPT_S", -1.0)
 

@@ -9,17 +9,17 @@ from mosaic.model.errors import BadConfig
 
 
 def test_what_a_descriptor_says_is_read_back():
-    told = json.loads(json.dumps(asdict(WorkerCapabilities(worker_type="toy", env_families=("grid",)))))
+    reported = json.loads(json.dumps(asdict(WorkerCapabilities(worker_type="toy", env_families=("grid",)))))
 
-    assert read_capabilities(json.dumps(told)) == told
+    assert read_capabilities(json.dumps(reported)) == reported
 
 
-def test_nothing_told_is_nothing_known():
+def test_an_empty_text_gives_no_capabilities():
     assert read_capabilities("") == {}
 
 
 @pytest.mark.parametrize(
-    ("told", "field"),
+    ("reported", "field"),
     [
         ({"worker_type": 3}, "worker_type"),
         ({"env_families": "grid"}, "env_families"),
@@ -31,12 +31,12 @@ def test_nothing_told_is_nothing_known():
         ({"requires_gpu": "no"}, "requires_gpu"),
     ],
 )
-def test_a_field_that_cannot_be_is_named(told, field):
+def test_an_invalid_field_is_named(reported, field):
     with pytest.raises(BadConfig, match=f"capabilities_json: {field}: must be "):
-        read_capabilities(json.dumps(told))
+        read_capabilities(json.dumps(reported))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "3", "NaN", '{"x": NaN}', "[" * 5_000])
-def test_what_is_no_object_is_refused(text):
+def test_anything_but_an_object_is_refused(text):
     with pytest.raises(BadConfig, match=r"^capabilities_json: "):
         read_capabilities(text)

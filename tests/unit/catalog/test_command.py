@@ -43,7 +43,7 @@ def test_a_module_gets_its_config_and_then_its_arguments(build, root):
     assert not command.pipe
 
 
-def test_a_worker_is_not_told_of_the_folder_the_daemon_was_started_in(build, root):
+def test_a_worker_does_not_inherit_the_folder_of_the_daemon(build, root):
     env = build(base={**BASE, "PWD": "/home/me/papers", "OLDPWD": "/home/me"}).env
 
     assert env["PWD"] == str(root.run("runs", RUN_ID).path)
@@ -86,7 +86,7 @@ def test_a_shell_script_starts_whatever_its_mode_and_writes_into_a_pipe(build, t
     assert subprocess.run(command.argv, capture_output=True, text=True, check=True).stdout == "hi\n"
 
 
-def test_a_worker_is_told_who_it_is_and_where(build, root):
+def test_a_worker_gets_its_run_id_and_its_folders(build, root):
     env = build(worker_id="worker-7").env
 
     rundir = root.run("runs", RUN_ID)
@@ -141,13 +141,13 @@ def test_frames_are_on_unless_the_extras_say_off(build, extras, values):
     assert tuple(env[f"GYM_GUI_FASTLANE_{name}"] for name in names) == values
 
 
-def test_the_configs_environment_has_the_last_word(build):
+def test_the_environment_of_the_config_overrides_all_others(build):
     env = build(environment={"PYTHONUNBUFFERED": "1", "HOME": "/tmp", "GYM_GUI_FASTLANE_SLOT": "5"}).env
 
     assert (env["PYTHONUNBUFFERED"], env["HOME"], env["GYM_GUI_FASTLANE_SLOT"]) == ("1", "/tmp", "5")
 
 
-def test_the_injected_folder_comes_first_whoever_sets_the_python_path(build):
+def test_the_injected_folder_comes_first_whatever_the_python_path_is(build):
     injected = str(autowrap_folder())
 
     assert Path(injected).is_dir()

@@ -1,4 +1,4 @@
-"""Every submitted config meets its worker's schema; a schema that cannot be had stops nobody."""
+"""Every submitted config meets its worker's schema; an unavailable schema stops no run."""
 
 import asyncio
 import threading
@@ -47,7 +47,7 @@ def inspect(catalog, answers):
     return run
 
 
-def test_a_worker_that_told_nothing_yet_is_asked_and_its_schema_applied(inspect, make_environment, install):
+def test_a_worker_without_a_cached_schema_is_asked_and_its_schema_applied(inspect, make_environment, install):
     install(make_environment("mine"), "mine", "my_worker", SCHEMA)
 
     good, bad = inspect({"steps": 3}, {"steps": "three"})
@@ -94,7 +94,7 @@ def test_a_worker_that_takes_long_to_answer_delays_no_other(catalog, root, make_
     assert answered == ["my_worker.cli", "slow_worker.cli"]
 
 
-def test_a_worker_that_cannot_tell_its_schema_is_let_through_with_a_note(inspect, make_environment, install):
+def test_a_worker_that_cannot_report_its_schema_runs_unchecked_with_a_note(inspect, make_environment, install):
     install(make_environment("mine"), "mine", "my_worker", "import nosuchlibrary")
 
     (note,) = inspect({"steps": "three"})
@@ -113,7 +113,7 @@ def test_an_answer_that_cannot_be_kept_is_used_all_the_same(inspect, root, make_
 
 
 @pytest.mark.parametrize("part", [{"minimum": "low"}, {"pattern": "("}, {"type": 3}, {"enum": 7}, {"maxLength": []}])
-def test_a_schema_that_makes_no_sense_refuses_nobody(part):
+def test_a_senseless_schema_rejects_no_run(part):
     told = Descriptor(schema={"properties": {"steps": part, "name": part}})
 
     verdict = judge(WorkerSpec(module="m", config={"steps": 3, "name": "x"}), told)
@@ -133,7 +133,7 @@ def test_a_schema_that_makes_no_sense_refuses_nobody(part):
         {"properties": {}, "x-mosaic-resume": {"extras": "{checkpoint}", "extras.mode": "resume"}},
     ],
 )
-def test_a_schema_without_a_schemas_shape_reaches_nobody(catalog, answers, make_environment, install, schema):
+def test_a_schema_of_the_wrong_shape_is_not_used(catalog, answers, make_environment, install, schema):
     # A submit looks for checkpoints among the settings before anybody has judged the schema.
     source = f"{GOOD}def get_worker_schema():\n    return {schema!r}\n"
     install(make_environment("mine"), "mine", "my_worker", source)

@@ -1,7 +1,7 @@
 """What uv prints, as phases; and what is shown of its failures."""
 
 from mosaic.catalog.progress import Narrator, Progress
-from mosaic.catalog.uv import backend_error, told
+from mosaic.catalog.uv import backend_error, explain
 
 INSTALL = """\
 Using Python 3.11.7 environment at: /x
@@ -57,36 +57,36 @@ class Recorder(Progress):
         self.heard.append(f"- {words}")
 
 
-def test_an_install_is_told_in_phases_with_what_is_downloaded():
+def test_an_install_reports_its_phases_and_downloads():
     recorder = Recorder()
     narrator = Narrator(recorder, "of requirements/default.txt")
 
     for line in INSTALL.splitlines():
-        narrator.hear(line)
+        narrator.read(line)
 
     assert recorder.heard == [
         "Collecting 3 packages of requirements/default.txt",
-        "- downloading scipy (34 MiB): 0 of 34 MiB are here",
-        "- downloading numpy (16 MiB): 0 of 50 MiB are here",
+        "- downloading scipy (34 MiB): 0 of 34 MiB done",
+        "- downloading numpy (16 MiB): 0 of 50 MiB done",
         "- building gym==0.23.1",
-        "- downloading numpy: 34 of 50 MiB are here",
-        "- downloaded: 50 of 50 MiB are here",
+        "- downloading numpy: 34 of 50 MiB done",
+        "- downloaded: 50 of 50 MiB done",
         "Installing 3 packages",
         "Compiling 3 packages to bytecode",
     ]
 
 
-def test_a_build_backends_own_error_is_told_wherever_uv_prints_it():
+def test_a_build_backends_own_error_is_found_wherever_uv_prints_it():
     before, below = BACKEND_BEFORE.splitlines(), BACKEND_BELOW.splitlines()
 
-    assert told(before) == "a package cannot be built (RuntimeError: the engine needs cuda.h, set CUDA_HOME)"
-    assert told(below) == "a package cannot be built (ninja: build stopped: subcommand failed.)"
+    assert explain(before) == "a package cannot be built (RuntimeError: the engine needs cuda.h, set CUDA_HOME)"
+    assert explain(below) == "a package cannot be built (ninja: build stopped: subcommand failed.)"
     assert backend_error(INSTALL.splitlines()) == ""
 
 
 def test_a_network_error_is_uvs_own_and_not_one_that_a_build_prints():
-    quoted = told(BACKEND_BELOW.splitlines())
-    own = told(["error: Failed to fetch: `https://example.org/simple/x/`", "  cause: dns error: lookup failed"])
+    quoted = explain(BACKEND_BELOW.splitlines())
+    own = explain(["error: Failed to fetch: `https://example.org/simple/x/`", "  cause: dns error: lookup failed"])
 
     assert "the package index cannot be reached" not in quoted
     assert own.startswith("the package index cannot be reached (Failed to fetch")

@@ -81,7 +81,7 @@ def checkout(tmp_path):
     return folder
 
 
-def test_git_tells_commit_and_whether_the_code_was_changed(checkout):
+def test_git_reports_the_commit_and_whether_the_code_was_changed(checkout):
     clean = git_state(checkout / "train.py")
     (checkout / "results.csv").write_text("")
     with_results = git_state(checkout)
@@ -122,28 +122,28 @@ def test_provenance_holds_what_it_takes_to_repeat_a_run_and_no_secret(root, chec
     write(config, command, Path(sys.executable), rundir)
 
     text = rundir.provenance.read_text()
-    told = json.loads(text)
+    record = json.loads(text)
     assert SECRET not in text
-    assert told["version"] == 1
-    assert told["seeds"] == {"seed": 7, "extras.eval_seeds": [1, 2]}
-    assert told["worker"]["git"] == git_state(checkout)
-    assert told["environment"] == {"WANDB_API_KEY": "***", "MODE": "fast"}
-    assert told["hardware"]["cores"] == os.cpu_count()
-    assert told["hardware"]["memory"].endswith("kB")
-    assert told["cuda_visible_devices"] == "GPU-a"
-    assert told["python"]["version"] == sys.version.split()[0]
-    assert any(line.startswith("msgspec==") for line in told["python"]["packages"])
+    assert record["version"] == 1
+    assert record["seeds"] == {"seed": 7, "extras.eval_seeds": [1, 2]}
+    assert record["worker"]["git"] == git_state(checkout)
+    assert record["environment"] == {"WANDB_API_KEY": "***", "MODE": "fast"}
+    assert record["hardware"]["cores"] == os.cpu_count()
+    assert record["hardware"]["memory"].endswith("kB")
+    assert record["cuda_visible_devices"] == "GPU-a"
+    assert record["python"]["version"] == sys.version.split()[0]
+    assert any(line.startswith("msgspec==") for line in record["python"]["packages"])
     assert rundir.provenance.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_foreign_environment_tells_its_own_python_and_source(root, make_environment, install):
+def test_another_environment_is_recorded_with_its_own_python_and_source(root, make_environment, install):
     site = make_environment("x")
     install(site, "mine", "my_worker")
     config = RunConfig(RUN_ID, "n", "runs", "mine", WorkerSpec(module="my_worker.cli"))
     python = root.envs / "x" / "bin" / "python"
 
-    told = collect(config, Command([], {}, "/", False), python, root.run("runs", RUN_ID))
+    record = collect(config, Command([], {}, "/", False), python, root.run("runs", RUN_ID))
 
-    assert told["worker"]["source"] == str(site / "my_worker")
-    assert told["python"]["version"] == sys.version.split()[0]
-    assert told["python"]["packages"] == ["my_worker==1.2.3"]
+    assert record["worker"]["source"] == str(site / "my_worker")
+    assert record["python"]["version"] == sys.version.split()[0]
+    assert record["python"]["packages"] == ["my_worker==1.2.3"]

@@ -4,7 +4,7 @@ import pytest
 from tiny_wheel import write_wheel
 
 from mosaic.catalog.sources import Source, find_source, guide_source, normalized, platform_sources, sdk_source
-from mosaic.catalog.uv import InstallFailed, told, uv_environment
+from mosaic.catalog.uv import InstallFailed, explain, uv_environment
 from mosaic.catalog.wheels import SUMS, Wheels, digest, read_wheel
 
 
@@ -60,7 +60,7 @@ def test_a_worker_of_ones_own_is_made_again_from_where_it_came_not_from_the_inde
     assert find_source("mine", str(folder)).folder == folder
     assert find_source("mine", "mine-worker>=2").requirement == "mine-worker>=2"
     assert find_source("toy", str(folder)).folder == platform_sources() / "workers" / "toy_worker"
-    with pytest.raises(InstallFailed, match=r"There is no folder /gone/away\. Name the folder"):
+    with pytest.raises(InstallFailed, match=r"There is no folder /gone/away\. Pass the folder"):
         find_source("mine", "/gone/away")
 
 
@@ -74,7 +74,7 @@ def test_any_change_of_a_file_changes_the_digest(folder):
     assert digest(folder, "3.12") != digest(folder)
 
 
-def test_uv_is_told_what_pip_is_told_and_nothing_of_our_own_environment():
+def test_uv_gets_the_settings_of_pip_and_nothing_of_our_own_environment():
     env = uv_environment({"PIP_FIND_LINKS": "/wheels /more", "VIRTUAL_ENV": "/venv", "PYTHONPATH": "/x", "HOME": "/h"})
 
     assert env == {
@@ -91,19 +91,19 @@ def test_uv_is_told_what_pip_is_told_and_nothing_of_our_own_environment():
     [
         (["error: Failed to fetch: `https://x`", "  Caused by: dns error"], "the package index cannot be reached"),
         (["  × No solution found when resolving dependencies:", "  ╰─▶ Because a and b"], "cannot be met together"),
-        (["error: No interpreter found for Python 3.99"], "there is no such Python here"),
+        (["error: No interpreter found for Python 3.99"], "that Python is not installed"),
         (["  × Failed to build `x`"], "a package cannot be built"),
         (["error: something new"], "something new"),
         (
             ["error: Failed to build `/a/b`", "  cause: Failed to fetch: x", "  cause: dns"],
             "reached (Failed to fetch: x)",
         ),
-        ([], "uv failed without a word"),
+        ([], "uv failed without a message"),
     ],
 )
-def test_uvs_complaints_become_sentences(lines, meaning):
-    assert meaning in told(lines)
-    assert "╰" not in told(lines)
+def test_error_messages_of_uv_become_sentences(lines, meaning):
+    assert meaning in explain(lines)
+    assert "╰" not in explain(lines)
 
 
 def test_a_folder_that_another_install_takes_away_meanwhile_is_passed_over(tmp_path):

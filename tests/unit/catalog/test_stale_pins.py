@@ -13,9 +13,9 @@ COMPLAINT = "The package `{}` requires `numpy<1`, but `1.26.4` is installed"
 
 def uv_that_says(folder: Path, *lines: str, code: int = 0) -> Uv:
     """A uv of which only the answer is known."""
-    told = "\n".join(f"echo '{line}'" for line in lines)
+    output = "\n".join(f"echo '{line}'" for line in lines)
     path = folder / "uv"
-    path.write_text(f"#!/bin/sh\n{told}\nexit {code}\n")
+    path.write_text(f"#!/bin/sh\n{output}\nexit {code}\n")
     path.chmod(0o700)
     return Uv(path, Progress())
 

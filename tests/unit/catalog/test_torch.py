@@ -19,7 +19,7 @@ def planned(version):
     return lambda: version
 
 
-def nobody_asks():
+def not_called():
     raise AssertionError("uv was asked for its plan, which takes a while")
 
 
@@ -29,10 +29,10 @@ def write_wheel(folder, version, cuda="None", hip="None"):
 
 
 def test_a_build_of_torch_is_asked_of_pytorchs_own_index():
-    assert arguments_for("", {}, nobody_asks) == ()
-    assert arguments_for("cpu", {}, nobody_asks) == ("--torch-backend", "cpu")
-    assert arguments_for("cu128", {"UV_FIND_LINKS": "/nowhere"}, nobody_asks) == ("--torch-backend", "cu128")
-    assert arguments_for("cuda", {}, nobody_asks) == ("--torch-backend", "auto")
+    assert arguments_for("", {}, not_called) == ()
+    assert arguments_for("cpu", {}, not_called) == ("--torch-backend", "cpu")
+    assert arguments_for("cu128", {"UV_FIND_LINKS": "/nowhere"}, not_called) == ("--torch-backend", "cu128")
+    assert arguments_for("cuda", {}, not_called) == ("--torch-backend", "auto")
 
 
 def test_a_wheel_of_that_build_in_a_folder_of_the_users_needs_no_index(tmp_path):
@@ -40,7 +40,7 @@ def test_a_wheel_of_that_build_in_a_folder_of_the_users_needs_no_index(tmp_path)
     links = {"UV_FIND_LINKS": f"https://example.org/wheels {tmp_path}"}
 
     assert arguments_for("cpu", links, planned("2.13.0+cpu")) == ()
-    assert arguments_for("cu128", links, nobody_asks) == ("--torch-backend", "cu128")
+    assert arguments_for("cu128", links, not_called) == ("--torch-backend", "cu128")
 
 
 @pytest.mark.parametrize(("cuda", "hip", "build"), [("None", "None", "cpu"), ("'12.8'", "None", "cu128")])
@@ -56,7 +56,7 @@ def test_a_local_wheel_of_another_version_than_the_worker_needs_does_not_lead_to
     write_wheel(tmp_path, "2.13.0", "'13.0'")
     links = {"UV_FIND_LINKS": str(tmp_path)}
 
-    # Without being told, uv would take these from the package index, where they are gigabytes for CUDA.
+    # Without these arguments, uv would take these from the package index, where they are gigabytes for CUDA.
     assert arguments_for("cpu", links, planned("2.14.0")) == ("--torch-backend", "cpu")
     assert arguments_for("cpu", links, planned("2.13.0")) == ("--torch-backend", "cpu")
 
@@ -67,16 +67,16 @@ def test_a_worker_without_torch_asks_no_index_for_it(tmp_path):
     assert arguments_for("cpu", {"UV_FIND_LINKS": str(tmp_path)}, planned("")) == ()
 
 
-def test_a_file_that_is_no_wheel_is_passed_over(tmp_path):
+def test_a_file_that_is_not_a_wheel_is_skipped(tmp_path):
     (tmp_path / "torch-2.13.0-py3-none-any.whl").write_text("not a zip")
 
-    assert arguments_for("cpu", {"UV_FIND_LINKS": str(tmp_path)}, nobody_asks) == ("--torch-backend", "cpu")
+    assert arguments_for("cpu", {"UV_FIND_LINKS": str(tmp_path)}, not_called) == ("--torch-backend", "cpu")
 
 
-def test_a_build_that_does_not_exist_is_refused_before_anything_is_made(tmp_path):
+def test_a_build_that_does_not_exist_is_refused_before_anything_is_created(tmp_path):
     for build in ("", "cpu", "auto", "cu128", "rocm6.4"):
         refuse_unknown_build(build)
-    with pytest.raises(InstallFailed, match="there is no build 'gpu' of torch"):
+    with pytest.raises(InstallFailed, match="'gpu' is not a build of torch"):
         refuse_unknown_build("gpu")
     with pytest.raises(InstallFailed, match="no NVIDIA driver"):
         refuse_unknown_build("cuda", driver=tmp_path / "none")
@@ -88,7 +88,7 @@ def test_another_build_than_the_one_asked_for_is_refused(tmp_path, asked, versio
         check_build(asked, version, tmp_path, Progress())
 
 
-def test_the_build_that_was_asked_for_is_taken_and_a_wish_for_nothing_is_told(tmp_path):
+def test_the_requested_build_is_accepted_and_a_useless_request_is_reported(tmp_path):
     progress = Notes()
 
     for asked, version in (("cpu", "2.13.0+cpu"), ("cuda", "2.13.0+cu128"), ("auto", "2.13.0"), ("", "2.13.0")):
@@ -107,7 +107,7 @@ def test_the_build_that_was_asked_for_is_taken_and_a_wish_for_nothing_is_told(tm
         ("debug = False\n", ""),
     ],
 )
-def test_an_installed_torch_without_a_label_tells_its_build(tmp_path, text, build):
+def test_the_build_of_an_installed_torch_without_a_label_is_found(tmp_path, text, build):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "version.py").write_text(text)
 
@@ -115,6 +115,6 @@ def test_an_installed_torch_without_a_label_tells_its_build(tmp_path, text, buil
     assert installed_build("2.13.0+xpu", tmp_path) == "xpu"
 
 
-def test_what_nobody_can_tell_is_no_build(tmp_path):
+def test_an_unknown_build_is_empty(tmp_path):
     assert not is_build("cpu", installed_build("2.13.0", tmp_path))
     assert is_build("auto", "")

@@ -125,7 +125,7 @@ def test_editable_installs_are_found_in_foreign_environments(catalog, make_envir
     assert environment.locate("missing") is None
 
 
-def test_an_unknown_worker_is_told_with_the_nearest_name_and_what_to_do(catalog):
+def test_the_message_for_an_unknown_worker_has_the_nearest_name_and_what_to_do(catalog):
     with pytest.raises(UnknownWorker) as by_module:
         catalog.for_module("toy_wroker.cli")
     with pytest.raises(UnknownWorker) as by_name:
