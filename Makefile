@@ -12,6 +12,8 @@ export SSL_CERT_FILE ?= $(PIP_CERT)
 endif
 export UV_PYTHON_DOWNLOADS = never
 BIN = .venv/bin
+# Test processes at a time.
+JOBS ?= 2
 COMPILE = $(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header
 
 .PHONY: run test test-core test-workers test-jax test-all check faults bench setup dist lock proto docs clean
@@ -89,31 +91,31 @@ check: setup .venv-frames/.ready
 	$(BIN)/ruff format --check -q .
 	$(BIN)/ruff check -q .
 	$(BIN)/mypy src sdk/src
-	$(BIN)/python -m pytest tests/unit tests/test_layers.py sdk workers/toy_worker -m "not slow" -n 2
+	$(BIN)/python -m pytest tests/unit tests/test_layers.py sdk workers/toy_worker -m "not slow" -n $(JOBS)
 
 # Everything but the tests that are marked slow. Both parts can be run alone.
 test: test-core test-workers
 
 # The platform and the SDK: quick tests, flow and fault tests. How-to pages also start the two workers.
 test-core: check .venv-cleanrl/.ready .venv-dreamer/.ready
-	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n 2 --dist loadgroup
+	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n $(JOBS) --dist loadgroup
 
 # The workers: types, and their own suites in their own environments.
 test-workers: setup .venv-cleanrl/.ready .venv-dreamer/.ready
 	$(BIN)/mypy workers/toy_worker/toy_worker
 	$(BIN)/mypy --config-file workers/cleanrl_worker/pyproject.toml --python-executable .venv-cleanrl/bin/python workers/cleanrl_worker/cleanrl_worker
 	MYPYPATH=workers/dreamer_worker:sdk/src $(BIN)/mypy --python-executable .venv-dreamer/bin/python workers/dreamer_worker/dreamer_worker
-	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "not slow" -n 2
-	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "not slow" -n 2
+	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "not slow" -n $(JOBS)
+	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "not slow" -n $(JOBS)
 
 # CleanRL's variant jax: its environment, its scripts, and what needs jax.
 test-jax: .venv-jax/.ready
-	cd workers/cleanrl_worker && ../../.venv-jax/bin/python -m pytest -q tests/test_jax.py tests/test_all_scripts.py tests/test_registry.py -m "slow or not slow" -n 2
+	cd workers/cleanrl_worker && ../../.venv-jax/bin/python -m pytest -q tests/test_jax.py tests/test_all_scripts.py tests/test_registry.py -m "slow or not slow" -n $(JOBS)
 
 test-all: setup .venv-frames/.ready .venv-cleanrl/.ready .venv-dreamer/.ready
-	$(BIN)/python -m pytest tests workers/toy_worker -n 2 --dist loadgroup
-	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "slow or not slow" -n 2
-	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "slow or not slow" -n 2
+	$(BIN)/python -m pytest tests workers/toy_worker -n $(JOBS) --dist loadgroup
+	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "slow or not slow" -n $(JOBS)
+	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "slow or not slow" -n $(JOBS)
 
 # The demonstration: a daemon, a real training through the whole pipeline with a live view, and an evaluation of the result.
 run: setup

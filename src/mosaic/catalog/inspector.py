@@ -57,22 +57,22 @@ class Inspector:
 
     async def inspect(self, spec: WorkerSpec) -> Verdict:
         """BadConfig for the first value that the worker does not accept, or whose variant is not installed."""
-        worker, told = await asyncio.to_thread(self._look_up, spec)
+        worker, descriptor = await asyncio.to_thread(self._look_up, spec)
         if worker is None:
             return _unchecked(spec, "a script has no schema" if spec.script else NO_SCHEMA)
-        told = told or await self._ask(worker)
-        if told.unsupported:
-            raise BadConfig("", f"The schema of worker '{worker.spelled}' cannot be used: {told.unsupported}.")
-        variant, setting = ("", "") if spec.variant or spec.script else _wanted_variant(spec.config, told)
+        descriptor = descriptor or await self._ask(worker)
+        if descriptor.unsupported:
+            raise BadConfig("", f"The schema of worker '{worker.spelled}' cannot be used: {descriptor.unsupported}.")
+        variant, setting = ("", "") if spec.variant or spec.script else _variant_for(spec.config, descriptor)
         if not variant:
-            return replace(await asyncio.to_thread(judge, spec, told), capabilities=told.capabilities)
+            return replace(await asyncio.to_thread(judge, spec, descriptor), capabilities=descriptor.capabilities)
         await asyncio.to_thread(self._refuse_missing, worker.name, variant, setting)
         return await self.inspect(replace(spec, variant=variant))  # the variant's own schema decides
 
     async def told(self, spec: WorkerSpec) -> Descriptor | None:
         """The worker's descriptor; None for a script, and for a package without a worker's entry point."""
-        worker, told = await asyncio.to_thread(self._look_up, spec)
-        return None if worker is None else told or await self._ask(worker)
+        worker, descriptor = await asyncio.to_thread(self._look_up, spec)
+        return None if worker is None else descriptor or await self._ask(worker)
 
     def _refuse_missing(self, name: str, variant: str, setting: str) -> None:
         try:
@@ -91,9 +91,9 @@ class Inspector:
         """The worker that ships the script, by cached descriptors: each worker was asked when it was installed."""
         environment = self._catalog.environment(spec.variant)
         for worker in self._catalog.workers():
-            told = self._answers.remembered(worker) if worker.environment == environment else None
-            if told and _ships(told, spec.script):
-                return worker, told
+            descriptor = self._answers.remembered(worker) if worker.environment == environment else None
+            if descriptor and _ships(descriptor, spec.script):
+                return worker, descriptor
         return None, None
 
     async def _ask(self, worker: Worker) -> Descriptor:
@@ -107,38 +107,38 @@ class Inspector:
 
     def _ask_now(self, worker: Worker, answer: "asyncio.Future[Descriptor]") -> None:
         try:
-            told = self._answers.ask(worker)
+            descriptor = self._answers.ask(worker)
         except OSError as error:
-            told = Descriptor(problem=f"it cannot be asked ({error.strerror})")
-        if told.problem:
-            log.warning("Worker %s does not report its schema: %s.", worker.spelled, told.problem)
+            descriptor = Descriptor(problem=f"it cannot be asked ({error.strerror})")
+        if descriptor.problem:
+            log.warning("Worker %s does not report its schema: %s.", worker.spelled, descriptor.problem)
         # The loop is closed if the daemon stopped meanwhile; then no submit waits.
         with suppress(RuntimeError):
-            answer.get_loop().call_soon_threadsafe(answer.set_result, told)
+            answer.get_loop().call_soon_threadsafe(answer.set_result, descriptor)
 
 
-def _wanted_variant(config: Mapping[str, Any], told: Descriptor) -> tuple[str, str]:
+def _variant_for(config: Mapping[str, Any], descriptor: Descriptor) -> tuple[str, str]:
     try:
-        return variant_for(config, told.schema)
+        return variant_for(config, descriptor.schema)
     except _NONSENSE:
         return "", ""
 
 
-def _ships(told: Descriptor, script: str) -> bool:
+def _ships(descriptor: Descriptor, script: str) -> bool:
     try:
-        return ships(told.schema, script)
+        return ships(descriptor.schema, script)
     except _NONSENSE:
         return False
 
 
-def judge(spec: WorkerSpec, told: Descriptor) -> Verdict:
+def judge(spec: WorkerSpec, descriptor: Descriptor) -> Verdict:
     """BadConfig for the first value that the worker does not accept; otherwise the settings in force."""
-    if told.problem:
-        return _unchecked(spec, f"the worker does not report its schema ({told.problem})")
-    if not told.schema:
+    if descriptor.problem:
+        return _unchecked(spec, f"the worker does not report its schema ({descriptor.problem})")
+    if not descriptor.schema:
         return _unchecked(spec, NO_SCHEMA)
     try:
-        schema = with_common(told.schema)
+        schema = with_common(descriptor.schema)
         placed = put_in_place(spec.config, schema)
         check(placed, schema, PATH)
         config = with_whole_numbers(placed, for_config(schema, placed))
