@@ -55,8 +55,7 @@ class Wheels:
         work = self.folder / f".{source.name}-{os.getpid()}"
         shutil.rmtree(work, ignore_errors=True)
         try:
-            # A copy, because a build leaves files in the folder it builds.
-            shutil.copytree(source, work / "source", ignore=_LEFT_OUT)
+            _copy(source, work / "source")
             kept = self.folder / f"{source.name}-{digest(work / 'source', python)[:16]}"
             if not _is_usable(kept):
                 _build(source.name, work, python, uv)
@@ -92,6 +91,15 @@ def digest(folder: Path, *more: str) -> str:
         total.update(f"{path.relative_to(folder)}\0{len(data)}\0".encode())
         total.update(data)
     return total.hexdigest()
+
+
+def _copy(source: Path, target: Path) -> None:
+    """A build leaves files in the folder it builds, so it gets a copy."""
+    try:
+        shutil.copytree(source, target, ignore=_LEFT_OUT)
+    except shutil.Error as error:  # for example, a symbolic link to a file that was not copied with the folder
+        path, _, why = error.args[0][0]
+        raise InstallFailed(f"{path} cannot be read ({why})") from None
 
 
 def _build(name: str, work: Path, python: str, uv: Uv) -> None:

@@ -140,3 +140,10 @@ def test_the_sdk_is_never_taken_from_an_index(monkeypatch):
     for source in (sdk_source, guide_source):
         with pytest.raises(InstallFailed, match="MOSAIC's own wheels are missing"):
             source()
+
+
+def test_a_broken_link_in_a_worker_s_folder_is_named(folder, tmp_path):
+    (folder / "VERSION").symlink_to("../../VERSION")
+
+    with pytest.raises(InstallFailed, match=r"my_worker/VERSION cannot be read \(.*No such file"):
+        Wheels(tmp_path / "store").of(folder, "", None)
