@@ -139,4 +139,4 @@ bench: setup .venv-frames/.ready
 	SDL_VIDEODRIVER=dummy PYTHONPATH=sdk/src .venv-frames/bin/python benchmarks/fastlane.py
 
 clean:
-	rm -rf .venv .venv-* .tools
+	rm -rf .venv .venv-* .tools build dist

@@ -9,7 +9,7 @@ from mosaic.model.states import RunState
 S = RunState
 
 
-def test_a_shell_script_gets_its_folders_and_its_output_is_stored(lab, script):
+def test_a_shell_script_gets_its_folders_and_its_output_is_stored(shared_lab, script):
     path = script(
         "phases.sh",
         "#!/bin/sh\n"
@@ -19,26 +19,28 @@ def test_a_shell_script_gets_its_folders_and_its_output_is_stored(lab, script):
         'cat "$MOSAIC_CONFIG_FILE" > copied.json\n'
         'test -d "$MOSAIC_CHECKPOINT_DIR" && test -d "$MOSAIC_CUSTOM_SCRIPTS_DIR"\n',
     )
-    run = lab.submit_worker({"script": path, "config": {"env_id": "X-v0", "extras": {"curriculum_schedule": [1]}}})
+    run = shared_lab.submit_worker(
+        {"script": path, "config": {"env_id": "X-v0", "extras": {"curriculum_schedule": [1]}}}
+    )
 
-    end = lab.wait_until_over(run)
+    end = shared_lab.wait_until_over(run)
 
     assert (end.state, end.reason, end.area) == (S.TERMINATED, "", "custom_scripts")
-    assert lab.text(run) == f"phase one of {run.run_id}\nto the console\n".encode()
-    assert len(lab.events(run, "step")) == 1
-    assert json.loads((lab.rundir(run).path / "copied.json").read_text())["env_id"] == "X-v0"
+    assert shared_lab.text(run) == f"phase one of {run.run_id}\nto the console\n".encode()
+    assert len(shared_lab.events(run, "step")) == 1
+    assert json.loads((shared_lab.rundir(run).path / "copied.json").read_text())["env_id"] == "X-v0"
 
 
-def test_a_python_script_runs_unmodified(lab, script):
+def test_a_python_script_runs_unmodified(shared_lab, script):
     path = script("train.py", "import os\nprint('hello from', os.environ['MOSAIC_RUN_ID'])\n")
 
-    run = lab.submit_worker({"script": path})
+    run = shared_lab.submit_worker({"script": path})
 
-    assert lab.wait_until_over(run).state is S.TERMINATED
-    assert lab.text(run) == f"hello from {run.run_id}\n".encode()
+    assert shared_lab.wait_until_over(run).state is S.TERMINATED
+    assert shared_lab.text(run) == f"hello from {run.run_id}\n".encode()
 
 
-def test_a_script_that_truncates_dev_stdout_does_not_wipe_what_was_printed(lab, script):
+def test_a_script_that_truncates_dev_stdout_does_not_wipe_what_was_printed(shared_lab, script):
     lines = [
         "print('before', flush=True)",
         "try: open('/dev/stdout', 'w').close()",
@@ -47,12 +49,12 @@ def test_a_script_that_truncates_dev_stdout_does_not_wipe_what_was_printed(lab, 
     ]
     path = script("wiper.py", "\n".join(lines))
 
-    run = lab.submit_worker({"script": path})
-    lab.wait_until_over(run)
+    run = shared_lab.submit_worker({"script": path})
+    shared_lab.wait_until_over(run)
 
-    assert lab.text(run) == b"before\nafter\n"
+    assert shared_lab.text(run) == b"before\nafter\n"
 
 
-def test_a_missing_script_is_a_submit_error(lab):
+def test_a_missing_script_is_a_submit_error(shared_lab):
     with pytest.raises(Exception, match=r"metadata\.worker\.script"):
-        lab.submit_worker({"script": "/nowhere/train.sh"})
+        shared_lab.submit_worker({"script": "/nowhere/train.sh"})

@@ -29,6 +29,11 @@ def listed(mosaic, name):
     return next(worker for worker in json.loads(mosaic("worker", "list", "--json")) if worker["name"] == name)
 
 
+def new_body(home):
+    """Code that no earlier test had, so that its wheel is built and not taken from the store."""
+    return f"home = {str(home)!r}"
+
+
 def envs_of(home):
     return sorted(path.name for path in StateRoot(home).envs.glob("*") if path.name not in (".lock", ".answers"))
 
@@ -156,10 +161,10 @@ def test_a_package_without_a_worker_is_not_installed(mosaic, home, write_worker,
 
 
 def test_an_install_prints_its_phases_and_no_more(home, write_worker):
-    folder = write_worker(needs=["iniconfig==2.0.0"])
+    folder = write_worker(needs=["iniconfig==2.0.0"], body=new_body(home))
     (folder / "requirements").mkdir()
     (folder / "requirements" / "default.txt").write_text("iniconfig==2.0.0\n")
-    env = {**os.environ, "MOSAIC_HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    env = {**os.environ, "MOSAIC_HOME": str(home)}
 
     output = subprocess.run([MOSAIC, "worker", "install", folder], env=env, capture_output=True, text=True, check=True)
 
@@ -174,8 +179,8 @@ def test_an_install_prints_its_phases_and_no_more(home, write_worker):
 
 def test_a_live_line_on_a_terminal_shows_the_same(home, write_worker):
     ours, theirs = pty.openpty()
-    env = {**os.environ, "MOSAIC_HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TERM": "xterm"}
-    command = [MOSAIC, "worker", "install", write_worker()]
+    env = {**os.environ, "MOSAIC_HOME": str(home), "TERM": "xterm"}
+    command = [MOSAIC, "worker", "install", write_worker(body=new_body(home))]
 
     child = subprocess.Popen(command, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
