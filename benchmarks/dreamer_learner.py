@@ -94,7 +94,7 @@ def _inner(params: dict[str, Any]) -> list[Any]:
 def counted(agent: Any, args: argparse.Namespace) -> float:
     """Operations of one update; nothing is computed."""
     data = batches(agent, args.batch, args.length + 1, 1)[0]
-    jaxpr = jax.make_jaxpr(agent._updated)(agent.learner, agent.init_train(args.batch), dict(agent.stage(data)))
+    jaxpr = jax.make_jaxpr(agent._updated)(agent.train_state, agent.init_train(args.batch), dict(agent.stage(data)))
     return operations(jaxpr.jaxpr)
 
 

@@ -178,7 +178,7 @@ def test_the_policy_acts_on_new_weights_only_after_they_are_handed_over(agent):
 
     new = agent.params_for_policy()
     assert not np.array_equal(new["pol"]["logits/button"]["bias"], old)
-    assert_same(new["pol"]["logits/button"]["bias"], agent.learner.params["pol"]["logits/button"]["bias"])
+    assert_same(new["pol"]["logits/button"]["bias"], agent.train_state.params["pol"]["logits/button"]["bias"])
 
 
 def test_a_loaded_agent_goes_on_to_the_last_bit(agent):
@@ -256,13 +256,13 @@ def test_each_loss_moves_only_what_it_is_for(agent):
     noisy |= {key: x + 0.1 * rng.standard_normal(x.shape).astype(x.dtype) for key, x in noisy.items() if "out/" in key}
     agent.load(noisy)  # heads that start at zero would let no gradient through
     batch, _ = agent._batch(agent.init_train(BATCH), dict(agent.stage(batch_for(agent))))
-    learner = agent.learner
+    state = agent.train_state
 
     def losses(params):
-        _, result = objective(agent.model, params, learner.slow, learner.scale, batch, jax.random.key(3))
+        _, result = objective(agent.model, params, state.slow, state.scale, batch, jax.random.key(3))
         return {key: value for key, value in result.metrics.items() if key.startswith("loss/")}
 
-    slopes = jax.jit(jax.jacrev(losses))(learner.params)
+    slopes = jax.jit(jax.jacrev(losses))(state.params)
 
     moved = {
         loss.removeprefix("loss/"): {name for name, part in parts.items() if any(map(np.any, jax.tree.leaves(part)))}
@@ -293,8 +293,8 @@ def test_the_fast_path_equals_the_plain_path_in_losses_and_gradients(dtype, limi
         )
         batch, _ = agent._batch(agent.init_train(BATCH), dict(agent.stage(batch_for(agent))))
         graded = jax.jit(jax.value_and_grad(partial(objective, agent.model), has_aux=True))
-        learner = agent.learner
-        (total, result), grads = graded(learner.params, learner.slow, learner.scale, batch, jax.random.key(3))
+        state = agent.train_state
+        (total, result), grads = graded(state.params, state.slow, state.scale, batch, jax.random.key(3))
         found[path] = {"total": total, **result.metrics}, grads
 
     for name, wanted in found["plain"][0].items():

@@ -10,7 +10,7 @@ import pytest
 from dreamer_worker.agent import convolutions, imagination, observation, optimizer, rssm
 from dreamer_worker.agent.config import SIZES, AgentConfig, Learning, Nets, Optimizer, Rssm
 from dreamer_worker.agent.distributions import Categorical, Normal, TwoHot, bins_of, symexp, symlog
-from dreamer_worker.agent.heads import Actor
+from dreamer_worker.agent.heads import PolicyHead
 from dreamer_worker.agent.layers import Init, count
 from dreamer_worker.agent.model import Model
 from dreamer_worker.agent.objective import _behaviour_losses, _replay_value_loss
@@ -127,11 +127,11 @@ def test_categories_know_their_entropy_and_divergence(rng):
 def test_the_actors_unimix_has_effect_and_a_switch():
     space = {"action": Space("int32", (), 0, 4)}
     for unimix, least in ((0.01, 0.0025), (0.0, 0.0)):
-        actor = Actor(Nets(units=4, policy_layers=1, policy_unimix=unimix), space)
-        params = actor.init(Init(), 3)
+        head = PolicyHead(Nets(units=4, policy_layers=1, policy_unimix=unimix), space)
+        params = head.init(Init(), 3)
         params["logits/action"]["bias"] = jnp.asarray([50.0, 0.0, 0.0, 0.0])
 
-        probs = actor(params, jnp.zeros((1, 3)))["action"].probs
+        probs = head(params, jnp.zeros((1, 3)))["action"].probs
 
         assert float(probs.min()) == pytest.approx(least, abs=1e-6)
 
@@ -251,15 +251,15 @@ def test_the_fast_observed_scan_equals_the_plain_one_with_all_gradients(rng):
 
 
 def test_the_fast_dream_equals_the_plain_one(rng):
-    actor = Actor(Nets(units=5, policy_layers=2), {"a": Space("int32", (), 0, 2)})
+    head = PolicyHead(Nets(units=5, policy_layers=2), {"a": Space("int32", (), 0, 2)})
     blank = Init()
-    actor.init(blank, 28)
-    params = {"dyn": world(rng), "pol": actor.init(Init(Init.draw(jax.random.key(1), blank.used)), 28)}
+    head.init(blank, 28)
+    params = {"dyn": world(rng), "pol": head.init(Init(Init.draw(jax.random.key(1), blank.used)), 28)}
     start = some_state(rng, 6)
-    noise = imagination.noise_of(SMALL, actor, jax.random.key(2), 4, 6)
+    noise = imagination.noise_of(SMALL, head, jax.random.key(2), 4, 6)
 
-    plain = jax.jit(lambda p: imagination.imagine(SMALL, actor, p, start, noise))(params)
-    fast = jax.jit(lambda p: imagination.imagine_fast(SMALL, actor, p, start, noise, 2))(params)
+    plain = jax.jit(lambda p: imagination.imagine(SMALL, head, p, start, noise))(params)
+    fast = jax.jit(lambda p: imagination.imagine_fast(SMALL, head, p, start, noise, 2))(params)
 
     close(fast, plain)
 
@@ -309,7 +309,7 @@ def test_the_losses_of_policy_and_value_are_those_of_the_dream_written_out(rng, 
     low, high = 0.99 * -30 + 0.01 * np.percentile(returns, 5), 0.99 * 40 + 0.01 * np.percentile(returns, 95)
     advantage = (returns - v[:4]) / max(1, high - low)
     weight = (np.cumprod(discount * c, 0) / discount)[:4]
-    policy = model.actor(p["pol"], feature[:4])
+    policy = model.policy(p["pol"], feature[:4])
     log_prob, entropy = (
         sum(np.asarray(f(k)) for k in policy)
         for f in (lambda k: policy[k].log_prob(dream.actions[k]), lambda k: policy[k].entropy())

@@ -117,15 +117,15 @@ def test_the_chance_and_the_entropy_of_an_action_are_those_of_all_its_parts():
     from dreamer_worker.agent.config import Nets
     from dreamer_worker.agent.layers import Init
 
-    actor, blank = heads.Actor(Nets(units=4, policy_outscale=1.0), Controls(zoo.Zoo.action_space).spaces), Init()
-    jax.eval_shape(lambda: actor.init(blank, 3))
-    params = actor.init(Init(Init.draw(jax.random.key(0), blank.used)), 3)
-    policy = actor(params, jnp.ones((5, 3)))
+    head, blank = heads.PolicyHead(Nets(units=4, policy_outscale=1.0), Controls(zoo.Zoo.action_space).spaces), Init()
+    jax.eval_shape(lambda: head.init(blank, 3))
+    params = head.init(Init(Init.draw(jax.random.key(0), blank.used)), 3)
+    policy = head(params, jnp.ones((5, 3)))
 
-    actions = heads.sample(policy, actor.noise(jax.random.key(1), 5))
+    actions = heads.sample(policy, head.noise(jax.random.key(1), 5))
     chance, entropy = np.zeros(5), np.zeros(5)
     for key, one in policy.items():
-        space = actor.space[key]
+        space = head.space[key]
         if space.discrete:
             logits = np.asarray(one.logits, float).reshape(5, -1, space.classes)
             index = np.asarray(actions[key], int).reshape(5, -1)
@@ -138,8 +138,8 @@ def test_the_chance_and_the_entropy_of_an_action_are_those_of_all_its_parts():
 
     np.testing.assert_allclose(heads.log_prob(policy, actions), chance, rtol=1e-4)
     np.testing.assert_allclose(heads.entropy(policy), entropy, rtol=1e-4)
-    assert actor.encode(actions, "float32").shape == (5, actor.width)
-    assert actor.width == 3 + 2 * 3 + 2 * 2 + 4 + 4 * 2 + 2 + 1
+    assert head.encode(actions, "float32").shape == (5, head.width)
+    assert head.width == 3 + 2 * 3 + 2 * 2 + 4 + 4 * 2 + 2 + 1
 
 
 @needs_jax

@@ -33,7 +33,7 @@ Data = Mapping[str, Any]
 Carry = dict[str, Any]
 
 
-class Learner(NamedTuple):
+class TrainState(NamedTuple):
     """All that an update changes."""
 
     params: Params
@@ -59,8 +59,8 @@ class Agent:
         self._act = jax.jit(self._acting, static_argnames="greedy")
         self._look = jax.jit(self._reported)
         self._copy = jax.jit(self._policy_share)
-        self.learner: Learner = jax.jit(self._fresh)()
-        self.policy_params: Params = self._copy(self.learner.params)
+        self.train_state: TrainState = jax.jit(self._fresh)()
+        self.policy_params: Params = self._copy(self.train_state.params)
         self._updates = 0
 
     @property
@@ -116,10 +116,10 @@ class Agent:
         batch = len(carry["deter"])
         gumbel = jax.random.gumbel(latent_key, (batch, size.stoch, size.classes))
         tokens = self.model.encoder(params["enc"], dict(obs))
-        encoded = self.model.actor.encode(carry["prevact"], self.model.dtype.name)
+        encoded = self.model.policy.encode(carry["prevact"], self.model.dtype.name)
         seen = rssm.observe_step(size, params["dyn"], state, encoded, tokens, obs["is_first"], gumbel)
-        policy = self.model.actor(params["pol"], seen.state.feature)
-        noise = self.model.actor.noise(action_key, batch)
+        policy = self.model.policy(params["pol"], seen.state.feature)
+        noise = self.model.policy.noise(action_key, batch)
         actions = heads.mode(policy) if greedy else heads.sample(policy, noise)
         deter, stoch = self._stored(seen.state)
         return {"deter": deter.astype(jnp.float32), "stoch": stoch}, actions
@@ -127,7 +127,7 @@ class Agent:
     def params_for_policy(self) -> Params:
         """Lets `policy` act on the newest weights from now on; also returns them."""
         with self._lock:
-            self.policy_params = self._copy(self.learner.params)
+            self.policy_params = self._copy(self.train_state.params)
         return self.policy_params
 
     def _policy_share(self, params: Params) -> Any:
@@ -150,10 +150,10 @@ class Agent:
         """
         staged = self.stage(data)
         with self._lock:
-            self.learner, carry, outs, metrics = self._update(self.learner, carry, dict(staged))
+            self.train_state, carry, outs, metrics = self._update(self.train_state, carry, dict(staged))
             self._updates += 1
             if self._updates % self.config.compute.policy_sync_every == 0:
-                self.policy_params = self._copy(self.learner.params)
+                self.policy_params = self._copy(self.train_state.params)
         if staged.ids is not None:
             outs = {**outs, "stepid": staged.ids}
         return carry, outs, metrics
@@ -173,19 +173,19 @@ class Agent:
             staged.ids = data["stepid"][:, context:]
         return staged
 
-    def _updated(self, learner: Learner, carry: Carry, data: dict[str, Array]) -> Any:
+    def _updated(self, train_state: TrainState, carry: Carry, data: dict[str, Array]) -> Any:
         config, model = self.config, self.model
-        key = jax.random.fold_in(jax.random.fold_in(self._seed, 2), learner.moments.updates)
+        key = jax.random.fold_in(jax.random.fold_in(self._seed, 2), train_state.moments.updates)
         batch, last = self._batch(carry, data)
         loss = jax.value_and_grad(partial(objective, model), has_aux=True)
-        (total, result), grads = loss(learner.params, learner.slow, learner.scale, batch, key)
-        params, moments, told = optimizer.step(config.optimizer, learner.params, grads, learner.moments)
+        (total, result), grads = loss(train_state.params, train_state.slow, train_state.scale, batch, key)
+        params, moments, told = optimizer.step(config.optimizer, train_state.params, grads, train_state.moments)
         rate = config.learning.slow_rate
-        slow = jax.tree.map(lambda fast, slow: rate * fast + (1 - rate) * slow, params["val"], learner.slow)
+        slow = jax.tree.map(lambda fast, slow: rate * fast + (1 - rate) * slow, params["val"], train_state.slow)
         outs = {**self._latents(result.seen.state), "priority": result.priority.T}
         carry = {"state": jax.tree.map(lambda x: x[-1], result.seen.state), "prevact": last}
         metrics = {**result.metrics, **told, "loss/total": total}
-        return Learner(params, slow, moments, result.scale), carry, outs, metrics
+        return TrainState(params, slow, moments, result.scale), carry, outs, metrics
 
     def _batch(self, carry: Carry, data: dict[str, Array]) -> tuple[Batch, dict[str, Array]]:
         """Time first, the context cut off; and each sequence's last action."""
@@ -232,38 +232,38 @@ class Agent:
         time x height x width x channels, up to six sequences side by side.
         """
         with self._lock:
-            carry, found = self._look(self.learner, carry, dict(self.stage(data)))
+            carry, found = self._look(self.train_state, carry, dict(self.stage(data)))
             return carry, jax.tree.map(np.asarray, found)
 
-    def _reported(self, learner: Learner, carry: Carry, data: dict[str, Array]) -> Any:
-        key = jax.random.fold_in(jax.random.fold_in(self._seed, 3), learner.moments.updates)
+    def _reported(self, train_state: TrainState, carry: Carry, data: dict[str, Array]) -> Any:
+        key = jax.random.fold_in(jax.random.fold_in(self._seed, 3), train_state.moments.updates)
         batch, last = self._batch(carry, data)
-        total, result = objective(self.model, learner.params, learner.slow, learner.scale, batch, key)
-        clips = open_loop(self.model, cast(learner.params, self.model.dtype), batch, key)
+        total, result = objective(self.model, train_state.params, train_state.slow, train_state.scale, batch, key)
+        clips = open_loop(self.model, cast(train_state.params, self.model.dtype), batch, key)
         carry = {"state": jax.tree.map(lambda x: x[-1], result.seen.state), "prevact": last}
         return carry, {**result.metrics, "loss/total": total, **clips}
 
     # Keeping
 
-    def _fresh(self) -> Learner:
+    def _fresh(self) -> TrainState:
         params = self.model.init(jax.random.fold_in(self._seed, 0))
         slow = jax.tree.map(jnp.copy, params["val"])
-        return Learner(params, slow, Moments.initial(params), ReturnScale.initial())
+        return TrainState(params, slow, Moments.initial(params), ReturnScale.initial())
 
     def save(self) -> dict[str, np.ndarray]:
         """Everything learned, by name."""
         with self._lock:
-            return {**named(self.learner), "acted": np.asarray(self._acted)}
+            return {**named(self.train_state), "acted": np.asarray(self._acted)}
 
     def load(self, saved: Mapping[str, np.ndarray]) -> None:
         """The inverse of `save`. On a mismatch nothing changes and the error lists every difference."""
         with self._lock:
-            template = {"learner": self.learner, "acted": np.asarray(0)}
+            template = {"learner": self.train_state, "acted": np.asarray(0)}
             found = restored(template, {k if k == "acted" else f"learner/{k}": v for k, v in saved.items()})
-            self.learner = jax.tree.map(jnp.array, found["learner"])
+            self.train_state = jax.tree.map(jnp.array, found["learner"])
             self._acted = int(found["acted"])
-            self._updates = int(self.learner.moments.updates)
-            self.policy_params = self._copy(self.learner.params)
+            self._updates = int(self.train_state.moments.updates)
+            self.policy_params = self._copy(self.train_state.params)
 
 
 def _padded(tree: Any, rows: int) -> Any:

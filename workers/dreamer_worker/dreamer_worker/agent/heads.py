@@ -51,7 +51,7 @@ class Chance:
 
 
 @dataclass(frozen=True)
-class Actor:
+class PolicyHead:
     """One distribution per action key: categorical for choices, a bounded normal for numbers."""
 
     nets: Nets

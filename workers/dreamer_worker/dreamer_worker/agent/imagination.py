@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from dreamer_worker.agent import observation, rssm
 from dreamer_worker.agent.config import Rssm
-from dreamer_worker.agent.heads import Actor, sample
+from dreamer_worker.agent.heads import PolicyHead, sample
 from dreamer_worker.agent.layers import Array, Params, linear, mlp_after
 from dreamer_worker.agent.rssm import State
 
@@ -38,16 +38,16 @@ class Noise(NamedTuple):
     actions: Actions
 
 
-def noise_of(size: Rssm, actor: Actor, key: Array, steps: int, count: int) -> Noise:
+def noise_of(size: Rssm, head: PolicyHead, key: Array, steps: int, count: int) -> Noise:
     latent_key, action_key = jax.random.split(key)
     gumbel = jax.random.gumbel(latent_key, (steps, count, size.stoch, size.classes))
-    return Noise(gumbel, actor.noise(action_key, steps, count))
+    return Noise(gumbel, head.noise(action_key, steps, count))
 
 
-def imagine(size: Rssm, actor: Actor, p: Params, start: State, noise: Noise) -> Dream:
+def imagine(size: Rssm, head: PolicyHead, p: Params, start: State, noise: Noise) -> Dream:
     def step(state: State, dice: Noise) -> tuple[State, tuple[State, Actions]]:
-        actions = sample(actor(p["pol"], state.feature), dice.actions)
-        encoded = actor.encode(actions, state.deter.dtype.name)
+        actions = sample(head(p["pol"], state.feature), dice.actions)
+        encoded = head.encode(actions, state.deter.dtype.name)
         deter = rssm.advance(size, p["dyn"], state, encoded)
         state = State(deter, rssm.draw(size, rssm.prior(p["dyn"], deter), dice.gumbel))
         return state, (state, actions)
@@ -55,9 +55,9 @@ def imagine(size: Rssm, actor: Actor, p: Params, start: State, noise: Noise) -> 
     return _dream(start, *jax.lax.scan(step, start, noise)[1])
 
 
-def imagine_fast(size: Rssm, actor: Actor, p: Params, start: State, noise: Noise, unroll: int) -> Dream:
+def imagine_fast(size: Rssm, head: PolicyHead, p: Params, start: State, noise: Noise, unroll: int) -> Dream:
     """As `imagine`."""
-    dyn, pol, dtype, units = p["dyn"], p["pol"], start.deter.dtype, actor.nets.units
+    dyn, pol, dtype, units = p["dyn"], p["pol"], start.deter.dtype, head.nets.units
     first, prior = pol["body"]["layer0"], dyn["prior"]["layer0"]
     of_deter = [prior["kernel"], first["kernel"][: size.deter], dyn["deter_in"]["kernel"]]
     of_stoch = [first["kernel"][size.deter :], dyn["stoch_in"]["kernel"]]
@@ -74,9 +74,9 @@ def imagine_fast(size: Rssm, actor: Actor, p: Params, start: State, noise: Noise
     def step(carry: tuple[State, Array], dice: Noise) -> tuple[tuple[State, Array], tuple[State, Actions]]:
         state, ahead = carry
         of_stoch = state.stoch @ stoch_kernel
-        policy = actor.read(pol, mlp_after(pol["body"], ahead[..., :units] + of_stoch[..., :units]))
+        policy = head.read(pol, mlp_after(pol["body"], ahead[..., :units] + of_stoch[..., :units]))
         actions = sample(policy, dice.actions)
-        encoded = actor.encode(actions, dtype.name)
+        encoded = head.encode(actions, dtype.name)
         products = ahead[..., units:], of_stoch[..., units:] + stoch_bias
         deter = observation.advance_after(size, dyn, hidden_kernel, state.deter, products, encoded)
         expected, ahead = ahead_of(deter)

@@ -11,7 +11,7 @@ from dreamer_worker.agent import observation, rssm
 from dreamer_worker.agent.config import AgentConfig
 from dreamer_worker.agent.decoder import Decoder
 from dreamer_worker.agent.encoder import Encoder
-from dreamer_worker.agent.heads import Actor, Chance, Number
+from dreamer_worker.agent.heads import Chance, Number, PolicyHead
 from dreamer_worker.agent.imagination import Dream, imagine, imagine_fast, noise_of
 from dreamer_worker.agent.layers import Array, Init, Params
 from dreamer_worker.agent.rssm import Seen, State
@@ -34,7 +34,7 @@ class Model:
         self.reward = Number(nets, nets.reward_layers)
         self.carries_on = Chance(nets, nets.continue_layers)
         self.value = Number(nets, nets.value_layers)
-        self.actor = Actor(nets, act_space)
+        self.policy = PolicyHead(nets, act_space)
         self.dtype = jnp.dtype(compute.dtype)
         self.fast = compute.path == "fast"
 
@@ -48,11 +48,11 @@ class Model:
         feature = size.deter + size.stoch * size.classes
         return {
             "enc": self.encoder.init(init),
-            "dyn": rssm.init_rssm(init, size, self.actor.width, self.encoder.tokens),
+            "dyn": rssm.init_rssm(init, size, self.policy.width, self.encoder.tokens),
             "dec": self.decoder.init(init),
             "rew": self.reward.init(init, feature),
             "con": self.carries_on.init(init, feature),
-            "pol": self.actor.init(init, feature),
+            "pol": self.policy.init(init, feature),
             "val": self.value.init(init, feature),
         }
 
@@ -60,7 +60,7 @@ class Model:
     def observe(self, p: Params, state: State, actions: dict[str, Array], obs: dict[str, Array], gumbel: Array) -> Seen:
         """A sequence seen, time on axis 0; `actions[t]` led to `obs[t]`."""
         tokens = self.encoder(p["enc"], obs)
-        encoded = self.actor.encode(actions, self.dtype.name)
+        encoded = self.policy.encode(actions, self.dtype.name)
         args = (self.config.rssm, p["dyn"], state, encoded, tokens, obs["is_first"], gumbel)
         if self.fast:
             return observation.observe(*args, unroll=self.compute.observe_unroll)
@@ -71,14 +71,14 @@ class Model:
         """`steps` steps of acting in the model. No gradient leaves it."""
         p, start = jax.lax.stop_gradient((p, start))
         size = self.config.rssm
-        noise = noise_of(size, self.actor, key, steps, len(start.deter))
+        noise = noise_of(size, self.policy, key, steps, len(start.deter))
         if self.fast:
-            return imagine_fast(size, self.actor, p, start, noise, self.compute.imagine_unroll)
-        return imagine(size, self.actor, p, start, noise)
+            return imagine_fast(size, self.policy, p, start, noise, self.compute.imagine_unroll)
+        return imagine(size, self.policy, p, start, noise)
 
     def foresee(self, p: Params, state: State, actions: dict[str, Array], gumbel: Array) -> State:
         """The next state as the prior expects it."""
-        size, encoded = self.config.rssm, self.actor.encode(actions, self.dtype.name)
+        size, encoded = self.config.rssm, self.policy.encode(actions, self.dtype.name)
         if self.fast:
             deter = observation.advance(size, p["dyn"], state, encoded)
         else:

@@ -102,7 +102,7 @@ def _behaviour_losses(
     weight = still(jnp.cumprod(discount * goes_on, 0) / discount)[:-1]
     scale = scale.updated(returns, learning)
     advantage = (returns - values[:-1]) / scale.divisor(learning)
-    policy = model.actor(p["pol"], feature)
+    policy = model.policy(p["pol"], feature)
     surprise = entropy(policy)[:-1]
     # The last state's value closes the return; nothing was done in it. Results are cheaper to cut than features.
     actions = {key: jnp.concatenate([x, x[-1:]]) for key, x in dream.actions.items()}
