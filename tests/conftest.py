@@ -1,7 +1,6 @@
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from pathlib import Path
 
@@ -9,8 +8,6 @@ import pytest
 
 # Some tests fork this process while others use gRPC, whose fork handlers can end the child.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from lab import Lab
 

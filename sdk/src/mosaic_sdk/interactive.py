@@ -99,7 +99,7 @@ class Session:
             return [_error(str(error))]
         except ConfigError:
             raise
-        except Exception as error:  # the edge: a library may raise anything, and the next command can succeed
+        except Exception as error:  # noqa: BLE001  # the edge: a library may raise anything, and the next command can succeed
             _print_traceback()
             return [_error(f"{type(error).__name__}: {error}")]
 

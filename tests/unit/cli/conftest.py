@@ -1,15 +1,10 @@
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from mosaic.client.run import Run
 from mosaic.model.rundir import StateRoot
 from mosaic.wire import mosaic_pb2 as pb
-
-# These tests use the scripted daemon of the client's tests.
-sys.path.insert(0, str(Path(__file__).parents[1] / "client"))
 
 RUN_ID = "01JCQ5W2ZK8M3N4P5Q6R7S8T9V"
 
