@@ -50,7 +50,7 @@ _SAME = object()
 S = TypeVar("S", bound="_Base")
 
 if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
+    from typing import dataclass_transform  # since Python 3.11; type checkers run there
 else:
 
     def dataclass_transform(**_: Any) -> Callable[[type], type]:
