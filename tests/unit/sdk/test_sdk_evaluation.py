@@ -28,18 +28,18 @@ def evaluation(emitter, **more):
 def test_the_summary_has_the_numbers_and_a_row_per_episode(tmp_path, emitter):
     found = evaluation(emitter, deterministic=False)
     found.add(3, 1.0, 10, True, False)
-    found.add(4, 3.0, 30, False, True, discounted_return=2.5)
+    found.add(4, 5.0, 30, False, True, discounted_return=2.5)
 
     path = found.write(tmp_path, checkpoint_step=50)
 
     assert json.loads((tmp_path / "eval_summary.json").read_text()) == {
         **{"version": 1, "run_id": "R1", "worker": "acme", "env_id": "Count-v0", "algo": "ppo"},
-        **{"checkpoint": "/x.pt", "deterministic": False, "episodes": 2, "mean_return": 2.0, "std_return": 1.0},
-        **{"min_return": 1.0, "max_return": 3.0, "mean_length": 20.0, "seeds": [3, 4], "checkpoint_step": 50},
+        **{"checkpoint": "/x.pt", "deterministic": False, "episodes": 2, "mean_return": 3.0, "std_return": 2.0},
+        **{"min_return": 1.0, "max_return": 5.0, "mean_length": 20.0, "seeds": [3, 4], "checkpoint_step": 50},
         "rows": [
             {"episode_index": 0, "seed": 3, "return": 1.0, "length": 10, "terminated": True, "truncated": False},
             {
-                **{"episode_index": 1, "seed": 4, "return": 3.0, "length": 30, "terminated": False},
+                **{"episode_index": 1, "seed": 4, "return": 5.0, "length": 30, "terminated": False},
                 **{"truncated": True, "discounted_return": 2.5},
             },
         ],

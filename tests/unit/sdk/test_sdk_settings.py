@@ -131,6 +131,12 @@ def test_what_a_setting_does_not_take_is_refused_by_its_name(keys, reason):
     assert str(error.value).startswith(reason)
 
 
+def test_the_bounds_themselves_are_valid():
+    config = Acme.from_dict({"run_id": "r1", "seed": 0, "total_timesteps": 1, "rate": 9})
+
+    assert (config.seed, config.total_timesteps, config.rate) == (0, 1, 9)
+
+
 def test_an_integral_float_becomes_an_integer():
     config = Acme.from_dict({"run_id": "r1", "total_timesteps": 1e5})
 
