@@ -314,7 +314,7 @@ def test_a_link_planted_in_a_run_folder_is_never_written_through(waiting, tmp_pa
     assert (tmp_path / "precious").read_text() == "precious"
     assert not (tmp_path / "missing").exists()
     assert {end.state for end in ends.values()} == {S.FAULTED}
-    assert [place for place, end in ends.items() if f"{place} is a link" not in end.reason] == []
+    assert [place for place, end in ends.items() if f"{place} is a symbolic link" not in end.reason] == []
     assert lab.client.health().healthy
 
 

@@ -25,6 +25,8 @@ MosaicError
 
 from collections.abc import Sequence
 
+LONGEST_FIELD = 200  # characters of a field's path in a message
+
 
 class MosaicError(Exception):
     """An error that a user can act on; its message says how."""
@@ -34,7 +36,9 @@ class BadConfig(MosaicError):
     """A field of a config is invalid."""
 
     def __init__(self, field: str, why: str) -> None:
-        super().__init__(f"{field}: {why}" if field else why)
+        # A key may have 20,000 characters; the message is cut at 2,000, and the reason must be in it.
+        shown = field if len(field) <= LONGEST_FIELD else f"{field[: LONGEST_FIELD - 1]}…"
+        super().__init__(f"{shown}: {why}" if field else why)
         self.field = field
 
 
