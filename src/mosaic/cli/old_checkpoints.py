@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TIME = r"(?:checkpoint|ckpt|epoch|step|iteration|iter|update)s?"
 NUMBERED = re.compile(rf"((?:.*[^a-z])?{TIME}[-_.=]?)(\d+)(\D*)|(.*?\D)(\d+)([-_.]?{TIME}(?:\W.*)?)", re.I)
+SIDECAR = ".commit.json"  # written beside a checkpoint that is a file; it is kept or removed with it
 COMMIT = "commit.json"  # some workers write it last: a folder without it is an incomplete checkpoint
 
 
@@ -67,7 +68,9 @@ def old_in(rundir: RunDir) -> Iterator[Path]:
     for series in _series(entry for entry in entries if not entry.is_symlink()):
         complete = [entry for entry in series if _is_complete(entry, series)]
         last = complete[-1] if complete else series[-1]
-        yield from (entry for entry in series if entry != last and not _holds(entry.resolve(), keep))
+        for entry in series:
+            if entry != last and not _holds(entry.resolve(), keep):
+                yield from (path for path in (entry, Path(f"{entry}{SIDECAR}")) if path.exists())
 
 
 def _series(entries: Iterable[Path]) -> list[list[Path]]:
@@ -75,7 +78,7 @@ def _series(entries: Iterable[Path]) -> list[list[Path]]:
     groups: dict[tuple[str, str, bool], list[tuple[int, Path]]] = {}
     for entry in entries:
         match = NUMBERED.fullmatch(entry.name)
-        if match and not entry.name.startswith("."):
+        if match and not entry.name.startswith(".") and not entry.name.endswith(SIDECAR):
             before, number, after = match.groups()[:3] if match[2] else match.groups()[3:]
             groups.setdefault((before, after, entry.is_dir()), []).append((int(number), entry))
     return [[entry for _, entry in sorted(group)] for group in groups.values()]

@@ -81,8 +81,8 @@ class Dispatcher:
     def telemetry(self, run_id: str) -> str:
         """What a listing says about a live run's telemetry; empty when there is no problem."""
         live = self._runs.get(run_id)
-        if live is None or live.trouble:
-            return live.trouble if live else ""
+        if live is None or live.problem:
+            return live.problem if live else ""
         return f"draining {live.missing / 1e6:.0f} MB" if live.missing >= 1_000_000 else ""
 
     def holders(self, live: Iterable[RunRecord]) -> list[RunRecord]:

@@ -26,7 +26,7 @@ class LiveRun:
     measured: bool = False
     gone: bool = False  # its process tree is proven dead, so it uses no resources
     drained: bool = False  # its tailer has sent the last byte and will send no more
-    trouble: str = ""  # why its telemetry cannot be stored now
+    problem: str = ""  # why its telemetry cannot be stored now
     cleanup_since: float = 0.0  # when we began to kill what a dead holder left behind
     missing: int = -1  # bytes of its output that are not stored yet after its end …
     missing_since: float = 0.0  # … and since when that number has not changed
@@ -129,8 +129,8 @@ class LiveRuns:
             self._drained_late.add(run_id)
         self.wake(run_id)
 
-    def trouble(self, run_id: str, text: str) -> None:
+    def storage_problem(self, run_id: str, text: str) -> None:
         # In memory only: a full disk that refuses a line would refuse a note in the registry as well.
         live = self._runs.get(run_id)
         if live:
-            live.trouble = text
+            live.problem = text

@@ -53,7 +53,7 @@ class Listener(Protocol):
     def drained(self, run_id: str) -> None:
         """All output of the run is stored."""
 
-    def trouble(self, run_id: str, text: str) -> None:
+    def storage_problem(self, run_id: str, text: str) -> None:
         """Why its telemetry cannot be stored now; "" when it can be stored again."""
 
 
@@ -65,7 +65,7 @@ class OpenRun:
     writer: Writer
     store: RunStore
     measured: bool = False
-    trouble: str = ""
+    problem: str = ""
     behind: int = 0
 
     async def ask(self, query: "Callable[[RunStore], T]") -> T:
@@ -272,9 +272,9 @@ class Ingest:
         try:
             result = await run.writer.call(lambda: job(run.store), then)
         except (StoreUnavailable, StoreFailed, SchemaTooNew) as error:
-            self._report_trouble(run, str(error))
+            self._report_problem(run, str(error))
             raise
-        self._report_trouble(run, "")
+        self._report_problem(run, "")
         return result
 
     def _committed(self, run: OpenRun, request: pb.PublishTelemetryRequest, commit: Commit) -> None:
@@ -306,10 +306,10 @@ class Ingest:
         if request.drained:
             self.listener.drained(run.run_id)
 
-    def _report_trouble(self, run: OpenRun, text: str) -> None:
-        if text != run.trouble:
-            run.trouble = text
-            self.listener.trouble(run.run_id, text)
+    def _report_problem(self, run: OpenRun, text: str) -> None:
+        if text != run.problem:
+            run.problem = text
+            self.listener.storage_problem(run.run_id, text)
 
 
 def _finalize(store: RunStore) -> RunSummary:

@@ -70,6 +70,15 @@ def test_only_names_numbered_by_time_form_a_series(make_over, files, old):
     assert old_of(make_over(*files))[0] == old
 
 
+def test_the_file_beside_a_checkpoint_shares_its_fate(make_over):
+    run = make_over(
+        *(name for step in (1, 2, 3) for name in (pt(step), f"{pt(step)}.commit.json")),
+        best=json.dumps({"path": pt(1), "step": 1, "score": 2.0}),
+    )
+
+    assert old_of(run)[0] == [pt(2), f"{pt(2)}.commit.json"]
+
+
 def test_the_last_complete_folder_is_kept(make_over):
     run = make_over(
         *(f"epoch-0000000{n}/agent.npz" for n in (1, 2, 3)),

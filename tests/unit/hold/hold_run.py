@@ -57,7 +57,7 @@ class HeldRun:
 
     def _copy_source(self, folder: Path) -> str:
         # The checkout may be in a folder that this user cannot read.
-        for part in ("__init__.py", "model", "hold"):
+        for part in ("__init__.py", "VERSION", "model", "hold"):
             source, target = SOURCE / part, folder / "src" / "mosaic" / part
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)

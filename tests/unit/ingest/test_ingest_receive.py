@@ -107,7 +107,7 @@ def test_a_refused_publish_is_not_broadcast(tmp_path):
 
         batch = await anext(ingest.broadcaster.subscribe("run", None, 0))
         assert [event.seq for event in batch.events] == [1]
-        assert ingest.listener.of("trouble") == []
+        assert ingest.listener.of("storage_problem") == []
 
     run(scene, tmp_path)
 
@@ -121,7 +121,7 @@ def test_a_damaged_file_affects_only_its_own_run(tmp_path):
             await ingest.publish(bad, Spool("bad").batch(step(1)))
         await ingest.publish(good, Spool("good").batch(step(1)))
 
-        ((_, run_id, text),) = ingest.listener.of("trouble")
+        ((_, run_id, text),) = ingest.listener.of("storage_problem")
         assert run_id == "bad"
         assert "is damaged" in text
         assert ingest.problem == ""
@@ -145,9 +145,9 @@ def test_a_problem_is_reported_once_and_so_is_its_end(tmp_path):
         await ingest.publish(rundir, request)
         await ingest.publish(rundir, spool.batch(step(2)))
 
-        (begin, end) = ingest.listener.of("trouble")
+        (begin, end) = ingest.listener.of("storage_problem")
         assert "telemetry.sqlite cannot be used now" in begin[2]
-        assert end == ("trouble", "run", "")
+        assert end == ("storage_problem", "run", "")
 
     run(scene, tmp_path)
 
@@ -164,7 +164,7 @@ def test_a_failed_writer_makes_the_daemon_unhealthy_and_its_runs_report_it(tmp_p
                 await ingest.publish(rundir, spool.batch(step(2)))
 
             assert "A telemetry writer failed" in ingest.problem
-            assert "A telemetry writer failed" in ingest.listener.of("trouble")[0][2]
+            assert "A telemetry writer failed" in ingest.listener.of("storage_problem")[0][2]
 
     asyncio.run(scene())
 
@@ -238,7 +238,7 @@ def test_a_file_from_a_newer_mosaic_affects_only_its_own_run(tmp_path):
         with pytest.raises(SchemaTooNew):
             await ingest.open("run", rundir)
 
-        assert "Upgrade MOSAIC" in ingest.listener.of("trouble")[0][2]
+        assert "Upgrade MOSAIC" in ingest.listener.of("storage_problem")[0][2]
 
     run(scene, tmp_path)
 
