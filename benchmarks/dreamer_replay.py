@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from dreamer_worker.buffer import Buffer
 from dreamer_worker.checkpoint import Counters, Epochs
+from dreamer_worker.factories import make_streams
 from dreamer_worker.limiter import SamplesPerInsert
 from dreamer_worker.replay import Replay, ReplayService
 from dreamer_worker.rpc import Client, Server
@@ -104,7 +105,7 @@ def insert_remotely(client: Client, pid: int, count: int) -> float:
 def serve(folder: str) -> None:
     server = Server("0", "benchmark")
     replay = Replay(lambda spaces: Buffer(spaces, LENGTH, int(2e9)), SamplesPerInsert(0, 1, 1))
-    ReplayService(replay, server, Epochs(folder))
+    ReplayService(replay, make_streams(replay), server, Epochs(folder))
     server.start()
     print(server.address, flush=True)
     signal.pause()

@@ -58,10 +58,10 @@ import json, statistics, sys
 from argparse import Namespace
 from dreamer_learner import timed
 from dreamer_worker.config import DreamerConfig
-from dreamer_worker.parallel import make_agent_of
+from dreamer_worker.factories import make_agent
 config = DreamerConfig.from_dict(json.loads(sys.argv[1])).resolved()
 args = Namespace(batch=config.batch_size, length=config.batch_length, updates=30, repeats=3, warmup=5)
-times, first = timed(make_agent_of(config), args)
+times, first = timed(make_agent(config), args)
 print(statistics.median(times), first)
 """
 

@@ -1,4 +1,7 @@
-"""DreamerV3: an agent in JAX, and the env, actor, replay, learner and logger processes around it."""
+"""DreamerV3: an agent in JAX, and the env, agent, replay and logger processes of a training run.
+
+The agent process runs the actor and the learner as two threads around one agent.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""The actor: envs send what they see, get what to do, and every step goes on to replay and logger.
+"""The actor: chooses actions, counts steps, and passes every step on to replay and logger.
+
+In the agent process it is a thread behind an address; in --script train its functions are called inline.
 
 env ──act(index, obs)──▶ a queue ──a few at a time──▶ policy ──▶ the actions back to their envs
                                                          └──▶ insert (replay), steps (logger), in order, not waited for
@@ -19,10 +21,97 @@ import numpy as np
 from dreamer_worker.agent.spaces import BOOKKEEPING
 from dreamer_worker.checkpoint import Counters
 from dreamer_worker.config import DreamerConfig
-from dreamer_worker.rpc import Client, Disconnected, Reply, RpcError, Server
+from dreamer_worker.rpc import Caller, Client, Disconnected, Reply, RpcError, Server
 from dreamer_worker.timers import Rate, Timers
 
 log = logging.getLogger(__name__)
+
+
+class Actor:
+    """One policy call at a time: choose actions for a few envs, then pass their steps on. Knows no processes."""
+
+    def __init__(self, agent: Any, counters: Counters, forwarder: Forwarder, timers: Timers) -> None:
+        self.agent, self.counters, self.forwarder, self.timers = agent, counters, forwarder, timers
+
+    def choose(self, carry: Any, obs: dict[str, Any], is_eval: bool) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        """The envs' new states, their actions, and what replay keeps beside them. Training samples its actions;
+        evaluation takes the most likely ones."""
+        chosen: tuple[Any, dict[str, Any], dict[str, Any]] = self.agent.policy(
+            carry, obs, "eval" if is_eval else "train"
+        )
+        return chosen
+
+    def pass_on(self, envs: list[int], rows: dict[str, Any], is_eval: bool) -> None:
+        """Count the steps of these envs and send them to replay and logger. Only training steps count."""
+        steps = self.counters["env_steps"]
+        if not is_eval:
+            steps = self.counters.raise_to("env_steps", steps + len(envs))
+        with self.timers.section("forward"):
+            self.forwarder.send(envs, rows, is_eval, steps)
+
+
+class Forwarder:
+    """Sends steps to replay and logger: in order, numbered, and with a limit on unanswered calls."""
+
+    def __init__(self, replay: Caller, replay_eval: Caller, logger: Caller) -> None:
+        self._name = secrets.token_hex(8)  # of this process: its streams differ from those of the one before a restart
+        self._numbers: dict[int, int] = {}
+        self._sent = 0
+        self.refusal = ""  # why replay rejected steps: playing on would be useless
+        self._replay, self._replay_eval, self._logger = replay, replay_eval, logger
+
+    @classmethod
+    def connect(cls, config: DreamerConfig) -> Forwarder:
+        """To the replay and logger processes."""
+        return cls(
+            Client(config.replay_addr, config.secret, max_inflight=8),
+            Client(config.replay_addr, config.secret, max_inflight=8),
+            Client(config.logger_addr, config.secret, max_inflight=32),
+        )
+
+    def send(self, envs: list[int], rows: dict[str, Any], is_eval: bool, steps: int) -> None:
+        seqs = np.asarray([self._next(env) for env in envs])
+        streams = [f"{self._name}:{env}" for env in envs]
+        stored = {key: value for key, value in rows.items() if not key.startswith("log/")}
+        client, method = (self._replay_eval, "insert_eval") if is_eval else (self._replay, "insert")
+        try:
+            client.call(method, stored, streams, seqs).add_done_callback(self._check_insert)
+            self._sent += 1
+            logged = self._logger.call("steps", self._name, self._sent, steps, _logged(envs, rows, is_eval))
+            logged.add_done_callback(_check_logged)
+        except Disconnected:
+            pass  # the agent is closing
+
+    def drain(self, timeout_s: float) -> bool:
+        return all(client.drain(timeout_s) for client in (self._replay, self._replay_eval, self._logger))
+
+    def stats(self) -> dict[str, float]:
+        stats = {f"rpc/replay/{name}": value for name, value in self._replay.stats().items()}
+        return stats | {f"rpc/logger/{name}": value for name, value in self._logger.stats().items()}
+
+    def close(self) -> None:
+        for client in (self._replay, self._replay_eval, self._logger):
+            client.close()
+
+    def _check_insert(self, future: Any) -> None:
+        if isinstance(error := future.exception(), RpcError):
+            self.refusal = str(error)
+
+    def _next(self, env: int) -> int:
+        self._numbers[env] = self._numbers.get(env, -1) + 1
+        return self._numbers[env]
+
+
+def _logged(envs: list[int], rows: dict[str, Any], is_eval: bool) -> dict[str, Any]:
+    """What the logger needs of a step: no images, no latents."""
+    logged = {key: value for key, value in rows.items() if key.startswith("log/") and np.ndim(value) == 1}
+    flags = {key: rows[key] for key in BOOKKEEPING}
+    return {**logged, **flags, "env": np.asarray(envs), "is_eval": bool(is_eval)}
+
+
+def _check_logged(future: Any) -> None:
+    if isinstance(error := future.exception(), RpcError):
+        log.error("the logger refused a step: %s", error)
 
 
 @dataclass
@@ -32,22 +121,19 @@ class Request:
     reply: Reply
     env: int
     obs: dict[str, Any]
-    came: float
 
 
-class Actor:
-    """Its promises:
+class ActorService:
+    """The actor behind an address. Its promises:
 
-    1. A policy call waits for more envs no longer than `actor_wait_ms`: one that is missing stalls nobody.
-    2. The state of an env is its own, is kept between its steps, and goes when the env's connection goes.
-    3. Every step of a training env is given a number in its stream, so that replay and logger can count it once.
-    4. While `turn` is held by another, no step is taken.
+    1. A policy call waits for more envs no longer than `actor_wait_ms`: a missing env does not stall the others.
+    2. Each env has its own state, kept between its steps and dropped with the env's connection.
+    3. Every step of a training env has a number in its stream, so that replay and logger count it once.
+    4. While another thread holds `turn`, no step is taken.
     """
 
     def __init__(self, agent: Any, config: DreamerConfig, counters: Counters, server: Server) -> None:
-        self.agent = agent
-        self.config = config
-        self.counters = counters
+        self.agent, self.config, self.counters = agent, config, counters
         self.turn = threading.Lock()
         self.timers = Timers()
         self.rate = Rate()
@@ -57,11 +143,11 @@ class Actor:
         self._changed = threading.Condition()
         self._waiting: list[Request] = []
         self._states: dict[int, Any] = {}
-        self._owners: dict[int, int] = {}  # env → the connection that it came over
-        self._forward = Forwarder(config)
+        self._owners: dict[int, int] = {}  # env → its connection
+        self._forwarder = Forwarder.connect(config)
+        self._actor = Actor(agent, counters, self._forwarder, self.timers)
         self._is_closed = False
-        envs = config.envs
-        self._batch = config.actor_batch if config.actor_batch > 0 else max(1, envs // 2)
+        self._batch = config.actor_batch if config.actor_batch > 0 else max(1, config.envs // 2)
         server.bind_deferred("act", self.take)
         server.on_leave = self.leave
 
@@ -69,11 +155,11 @@ class Actor:
         self._check(int(env), obs)
         with self._changed:
             self._own(int(env), reply.peer)
-            self._waiting.append(Request(reply, int(env), obs, time.monotonic()))
+            self._waiting.append(Request(reply, int(env), obs))
             self._changed.notify_all()
 
     def _check(self, env: int, obs: dict[str, Any]) -> None:
-        """An env that sends what it should not is refused alone: in a batch it would fail the others."""
+        """Reject an invalid observation on its own: in a batch it would fail the other envs too."""
         if not 0 <= env < self.config.envs + self.config.eval_envs:
             raise ValueError(f"there is no env {env} in this run")
         for key, space in self.agent.obs_space.items():
@@ -82,10 +168,10 @@ class Actor:
             if np.shape(obs[key]) != space.shape:
                 raise ValueError(f"{key} of env {env} has shape {np.shape(obs[key])}, not {space.shape}")
         if missing := [key for key in BOOKKEEPING if np.shape(obs.get(key, [])) != ()]:
-            raise ValueError(f"{missing[0]} of env {env} is missing or no single number")
+            raise ValueError(f"{missing[0]} of env {env} is missing or not a single number")
 
     def _own(self, env: int, peer: int) -> None:
-        """The newest connection of an env plays it. Two that play the same one would be mixed up in one sequence."""
+        """An env belongs to its newest connection. Two processes playing one env would be mixed in one sequence."""
         owner = self._owners.get(env, 0)
         if peer < owner:
             raise ValueError(f"env {env} is played by another process now. Was its index given twice?")
@@ -94,7 +180,7 @@ class Actor:
             self._states.pop(env, None)
 
     def leave(self, peer: int) -> None:
-        """A connection ended: its env's request and state are of no use any more."""
+        """A connection ended: drop its env's request and state."""
         with self._changed:
             self._waiting = [request for request in self._waiting if request.reply.peer != peer]
             for env in [env for env, owner in self._owners.items() if owner == peer]:
@@ -103,7 +189,7 @@ class Actor:
 
     @property
     def envs(self) -> list[int]:
-        """Those whose state is kept."""
+        """The envs whose state is kept."""
         return sorted(self._states)
 
     def run(self) -> None:
@@ -117,24 +203,24 @@ class Actor:
                 if self._is_closed:
                     return
                 self._act(requests)
-            if self._forward.refusal:
-                raise RuntimeError(f"The replay refuses what was played: {self._forward.refusal}")
+            if self._forwarder.refusal:
+                raise RuntimeError(f"The replay rejects the steps: {self._forwarder.refusal}")
         self.done.set()
         self.on_done()
 
     def stop(self) -> None:
-        """Take no further step; those that were taken still go to replay and logger."""
+        """Take no further step; steps already taken still go to replay and logger."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
 
     def close(self) -> None:
         self.stop()
-        self._forward.close()
+        self._forwarder.close()
 
     def drain(self, timeout_s: float) -> bool:
-        """Wait until replay and logger have everything that was played."""
-        return self._forward.drain(timeout_s)
+        """Wait until replay and logger have every step."""
+        return self._forwarder.drain(timeout_s)
 
     def stats(self) -> dict[str, float]:
         return {
@@ -142,7 +228,7 @@ class Actor:
             "envs": len(self._states),
             **self.timers.stats(),
             **{f"rpc/envs/{name}": value for name, value in self._server.stats().items()},
-            **self._forward.stats(),
+            **self._forwarder.stats(),
         }
 
     def _gather(self) -> list[Request] | None:
@@ -154,7 +240,7 @@ class Actor:
             if self._is_closed:
                 return None
             if not self._waiting:
-                return []  # the one there was has left
+                return []  # the only one has left
             is_eval = self._is_eval(self._waiting[0])
             taken = [request for request in self._waiting if self._is_eval(request) == is_eval][: self._batch]
             self._waiting = [request for request in self._waiting if request not in taken]
@@ -175,20 +261,16 @@ class Actor:
         if not requests:
             return
         is_eval = self._is_eval(requests[0])
+        envs = [request.env for request in requests]
         obs = stack([request.obs for request in requests])
         with self.timers.section("policy"):
-            carry = stack([self._state_of(request.env) for request in requests])
-            carry, actions, outs = self.agent.policy(carry, obs, "eval" if is_eval else "train")
+            carry = stack([self._state_of(env) for env in envs])
+            carry, actions, outs = self._actor.choose(carry, obs, is_eval)
         self._keep(requests, split(carry, len(requests)))
         for request, action in zip(requests, split(actions, len(requests)), strict=True):
             request.reply(action)
         self.rate.add(len(requests))
-        steps = self.counters["env_steps"] if is_eval else self._count(len(requests))
-        with self.timers.section("forward"):
-            self._forward.send([request.env for request in requests], {**obs, **actions, **outs}, is_eval, steps)
-
-    def _count(self, steps: int) -> int:
-        return self.counters.raise_to("env_steps", self.counters["env_steps"] + steps)
+        self._actor.pass_on(envs, {**obs, **actions, **outs}, is_eval)
 
     def _state_of(self, env: int) -> Any:
         state = self._states.get(env)
@@ -201,67 +283,10 @@ class Actor:
                     self._states[request.env] = state
 
 
-class Forwarder:
-    """Steps to replay and logger: in order, numbered, and never more than a few unanswered."""
-
-    def __init__(self, config: DreamerConfig) -> None:
-        self._name = secrets.token_hex(8)  # of this life of the actor: its streams are other ones than those before
-        self._numbers: dict[int, int] = {}
-        self._sent = 0
-        self.refusal = ""  # what replay said of steps that it will not take: playing on would be of no use
-        self._replay = Client(config.replay_addr, config.secret, max_inflight=8)
-        self._replay_eval = Client(config.replay_addr, config.secret, max_inflight=8)
-        self._logger = Client(config.logger_addr, config.secret, max_inflight=32)
-
-    def send(self, envs: list[int], rows: dict[str, Any], is_eval: bool, steps: int) -> None:
-        seqs = np.asarray([self._next(env) for env in envs])
-        streams = [f"{self._name}:{env}" for env in envs]
-        stored = {key: value for key, value in rows.items() if not key.startswith("log/")}
-        client, method = (self._replay_eval, "insert_eval") if is_eval else (self._replay, "insert")
-        try:
-            client.call(method, stored, streams, seqs).add_done_callback(self._heed)
-            self._sent += 1
-            told = self._logger.call("steps", self._name, self._sent, steps, _tellable(envs, rows, is_eval))
-            told.add_done_callback(_complain)
-        except Disconnected:
-            pass  # the agent is closing
-
-    def drain(self, timeout_s: float) -> bool:
-        return all(client.drain(timeout_s) for client in (self._replay, self._replay_eval, self._logger))
-
-    def stats(self) -> dict[str, float]:
-        told = {f"rpc/replay/{name}": value for name, value in self._replay.stats().items()}
-        return told | {f"rpc/logger/{name}": value for name, value in self._logger.stats().items()}
-
-    def close(self) -> None:
-        for client in (self._replay, self._replay_eval, self._logger):
-            client.close()
-
-    def _heed(self, future: Any) -> None:
-        if isinstance(error := future.exception(), RpcError):
-            self.refusal = str(error)
-
-    def _next(self, env: int) -> int:
-        self._numbers[env] = self._numbers.get(env, -1) + 1
-        return self._numbers[env]
-
-
-def _tellable(envs: list[int], rows: dict[str, Any], is_eval: bool) -> dict[str, Any]:
-    """What the logger needs of a step: no images, no latents."""
-    told = {key: value for key, value in rows.items() if key.startswith("log/") and np.ndim(value) == 1}
-    keys = ("reward", "is_first", "is_last", "is_terminal")
-    return {**told, **{key: rows[key] for key in keys}, "env": np.asarray(envs), "is_eval": bool(is_eval)}
-
-
-def _complain(future: Any) -> None:
-    if isinstance(error := future.exception(), RpcError):
-        log.error("the logger refused a step: %s", error)
-
-
 def stack(trees: list[Any]) -> Any:
     first = trees[0]
     if isinstance(first, dict):
-        # A key that not all have (what an env logs at the end of an episode) is left out for this call.
+        # Leave out a key that not all of them have, such as what an env logs at the end of an episode.
         return {key: stack([tree[key] for tree in trees]) for key in first if all(key in tree for tree in trees)}
     if isinstance(first, list | tuple):
         return type(first)(stack([tree[index] for tree in trees]) for index in range(len(first)))

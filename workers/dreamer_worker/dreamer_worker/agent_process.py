@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as Late
 from concurrent.futures import wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from dreamer_worker.actor import Actor
+from dreamer_worker.actor import ActorService
 from dreamer_worker.checkpoint import Claim, Counters, Epochs, read_arrays, write_arrays
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.learner import Learner
 from dreamer_worker.life import Life
-from dreamer_worker.rpc import LEAVING_S, Client, Disconnected, RpcError, Server
+from dreamer_worker.rpc import LEAVING_S, Caller, Client, Disconnected, RpcError, Server
+from dreamer_worker.schedule import Schedule
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,9 @@ class Saver:
     An epoch is committed when all parts are on disk. Whatever goes wrong before leaves the one before in force.
     """
 
-    def __init__(self, agent: Any, actor: Actor, learner: Learner, config: DreamerConfig, counters: Counters) -> None:
+    def __init__(
+        self, agent: Any, actor: ActorService, learner: Learner, config: DreamerConfig, counters: Counters
+    ) -> None:
         self.epochs = Epochs(config.checkpoint_dir)
         self._agent, self._actor, self._learner = agent, actor, learner
         self._counters = counters
@@ -119,11 +121,11 @@ class Saver:
 class Judge:
     """Evaluates the agent while everything stands still, when it is time."""
 
-    def __init__(self, agent: Any, config: DreamerConfig, counters: Counters, saver: Saver, logger: Client) -> None:
+    def __init__(self, agent: Any, config: DreamerConfig, counters: Counters, saver: Saver, logger: Caller) -> None:
         from dreamer_worker.best import Evaluator
 
-        self._saver, self._logger = saver, logger
-        self._evaluator = Evaluator(agent, config, counters, self._tell, self._tell_best)
+        self._saver = saver
+        self._evaluator = Evaluator(agent, config, counters, logger)
 
     def look(self) -> None:
         if not self._evaluator.is_due():
@@ -133,12 +135,6 @@ class Judge:
                 self._evaluator.evaluate()
         except (Late, RpcError, Disconnected) as error:
             log.warning("no evaluation this time: %s", error)
-
-    def _tell(self, steps: int, played: list[Any]) -> None:
-        self._logger.call("evaluated", steps, [asdict(episode) for episode in played])
-
-    def _tell_best(self, path: str, steps: int, score: float) -> None:
-        self._logger.call("saved", path, {"step": steps, "best": True, "score": score})
 
 
 def restore(agent: Any, epochs: Epochs) -> int | None:
@@ -155,12 +151,11 @@ def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) 
     counters = Counters(f"{config.logdir}/counters.bin")
     server = Server(config.actor_addr, config.secret, "actor", LEAVING_S)
     agent = make_agent()
-    actor = Actor(agent, config, counters, server)
-    learner = Learner(agent, config, counters)
+    actor = ActorService(agent, config, counters, server)
+    learner = Learner.connect(agent, config, counters)
     saver = Saver(agent, actor, learner, config, counters)
-    learner.save, learner.tell = saver.save, actor.stats
     judge = Judge(agent, config, counters, saver, learner.logger)
-    learner.evaluate = judge.look
+    schedule = Schedule(config, partial(log_metrics, learner, actor), learner.report, judge.look, saver.save)
     over = threading.Event()
     actor.on_done = over.set
     crew = Crew(over)
@@ -171,7 +166,7 @@ def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) 
         restore(agent, saver.epochs)
         saver.begin()
         restored.set()
-        learner.run()
+        learner.run(between=partial(while_connected, schedule.run_due))
 
     def act() -> None:
         restored.wait()
@@ -200,6 +195,23 @@ def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) 
     claim.release()
     if crew.error is not None:
         raise crew.error
+
+
+def log_metrics(learner: Learner, actor: ActorService) -> None:
+    """What both threads measured goes to the logger, unless it is restarting."""
+    stats = learner.stats()
+    if not learner.logger.wait_connected(0):
+        return
+    learner.log_update()
+    learner.logger.call("metrics", "learner", stats)
+    learner.logger.call("metrics", "actor", actor.stats())
+
+
+def while_connected(work: Callable[[], None]) -> None:
+    try:
+        work()
+    except Disconnected:
+        pass  # the agent is closing
 
 
 def save_last(saver: Saver, learner: Learner, life: Life) -> None:

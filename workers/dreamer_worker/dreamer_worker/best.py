@@ -7,14 +7,15 @@ checkpoints/best/best.json    {"path": "agent.npz", "step", "score", "episodes",
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dreamer_worker.agent_process import PART
 from dreamer_worker.checkpoint import Counters, read_json, write_arrays, write_json
 from dreamer_worker.config import FIRST_EVAL_SEED, DreamerConfig
-from dreamer_worker.evaluate import Played, Player
+from dreamer_worker.evaluate import EpisodePlayer
+from dreamer_worker.rpc import Caller
 
 log = logging.getLogger(__name__)
 
@@ -32,13 +33,12 @@ class Evaluator:
         agent: Any,
         config: DreamerConfig,
         counters: Counters,
-        tell: Callable[[int, list[Played]], Any],
-        tell_best: Callable[[str, int, float], Any],
+        logger: Caller,
     ) -> None:
         self.folder = Path(config.checkpoint_dir) / "best"
         self.seeds = [FIRST_EVAL_SEED + number for number in range(config.eval_episodes)]
         self._agent, self._config, self._counters = agent, config, counters
-        self._tell, self._tell_best = tell, tell_best
+        self._logger = logger
         self._last = counters["env_steps"]
         self._best = self._read_score()
 
@@ -48,11 +48,11 @@ class Evaluator:
 
     def evaluate(self) -> None:
         steps = self._last = self._counters["env_steps"]
-        player = Player(self._config, self._agent)
+        player = EpisodePlayer(self._config, self._agent)
         played = [player.play(seed) for seed in self.seeds]
         player.close()
         score = sum(episode.score for episode in played) / len(played)
-        self._tell(steps, played)
+        self._logger.call("evaluated", steps, [asdict(episode) for episode in played])
         if self._best is None or score > self._best:
             self._keep(steps, score)
 
@@ -66,7 +66,7 @@ class Evaluator:
             log.warning("the best agent so far is not kept: %s", error)
             return
         self._best = score
-        self._tell_best(str(self.folder / PART), steps, score)
+        self._logger.call("saved", str(self.folder / PART), {"step": steps, "best": True, "score": score})
 
     def _read_score(self) -> float | None:
         """Of a run that goes on in its own folder: what it found before still counts."""

@@ -60,12 +60,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def dry_run(config: DreamerConfig) -> int:
     """Says what would run, if its env can be made; an agent is not, for that takes a minute."""
-    from dreamer_worker.parallel import make_env_of
+    from dreamer_worker.factories import make_env
 
     if config.checkpoint and not os.path.exists(config.checkpoint):
         raise ConfigError(f"checkpoint: there is no {config.checkpoint}. Name a run's folder.")
     try:
-        make_env_of(config, 0).close()
+        make_env(config, 0).close()
     except ConfigError:
         raise
     except Exception as error:  # noqa: BLE001  # whatever a library raises about a name or an option that it does not have

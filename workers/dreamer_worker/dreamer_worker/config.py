@@ -178,6 +178,11 @@ class DreamerConfig:
         return self.batch_length + 1
 
     @property
+    def report_sequence_length(self) -> int:
+        """Steps per sequence of a report, with its context."""
+        return min(self.report_length + 1, self.sequence_length)
+
+    @property
     def checkpoint_dir(self) -> str:
         return os.environ.get(WorkerEnv.CHECKPOINT_DIR) or os.path.join(self.logdir, "checkpoints")
 

@@ -17,9 +17,9 @@ from dreamer_worker.agent_process import PART
 from dreamer_worker.checkpoint import CheckpointError, Epochs, read_arrays, write_json
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.envs import make_env
+from dreamer_worker.factories import make_agent_for
 from dreamer_worker.fastlane import Screen
 from dreamer_worker.logger import write_clip
-from dreamer_worker.parallel import agent_for
 from dreamer_worker.settings import find
 from dreamer_worker.telemetry import Telemetry
 
@@ -34,7 +34,7 @@ class Policy:
     def __init__(self, env: Any, config: DreamerConfig, agent: Any = None) -> None:
         # Found before the agent is made, which takes a while.
         weights, self.epoch = (None, 0) if agent else locate(config)
-        self.agent = agent or agent_for(env, config)
+        self.agent = agent or make_agent_for(env, config)
         if weights is not None:
             load(self.agent, weights, config)
         self._carry = self.agent.init_policy(1)
@@ -89,7 +89,7 @@ class Played:
     terminated: bool
 
 
-class Player:
+class EpisodePlayer:
     """Plays an agent's best actions, each episode in a new env with a seed of its own.
 
     `watch` is given every observation, with the env it is of.
@@ -171,7 +171,7 @@ def run_eval(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:
     """Play the wanted number of episodes, with the seeds `seed`, `seed` + 1 …; the summary."""
     folder = Path(os.environ.get(WorkerEnv.RUN_DIR) or config.logdir)
     audience = Audience(config, tell, folder)
-    player = Player(config, watch=audience.watch)
+    player = EpisodePlayer(config, watch=audience.watch)
     played: list[Played] = []
     for number in range(config.episodes):
         episode = player.play(config.seed + number)

@@ -128,10 +128,10 @@ class Session:
     def _make_env(self, seed: int | None) -> None:
         from dataclasses import replace
 
-        from dreamer_worker.parallel import make_env_of
+        from dreamer_worker.factories import make_env
 
         self.close()
-        self._env = make_env_of(self._config if seed is None else replace(self._config, seed=seed), 0)
+        self._env = make_env(self._config if seed is None else replace(self._config, seed=seed), 0)
         self._screen = Screen(0, self._env.render)
 
     def _make_policy(self) -> None:

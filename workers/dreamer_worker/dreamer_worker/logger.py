@@ -24,6 +24,7 @@ from dreamer_worker.config import DreamerConfig
 from dreamer_worker.life import LINGER_S, Life
 from dreamer_worker.outputs import Output
 from dreamer_worker.rpc import LEAVING_S, Server
+from dreamer_worker.telemetry import Telemetry
 from dreamer_worker.timers import Rate, Timers, usage
 
 log = logging.getLogger(__name__)
@@ -245,8 +246,8 @@ class LoggerService:
 
     def restore(self) -> None:
         epoch = self.epochs.newest()
-        if epoch is not None and (self.epochs.path(epoch) / PART).exists():
-            self.logger.load(read_json(self.epochs.path(epoch) / PART))
+        if epoch is not None:
+            restore_part(self.logger, self.epochs.path(epoch))
 
     def snapshot(self, epoch: Any) -> None:
         self._snapshots = {int(epoch): self.logger.save()}
@@ -254,18 +255,35 @@ class LoggerService:
     def write(self, epoch: Any) -> None:
         folder = self.epochs.path(int(epoch))
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / PART, {"version": 1, "epoch": int(epoch), **self._snapshots.pop(int(epoch))})
+        write_part(folder, int(epoch), self._snapshots.pop(int(epoch)))
+
+
+def write_part(folder: Path, epoch: int, saved: dict[str, Any]) -> None:
+    """The logger's part of a checkpoint, from what `Logger.save` returned."""
+    write_json(folder / PART, {"version": 1, "epoch": epoch, **saved})
+
+
+def restore_part(logger: Logger, folder: Path) -> None:
+    if (folder / PART).exists():
+        logger.load(read_json(folder / PART))
+
+
+def announcer(tell: Telemetry, config: DreamerConfig) -> Callable[[str, dict[str, Any]], None]:
+    """Reports a saved checkpoint to MOSAIC, if that is one of the run's outputs."""
+
+    def announce(path: str, details: dict[str, Any]) -> None:
+        if "mosaic" in config.outputs:
+            tell.checkpoint_saved(path, **details)
+
+    return announce
 
 
 def run_logger(life: Life, make_logger: Callable[[], Logger], config: DreamerConfig) -> None:
     """The whole life of a logger process."""
-    from dreamer_worker.telemetry import Telemetry
-
     logger = make_logger()
     server = Server(config.logger_addr, config.secret, "logger", LEAVING_S)
-    tell = Telemetry(run_id=config.run_id)
-    says = tell.checkpoint_saved if "mosaic" in config.outputs else lambda path, **more: None
-    service = LoggerService(logger, server, Epochs(config.checkpoint_dir), lambda path, told: says(path, **told))
+    announce = announcer(Telemetry(run_id=config.run_id), config)
+    service = LoggerService(logger, server, Epochs(config.checkpoint_dir), announce)
     service.restore()
     server.start()
     life.ready()

@@ -2,7 +2,7 @@
 
     launcher ─┬─ logger
               ├─ replay
-              ├─ agent      actor and learner
+              ├─ agent      actor and learner, two threads around one agent
               └─ env 0 …    training envs, then evaluation envs
 
 The agent's own end is the end of the run. Any other process, and an agent that was killed, is started again.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,15 +21,14 @@ from typing import Any
 from mosaic_sdk.config import ConfigError
 
 from dreamer_worker.agent_process import PART, run_agent
-from dreamer_worker.buffer import Buffer
 from dreamer_worker.checkpoint import COMMIT, Claim, Counters, Epochs
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.env import run_env
+from dreamer_worker.factories import factories
 from dreamer_worker.fastlane import hidden_wish
 from dreamer_worker.life import Life
-from dreamer_worker.limiter import SamplesPerInsert
-from dreamer_worker.logger import Logger, run_logger
-from dreamer_worker.replay import Replay, run_replay
+from dreamer_worker.logger import run_logger
+from dreamer_worker.replay import run_replay
 from dreamer_worker.rpc import free_address, make_secret
 from dreamer_worker.supervisor import PATIENT_S, Child, Inmate, RoleFailed, Supervisor
 
@@ -93,22 +92,12 @@ def adopt(source: Epochs, epoch: int, target: Epochs) -> None:
     shutil.copytree(source.path(epoch), target.begin(epoch), dirs_exist_ok=True)
 
 
-def factories(config: DreamerConfig) -> dict[str, Callable[..., Any]]:
-    """How each process makes what it works with."""
-    return {
-        "env": partial(make_env_of, config),
-        "agent": partial(make_agent_of, config),
-        "replay": partial(make_replay_of, config),
-        "logger": partial(make_logger_of, config),
-    }
-
-
 def works(config: DreamerConfig) -> dict[str, Callable[[Life], None]]:
     """What each process of the run does, in the order in which they are started."""
     make = factories(config)
     found: dict[str, Callable[[Life], None]] = {
         "logger": partial(run_logger, make_logger=make["logger"], config=config),
-        "replay": partial(run_replay, make_replay=make["replay"], config=config),
+        "replay": partial(run_replay, make_replay=make["replay"], make_stream=make["stream"], config=config),
         "agent": partial(run_agent, make_agent=make["agent"], config=config),
     }
     for index in range(config.envs + config.eval_envs):
@@ -155,56 +144,3 @@ def run_parallel(config: DreamerConfig) -> dict[str, Any]:
     supervisor.run()
     counters = Counters(Path(config.logdir) / "counters.bin").to_dict()
     return {"total_steps": counters["env_steps"], **counters, "restarts": supervisor.restarts}
-
-
-def make_env_of(config: DreamerConfig, index: int) -> Any:
-    from dreamer_worker.envs import make_env
-
-    return make_env(config.env, seed=config.seed * 10_007 + index, **config.env_options)
-
-
-def make_agent_of(config: DreamerConfig) -> Any:
-    env = make_env_of(config, 0)  # for its spaces
-    try:
-        return agent_for(env, config)
-    finally:
-        env.close()
-
-
-def agent_for(env: Any, config: DreamerConfig) -> Any:
-    if config.random_agent:
-        from dreamer_worker.random_agent import RandomAgent
-
-        return RandomAgent(env.obs_space, env.act_space, config.seed)
-    from dreamer_worker.agent import make_agent
-
-    return make_agent(env.obs_space, env.act_space, config.agent_settings())
-
-
-def make_replay_of(config: DreamerConfig) -> Replay:
-    batch, length = config.batch_size, config.sequence_length
-    # Each env must have a sequence before there is one of each; a batch of them is the learner's head start.
-    minimum = max(batch, config.envs) * length
-    limiter = SamplesPerInsert(config.train_ratio / config.batch_length, 4 * batch, minimum)
-    return Replay(partial(make_buffer_of, config), limiter)
-
-
-def make_buffer_of(config: DreamerConfig, spaces: Mapping[str, Any]) -> Buffer:
-    max_bytes = int(config.replay_gb * 1e9)
-    buffer = Buffer(
-        spaces, config.sequence_length, max_bytes, config.replay_shares, seed=config.seed, online=config.online
-    )
-    envs = max(config.envs, config.eval_envs)
-    if buffer.blocks <= envs:
-        # Each env fills a block of its own: they would take each other's before a sequence is whole.
-        good = 2 * (envs + 1) * buffer.block_rows * buffer.row_bytes / 1e9
-        raise ValueError(f"A replay of {config.replay_gb} GB has no room for {envs} envs. Set replay_gb to {good:.2g}.")
-    return buffer
-
-
-def make_logger_of(config: DreamerConfig) -> Logger:
-    from dreamer_worker.outputs import make_outputs
-
-    outputs = make_outputs(config.outputs, config.logdir, config.run_id)
-    counters = Counters(Path(config.logdir) / "counters.bin")
-    return Logger(outputs, counters, config.logdir, config.episode_timeout_s)

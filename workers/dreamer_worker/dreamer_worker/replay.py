@@ -12,6 +12,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from dreamer_worker.config import DreamerConfig
 from dreamer_worker.life import Life
 from dreamer_worker.limiter import Closed, SamplesPerInsert
 from dreamer_worker.rpc import LEAVING_S, Client, Disconnected, Reply, Server
+from dreamer_worker.streams import METHODS, REPORTS, Stream
 from dreamer_worker.timers import Timers, usage
 
 log = logging.getLogger(__name__)
@@ -152,7 +154,12 @@ class ReplayService:
     """Replay behind an address."""
 
     def __init__(
-        self, replay: Replay, server: Server, epochs: Epochs, on_outdated: Callable[[], None] = lambda: None
+        self,
+        replay: Replay,
+        streams: Mapping[str, Stream],
+        server: Server,
+        epochs: Epochs,
+        on_outdated: Callable[[], None] = lambda: None,
     ) -> None:
         self.replay = replay
         self.server = server
@@ -167,15 +174,18 @@ class ReplayService:
         self._opened: contextlib.ExitStack = contextlib.ExitStack()
         for name in ("insert", "insert_eval", "update"):
             server.bind(name, self.timers.timed(name, _while_open(getattr(replay, name))))
-        sample = _while_open(lambda count, first: replay.sample(int(count), first))
-        server.bind("sample", self.timers.timed("sample", sample))
-        server.bind("sample_report", lambda count, length: replay.report(int(count), int(length)))
-        server.bind("sample_eval", lambda count, length: replay.report(int(count), int(length), "eval"))
+        self._bind_streams(streams)
         server.bind_deferred("begin", self.begin)
         # Without threads of their own: in the order in which the agent sends them.
         for name in ("prepare", "release", "snapshot"):
             server.bind(name, getattr(self, name), threads=0)
         server.bind("write", self.write)
+
+    def _bind_streams(self, streams: Mapping[str, Stream]) -> None:
+        train = _while_open(lambda count, first: streams["train"](int(count), first))
+        self.server.bind(METHODS["train"], self.timers.timed("sample", train))
+        for name in REPORTS:
+            self.server.bind(METHODS[name], partial(_draw_report, streams[name]))
 
     def restore(self) -> int | None:
         """From the newest whole epoch, if there is one."""
@@ -239,10 +249,19 @@ def _while_open(work: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def run_replay(life: Life, make_replay: Callable[[], Replay], config: DreamerConfig) -> None:
+def _draw_report(stream: Stream, count: Any, length: Any) -> Rows | None:
+    batch: Rows | None = stream(int(count), int(length))
+    return batch
+
+
+def run_replay(
+    life: Life, make_replay: Callable[[], Replay], make_stream: Callable[[Replay, str], Stream], config: DreamerConfig
+) -> None:
     """The whole life of a replay process."""
     server = Server(config.replay_addr, config.secret, "replay", LEAVING_S)
-    service = ReplayService(make_replay(), server, Epochs(config.checkpoint_dir), on_outdated=life.stop)
+    replay = make_replay()
+    streams = {name: make_stream(replay, name) for name in METHODS}
+    service = ReplayService(replay, streams, server, Epochs(config.checkpoint_dir), on_outdated=life.stop)
     epoch = service.restore()
     if epoch is not None:
         log.info("the replay goes on from epoch %d", epoch)

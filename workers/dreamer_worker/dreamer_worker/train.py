@@ -1,56 +1,63 @@
-"""--script train: the same agent, replay and logger in one process, for laptops and for debugging.
+"""--script train: the same agent, actor, learner, replay and logger in one process and one thread, for laptops and for
+debugging.
 
-Its checkpoints are those of the parallel mode: a run may begin in the one and go on in the other.
+Its checkpoints are those of the parallel mode: a run may start in one mode and continue in the other.
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from mosaic_sdk.cli import WorkerStopped
 
-from dreamer_worker import agent_process, logger, replay
-from dreamer_worker.actor import stack
-from dreamer_worker.agent.spaces import BOOKKEEPING
+from dreamer_worker.actor import Actor, Forwarder, stack
+from dreamer_worker.agent_process import PART, restore
 from dreamer_worker.best import Evaluator
-from dreamer_worker.checkpoint import Counters, Epochs, read_arrays, read_json, write_arrays, write_json
+from dreamer_worker.checkpoint import Counters, Epochs, write_arrays
 from dreamer_worker.config import DreamerConfig
+from dreamer_worker.factories import make_agent_for, make_env, make_logger, make_replay, make_streams
 from dreamer_worker.fastlane import Screen
-from dreamer_worker.parallel import agent_for, make_env_of, make_logger_of, make_replay_of
+from dreamer_worker.findings import LateFindings
+from dreamer_worker.learner import Learner
+from dreamer_worker.logger import Logger, announcer, restore_part, write_part
+from dreamer_worker.replay import Replay, Vault
+from dreamer_worker.rpc import LocalClient
+from dreamer_worker.schedule import Schedule
+from dreamer_worker.streams import LocalStreams
 from dreamer_worker.telemetry import Telemetry
-from dreamer_worker.timers import Clock, Rate, Timers, usage
+from dreamer_worker.timers import Rate, Timers, usage
 
 log = logging.getLogger(__name__)
 
+Show = Callable[[int, dict[str, Any]], None]
+
 
 class Table:
-    """Envs that are played together, one step in each at a time: `train` draws its actions, `eval` takes the best."""
+    """Envs that are played together, one step in each at a time."""
 
-    def __init__(self, agent: Any, envs: list[Any], mode: str, show: Callable[[int, dict[str, Any]], None]) -> None:
-        self.agent, self.envs, self.mode = agent, envs, mode
-        self._show = show
-        self._carry = agent.init_policy(len(envs))
+    def __init__(self, actor: Actor, envs: Mapping[int, Any], is_eval: bool, show: Show) -> None:
+        self.actor, self.is_eval, self._show = actor, is_eval, show
+        self.envs = list(envs.values())
+        self._indices = list(envs)
+        self._carry = actor.agent.init_policy(len(envs))
         self._seen: list[dict[str, Any]] = []
 
-    def play(self, timers: Timers) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What was seen and what was done about it, one row per env; then the envs move on."""
+    def play(self) -> None:
+        """Choose an action in each env, pass the steps on, and move the envs."""
         if not self._seen:
             self._seen = [self._shown(index, env.reset()) for index, env in enumerate(self.envs)]
-        obs = stack(self._seen)
+        obs, timers = stack(self._seen), self.actor.timers
         with timers.section("policy"):
-            self._carry, actions, outs = self.agent.policy(self._carry, obs, self.mode)
+            self._carry, actions, outs = self.actor.choose(self._carry, obs, self.is_eval)
         with timers.section("env"):
             self._seen = [self._moved(index, actions) for index in range(len(self.envs))]
-        return obs, {**actions, **outs}
+        self.actor.pass_on(self._indices, {**obs, **actions, **outs}, self.is_eval)
 
     def _moved(self, index: int, actions: dict[str, Any]) -> dict[str, Any]:
         env = self.envs[index]
@@ -64,110 +71,86 @@ class Table:
 
 
 class Training:
-    """Plays a step in every env, learns what is owed for it, and again."""
+    """Plays a step in every env, does the updates that are due for it, and repeats."""
 
     def __init__(self, config: DreamerConfig, tell: Telemetry) -> None:
         self.config = config
-        self.tell = tell
         self.counters = Counters(Path(config.logdir) / "counters.bin")
         self.epochs = Epochs(config.checkpoint_dir)
-        self.envs = [make_env_of(config, index) for index in range(config.envs + config.eval_envs)]
-        self.screens = [Screen(index, env.render) for index, env in enumerate(self.envs[: config.envs])]
-        self.agent = agent_for(self.envs[0], config)
-        self.table = Table(self.agent, self.envs[: config.envs], "train", self._show)
-        self.eval_table = Table(self.agent, self.envs[config.envs :], "eval", lambda index, obs: None)
-        self.replay = make_replay_of(config)
-        self.vault = replay.Vault(self.epochs)
-        self.logger = make_logger_of(config)
-        self.evaluator = Evaluator(self.agent, config, self.counters, self._tell_evaluation, self._tell_best)
-        self.timers, self.acted, self.learned = Timers(), Rate(), Rate()
-        self._name = secrets.token_hex(8)
-        self._turns = self._told = 0
-        self._episodes = [0] * config.envs
-        self._lengths = [0] * config.envs
-        self._metrics: dict[str, Any] = {}
-        self._found: dict[str, Any] | None = None
-        self._clocks = {name: Clock(getattr(config, f"{name}_every_s")) for name in ("log", "report", "save")}
+        self.envs = [make_env(config, index) for index in range(config.envs + config.eval_envs)]
+        self.watcher = Watcher(config, self.envs[: config.envs], tell)
+        self.agent = make_agent_for(self.envs[0], config)
+        self.replay = make_replay(config)
+        self.vault = Vault(self.epochs)
+        self.logger = make_logger(config)
+        self.timers, self.acted = Timers(), Rate()
+        self._connect(tell)
+        self.schedule = Schedule(config, self.log, self.report, self.evaluate, self.save)
+
+    def _connect(self, tell: Telemetry) -> None:
+        """The actor and the learner of the agent process, with a replay and a logger in this one."""
+        config = self.config
+        to_replay, to_logger = local_replay(self.replay), local_logger(self.logger, announcer(tell, config))
+        actor = Actor(self.agent, self.counters, Forwarder(to_replay, to_replay, to_logger), self.timers)
+        self.streams = LocalStreams(self.agent, config, make_streams(self.replay))
+        findings = LateFindings(to_replay)
+        self.learner = Learner(self.agent, config, self.counters, self.streams, findings, to_logger, self.timers)
+        self.evaluator = Evaluator(self.agent, config, self.counters, to_logger)
+        self._to_logger = to_logger
+        envs = dict(enumerate(self.envs))
+        training = {index: env for index, env in envs.items() if index < config.envs}
+        self.table = Table(actor, training, is_eval=False, show=self.watcher.note)
+        evaluation = {index: env for index, env in envs.items() if index >= config.envs}
+        self.eval_table = Table(actor, evaluation, is_eval=True, show=lambda index, obs: None)
 
     def run(self) -> None:
         self.restore()
         learning = self.agent.init_train(self.config.batch_size)
-        with stop_wish() as stop:
+        with stop_request() as stop:
             while self.counters["env_steps"] < self.config.steps and not stop.is_set():
                 self.play()
                 learning = self.learn(learning)
-                self.look_at_clocks()
+                self.schedule.run_due()
         self.save()
         self.logger.close()
         if stop.is_set():
             raise WorkerStopped
 
     def close(self) -> None:
-        for part in (*self.screens, *self.envs):
+        for part in (self.watcher, *self.envs):
             part.close()
 
     def play(self) -> None:
         """One step in each env."""
-        obs, more = self.table.play(self.timers)
-        with self.replay.limiter.open_to_inserts():  # here it only keeps the account, for nobody could wake us
-            self._insert(self.replay.insert, obs, more)
-        count = len(self.table.envs)
-        self.acted.add(count)
-        self._log(obs, self.counters.raise_to("env_steps", self.counters["env_steps"] + count), is_eval=False)
+        self.table.play()
+        self.acted.add(len(self.table.envs))
         if self.eval_table.envs:
-            obs, more = self.eval_table.play(self.timers)
-            self._insert(self.replay.insert_eval, obs, more)
-            self._log(obs, self.counters["env_steps"], is_eval=True)
-        self._turns += 1
+            self.eval_table.play()
 
     def learn(self, carry: Any) -> Any:
-        """As many updates as the ratio owes by now."""
-        while self.replay.limiter.available >= 1 and self.replay.limiter.is_ready():
-            batch = self.replay.sample(self.config.batch_size)
-            with self.timers.section("train"):
-                carry, outs, self._metrics = self.agent.train(carry, batch)
-            self.counters.raise_to("updates", self.counters["updates"] + 1)
-            self.learned.add(self.config.batch_size * self.config.batch_length)
-            found, self._found = self._found, {**outs, "start": batch["stepid"][:, 0]}
-            if found is not None:
-                found = {key: np.asarray(value) for key, value in found.items()}
-                self.replay.update(found.pop("stepid"), _without(found), found["start"], found.get("priority"))
+        """As many updates as the train ratio asks for by now."""
+        limiter = self.replay.limiter
+        while limiter.available >= 1 and limiter.is_ready():
+            carry = self.learner.learn(carry, self.streams.next())
         return carry
 
-    def look_at_clocks(self) -> None:
-        if self._clocks["log"].is_due():
-            self.write()
-        if self._clocks["report"].is_due():
-            self.report()
-        if self.evaluator.is_due():
-            with self.timers.section("evaluate"):
-                self.evaluator.evaluate()
-        if self._clocks["save"].is_due():
-            self.save()
-
-    def write(self) -> None:
-        scalars = {key: float(value) for key, value in self._metrics.items() if np.ndim(value) == 0}
-        self.logger.metrics("train", scalars)
+    def log(self) -> None:
+        self.learner.log_update()
+        rates = {"fps/policy": self.acted.per_second(), "fps/train": self.learner.rate.per_second()}
         self.logger.metrics("replay", self.replay.stats())
-        rates = {"fps/policy": self.acted.per_second(), "fps/train": self.learned.per_second()}
         self.logger.metrics("run", {**rates, **self.timers.stats(), **usage()})
         self.logger.write()
 
     def report(self) -> None:
-        """What the model believes of training and of evaluation sequences."""
-        length = min(self.config.report_length + 1, self.config.sequence_length)
-        for prefix, name in (("report", "train"), ("eval", "eval")):
-            batch = self.replay.report(self.config.batch_size, length, name)
-            if batch is None:
-                continue
-            _, found = self.agent.report(self.agent.init_report(self.config.batch_size), batch)
-            self.logger.metrics(prefix, {key: float(value) for key, value in found.items() if np.ndim(value) == 0})
-            for key, clip in found.items():
-                if np.ndim(clip) == 4:
-                    self.logger.clip(f"{prefix}_{key.replace('/', '_')}", np.asarray(clip))
+        self.learner.report()
+
+    def evaluate(self) -> None:
+        if self.evaluator.is_due():
+            with self.timers.section("evaluate"):
+                self.evaluator.evaluate()
 
     def save(self) -> None:
-        """A checkpoint, unless there is no room for one: then the one before stays in force."""
+        """Save a checkpoint. If the disk is full, the previous one stays in force."""
         epoch = self.epochs.next_number()
         try:
             self._save(epoch)
@@ -177,57 +160,69 @@ class Training:
 
     def _save(self, epoch: int) -> None:
         folder = self.epochs.begin(epoch)
-        write_arrays(folder / agent_process.PART, self.agent.save())
-        write_json(folder / logger.PART, {"version": 1, "epoch": epoch, **self.logger.save()})
+        write_arrays(folder / PART, self.agent.save())
+        write_part(folder, epoch, self.logger.save())
         self.vault.write(self.replay, self.replay.snapshot(), epoch)
-        self.epochs.commit(epoch, self.counters.to_dict())
+        counters = self.counters.to_dict()
+        self.epochs.commit(epoch, counters)
         self.vault.sweep(epoch)
-        if "mosaic" in self.config.outputs:
-            self.tell.checkpoint_saved(str(folder), epoch=epoch, step=self.counters["env_steps"])
-
-    def _tell_evaluation(self, steps: int, played: list[Any]) -> None:
-        self.logger.evaluated(steps, [asdict(episode) for episode in played])
-
-    def _tell_best(self, path: str, steps: int, score: float) -> None:
-        if "mosaic" in self.config.outputs:
-            self.tell.checkpoint_saved(path, step=steps, best=True, score=score)
+        self._to_logger.call("saved", str(folder), {"epoch": epoch, "step": counters["env_steps"]})
 
     def restore(self) -> None:
-        epoch = self.epochs.newest()
-        if epoch is None:
-            return
-        folder = self.epochs.path(epoch)
-        self.agent.load(read_arrays(folder / agent_process.PART))
-        self.vault.restore(self.replay, epoch)
-        self.logger.load(read_json(folder / logger.PART))
+        epoch = restore(self.agent, self.epochs)
+        if epoch is not None:
+            self.vault.restore(self.replay, epoch)
+            restore_part(self.logger, self.epochs.path(epoch))
 
-    def _insert(self, insert: Callable[..., int], obs: dict[str, Any], more: dict[str, Any]) -> None:
-        stored = {key: value for key, value in {**obs, **more}.items() if not key.startswith("log/")}
-        count = len(obs["is_first"])
-        insert(stored, [f"{self._name}:{index}" for index in range(count)], np.full(count, self._turns))
 
-    def _log(self, obs: dict[str, Any], steps: int, is_eval: bool) -> None:
-        self._told += 1
-        told = {key: value for key, value in obs.items() if key.startswith("log/") or key in BOOKKEEPING}
-        first = self.config.envs if is_eval else 0
-        envs = first + np.arange(len(obs["is_first"]))
-        self.logger.steps(self._name, self._told, steps, {**told, "env": envs, "is_eval": is_eval})
+class Watcher:
+    """Shows the training envs to MOSAIC's viewers, and reports their single steps if `emit_steps` asks for it."""
 
-    def _show(self, index: int, obs: dict[str, Any]) -> None:
-        self.screens[index].note(obs)
+    def __init__(self, config: DreamerConfig, envs: list[Any], tell: Telemetry) -> None:
+        self._screens = [Screen(index, env.render) for index, env in enumerate(envs)]
+        self._emits_steps, self._tell = config.emit_steps, tell
+        self._episodes = [0] * len(envs)
+        self._lengths = [0] * len(envs)
+
+    def note(self, index: int, obs: dict[str, Any]) -> None:
+        self._screens[index].note(obs)
         if obs["is_first"]:
             self._lengths[index] = 0
-        elif self.config.emit_steps:
-            self.tell.step(
-                self._lengths[index],
-                float(obs["reward"]),
-                env_index=index,
-                episode_index=self._episodes[index],
-                terminated=bool(obs["is_terminal"]),
-                truncated=bool(obs["is_last"] and not obs["is_terminal"]),
-            )
+        elif self._emits_steps:
+            self._emit(index, obs)
             self._lengths[index] += 1
         self._episodes[index] += bool(obs["is_last"])
+
+    def close(self) -> None:
+        for screen in self._screens:
+            screen.close()
+
+    def _emit(self, index: int, obs: dict[str, Any]) -> None:
+        self._tell.step(
+            self._lengths[index],
+            float(obs["reward"]),
+            env_index=index,
+            episode_index=self._episodes[index],
+            terminated=bool(obs["is_terminal"]),
+            truncated=bool(obs["is_last"] and not obs["is_terminal"]),
+        )
+
+
+def local_replay(replay: Replay) -> LocalClient:
+    """The methods of the replay process that actor and learner call."""
+
+    def insert(*args: Any) -> int:
+        # The limiter only keeps count here: if it blocked, no other thread could release it.
+        with replay.limiter.open_to_inserts():
+            return replay.insert(*args)
+
+    return LocalClient({"insert": insert, "insert_eval": replay.insert_eval, "update": replay.update})
+
+
+def local_logger(logger: Logger, announce: Callable[[str, dict[str, Any]], None]) -> LocalClient:
+    """The methods of the logger process that actor, learner and evaluator call."""
+    methods = {name: getattr(logger, name) for name in ("steps", "metrics", "clip", "evaluated")}
+    return LocalClient({**methods, "saved": announce})
 
 
 def run_train(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:
@@ -242,19 +237,15 @@ def run_train(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:
 
 
 @contextmanager
-def stop_wish() -> Iterator[threading.Event]:
+def stop_request() -> Iterator[threading.Event]:
     """SIGTERM asks the loop to end between two steps, so that what is saved is whole."""
-    wish = threading.Event()
+    request = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield wish
+        yield request
         return
-    before = signal.signal(signal.SIGTERM, lambda number, frame: wish.set())
+    before = signal.signal(signal.SIGTERM, lambda number, frame: request.set())
     try:
-        yield wish
+        yield request
     finally:
         # Once stopped, further signals must not cut the last checkpoint short.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN if wish.is_set() else before)
-
-
-def _without(found: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in found.items() if key not in ("start", "priority", "stepid")}
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if request.is_set() else before)

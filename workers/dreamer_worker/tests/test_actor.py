@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from dreamer_worker.actor import Actor
+from dreamer_worker.actor import ActorService
 from dreamer_worker.agent.spaces import Space
 from dreamer_worker.checkpoint import Counters
 from dreamer_worker.config import DreamerConfig
@@ -57,7 +57,7 @@ def stage(tmp_path, secret):
             **{"steps": 1_000_000, "envs": 4, "actor_wait_ms": 20, **options},
         )  # fmt: skip
         server = Server("0", secret)
-        actor = Actor(Noting(), config, Counters(tmp_path / "counters.bin"), server)
+        actor = ActorService(Noting(), config, Counters(tmp_path / "counters.bin"), server)
         thread = threading.Thread(target=actor.run, daemon=True)
         thread.start()
         parts.extend([actor, sink.server, server])
@@ -276,7 +276,7 @@ def test_a_replay_that_refuses_steps_ends_the_playing_with_its_reason(stage, env
         pass
     actor.thread.join(30)
 
-    assert "The replay refuses what was played: " in str(ends[0].exc_value)
+    assert "The replay rejects the steps: " in str(ends[0].exc_value)
     assert "division by zero" in str(ends[0].exc_value)
 
 

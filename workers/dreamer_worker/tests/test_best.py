@@ -43,16 +43,15 @@ def saved(run):
     return [line["payload"] for line in run.lines if line.get("event") == "checkpoint_saved"]
 
 
-def test_the_best_evaluation_is_kept_when_later_ones_are_worse(training_in, tmp_path):
-    training = training_in(tmp_path, steps=160, eval_every=40, eval_episodes=3)
+def test_the_best_evaluation_is_kept_when_later_ones_are_worse(training_in, tmp_path, capfd):
+    training = training_in(tmp_path, steps=160, eval_every=40, eval_episodes=3, outputs=["jsonl", "mosaic"])
     scripted(training, [0, 0, 1, 1, 1, 1, 0, 1, 1, 0, 0, 0])
-    kept = []
-    training.evaluator._tell_best = lambda path, steps, score: kept.append((steps, score))
 
     training.run()
 
     best = read_json(tmp_path / "checkpoints" / "best" / "best.json")
-    assert kept == [(40, pytest.approx(1 / 3)), (80, 1.0)]
+    kept = [json.loads(line)["payload"] for line in capfd.readouterr().out.splitlines() if "checkpoint_saved" in line]
+    assert [(told["step"], told["score"]) for told in kept if told.get("best")] == [(40, pytest.approx(1 / 3)), (80, 1)]
     assert (best["step"], best["score"], best["episodes"], best["seeds"]) == (80, 1.0, 3, SEEDS)
     assert "updates" in read_arrays(tmp_path / "checkpoints" / "best" / best["path"])
     written = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]

@@ -23,6 +23,7 @@ from dreamer_worker.checkpoint import (
 )
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.envs import observe
+from dreamer_worker.factories import make_streams
 from dreamer_worker.life import Life
 from dreamer_worker.limiter import SamplesPerInsert
 from dreamer_worker.parallel import resume
@@ -36,6 +37,10 @@ SPACES = {"number": ("<i8", ()), "is_first": ("|b1", ())}
 def make_replay():
     limiter = SamplesPerInsert(0.5, tolerance=1e9, min_inserts=10)
     return Replay(lambda spaces: Buffer(spaces, 4, 10_000, block_rows=10), limiter)
+
+
+def service_of(replay, server, epochs, **more):
+    return ReplayService(replay, make_streams(replay), server, epochs, **more)
 
 
 def play(replay, begin, end):
@@ -222,7 +227,7 @@ def test_blocks_of_two_lives_are_never_mixed_up(epochs):
 
 def test_a_snapshot_is_the_moment_it_was_taken_however_late_it_is_written(epochs, secret):
     server = Server("0", secret)
-    service = ReplayService(make_replay(), server, epochs)
+    service = service_of(make_replay(), server, epochs)
     play(service.replay, 0, 30)
     epochs.begin(1)
 
@@ -232,7 +237,7 @@ def test_a_snapshot_is_the_moment_it_was_taken_however_late_it_is_written(epochs
     service.write(1)
     epochs.commit(1, {})
 
-    again = ReplayService(make_replay(), Server("0", secret), epochs)
+    again = service_of(make_replay(), Server("0", secret), epochs)
     assert again.restore() == 1
     assert again.replay.buffers["train"].steps == 30
     assert again.replay.limiter.inserts == 30
@@ -244,7 +249,7 @@ def test_a_snapshot_is_the_moment_it_was_taken_however_late_it_is_written(epochs
 
 def test_a_checkpoint_that_does_not_come_leaves_the_ratio_in_force(epochs, secret):
     replay = Replay(lambda spaces: Buffer(spaces, 4, 10_000, block_rows=10), SamplesPerInsert(0.5, 5, 10))
-    service = ReplayService(replay, Server("0", secret), epochs)
+    service = service_of(replay, Server("0", secret), epochs)
     play(replay, 0, 15)
     assert not replay.limiter.insert(timeout_s=0)
 
@@ -278,7 +283,7 @@ def owing_service(address, secret, epochs):
     """A replay that lets nobody in for now."""
     replay = Replay(lambda spaces: Buffer(spaces, 4, 10_000, block_rows=10), SamplesPerInsert(0.5, 5, 10))
     play(replay, 0, 15)
-    service = ReplayService(replay, Server(address, secret, patience_s=30), epochs)
+    service = service_of(replay, Server(address, secret, patience_s=30), epochs)
     service.server.start()
     return service
 
@@ -371,7 +376,7 @@ def test_every_launch_has_a_number_of_its_own(tmp_path, epochs):
 
 def test_a_replay_leaves_when_another_launch_asks_and_answers_nothing(secret, epochs):
     left = threading.Event()
-    service = ReplayService(make_replay(), Server("0", secret), epochs, on_outdated=left.set)
+    service = service_of(make_replay(), Server("0", secret), epochs, on_outdated=left.set)
     client = Client(service.server.start().address, secret)
 
     for _ in range(2):  # an agent that was killed asks again
@@ -386,7 +391,7 @@ def test_a_replay_leaves_when_another_launch_asks_and_answers_nothing(secret, ep
 
 def test_a_replay_that_came_in_the_midst_of_a_launch_leaves_when_the_next_one_asks(secret, epochs):
     left = threading.Event()
-    service = ReplayService(make_replay(), Server("0", secret), epochs, on_outdated=left.set)
+    service = service_of(make_replay(), Server("0", secret), epochs, on_outdated=left.set)
     client = Client(service.server.start().address, secret)
 
     play(service.replay, 0, 5)  # of the launch in which it was started again; nobody told it which

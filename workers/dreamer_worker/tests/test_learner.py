@@ -7,9 +7,10 @@ import pytest
 from dreamer_worker.agent.spaces import Space
 from dreamer_worker.checkpoint import Counters
 from dreamer_worker.config import DreamerConfig
-from dreamer_worker.learner import Findings, Learner
+from dreamer_worker.findings import LateFindings, ThreadedFindings
+from dreamer_worker.learner import Learner
 from dreamer_worker.random_agent import RandomAgent
-from dreamer_worker.rpc import Client, Server
+from dreamer_worker.rpc import Client, LocalClient, Server
 from dreamer_worker.timers import Timers
 
 BATCH, LENGTH, PATIENCE_S = 2, 4, 60
@@ -84,7 +85,7 @@ def replay(secret):
 
 @pytest.fixture
 def findings(replay, secret):
-    findings = Findings(Client(replay.server.address, secret, max_inflight=4), Timers())
+    findings = ThreadedFindings(Client(replay.server.address, secret, max_inflight=4), Timers())
     yield findings
     findings.close()
 
@@ -99,8 +100,8 @@ def test_every_batch_is_learned_from_once_in_order_and_its_findings_go_back(repl
         batch_size=BATCH, batch_length=LENGTH, log_every_s=1e6, report_every_s=1e6, save_every_s=1e6,
     )  # fmt: skip
     agent = Noting()
-    learner = Learner(agent, config, Counters(tmp_path / "counters.bin"))
-    thread = threading.Thread(target=learner.run)
+    learner = Learner.connect(agent, config, Counters(tmp_path / "counters.bin"))
+    thread = threading.Thread(target=learner.run, args=(lambda: None,))
     thread.start()
     replay.await_updates(50)
     learner.close()
@@ -132,6 +133,17 @@ def test_the_learner_is_at_most_one_update_ahead_of_the_device(findings, replay)
     assert replay.updates == [1, 2]
 
 
+def test_in_one_thread_a_finding_is_sent_when_the_next_update_has_started():
+    sent = []
+    findings = LateFindings(LocalClient({"update": lambda ids, values, starts, priority: sent.append(int(ids[0, 0]))}))
+
+    findings.give_back(found(1))
+    assert sent == []
+    findings.give_back(found(2))
+
+    assert sent == [1]
+
+
 def test_a_failure_of_the_device_fails_the_learner(findings):
     findings.give_back(found(1, latent=Broken()))
 
@@ -141,7 +153,7 @@ def test_a_failure_of_the_device_fails_the_learner(findings):
 
 def test_closing_frees_a_learner_that_waits_for_a_replay_that_is_gone(secret):
     nowhere = Client("127.0.0.1:9", secret, max_inflight=1)
-    findings = Findings(nowhere, Timers())
+    findings = ThreadedFindings(nowhere, Timers())
     findings.give_back(found(1))
     findings.give_back(found(2))  # the first fills what may be under way, this one waits for it
     thread = threading.Thread(target=findings.give_back, args=(found(3),))

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from dreamer_worker import factories
 from dreamer_worker.buffer import Buffer
 from dreamer_worker.checkpoint import Epochs
 from dreamer_worker.config import DreamerConfig
+from dreamer_worker.factories import make_streams
 from dreamer_worker.limiter import SamplesPerInsert
-from dreamer_worker.parallel import make_buffer_of
 from dreamer_worker.replay import Replay, ReplayService
 from dreamer_worker.rpc import Client, Server
 from dreamer_worker.selector import Mixture, Prioritised, Recent, Uniform, make_selector
@@ -343,14 +344,34 @@ def test_a_replay_in_which_envs_would_take_each_others_room_is_refused():
     config = DreamerConfig(run_id="T", envs=20, eval_envs=1, batch_length=8, replay_gb=20 * 256 * ROW_BYTES / 1e9)
 
     with pytest.raises(ValueError, match=r"no room for 20 envs\. Set replay_gb to 0\.00028"):
-        make_buffer_of(config, SPACES)
+        factories.make_buffer(config, SPACES)
+
+
+def test_each_stream_draws_from_its_own_buffer():
+    limiter = SamplesPerInsert(0.5, tolerance=4, min_inserts=10)
+    replay = Replay(lambda spaces: Buffer(spaces, 5, 10_000, block_rows=10), limiter)
+    for number in range(12):
+        replay.insert(rows_of([0], [number]), ["env0"], np.asarray([number]))
+        replay.insert_eval(rows_of([7], [number]), ["env7"], np.asarray([number]))
+
+    streams = make_streams(replay)
+    drawn = {name: streams[name](3, 5) for name in ("report", "eval")}
+    drawn["train"] = streams["train"](3, {"latent": 1})
+
+    assert {name: sorted(set(batch["env"].flat)) for name, batch in drawn.items()} == {
+        "train": [0],
+        "report": [0],
+        "eval": [7],
+    }
+    assert drawn["train"]["latent"].shape[1] == 1  # only the steps that were asked for
+    assert limiter.save()["samples"] == 3  # reports do not count
 
 
 def test_who_waits_for_the_limiter_keeps_nobody_else_waiting(secret, tmp_path):
     limiter = SamplesPerInsert(0.5, tolerance=4, min_inserts=10)
     replay = Replay(lambda spaces: Buffer(spaces, 5, 10_000, block_rows=10), limiter)
     server = Server("0", secret)
-    ReplayService(replay, server, Epochs(tmp_path))
+    ReplayService(replay, make_streams(replay), server, Epochs(tmp_path))
     client = Client(server.start().address, secret)
 
     def insert(number, method="insert", env=0):

@@ -2,7 +2,8 @@
 
 framing.py   bytes and what they mean; the only importer of portal
 server.py    answers calls at an address
-client.py    calls, and reconnects by itself
+client.py    calls, and reconnects automatically
+local.py     the client's interface for methods of the same process
 address.py   host:port          traffic.py   how much went over a connection
 
 A plain `portal.Client` or `portal.Server` with the same handshake understands it. The sockets are ours, because
@@ -12,13 +13,16 @@ Portal's poll (a blocked process takes a seventh of a core), bind every interfac
 from dreamer_worker.rpc.address import free_address, split_address
 from dreamer_worker.rpc.client import Client
 from dreamer_worker.rpc.framing import Disconnected, Garbage, RpcError, greeting_of, make_secret
+from dreamer_worker.rpc.local import Caller, LocalClient
 from dreamer_worker.rpc.server import LEAVING_S, Reply, Server
 
 __all__ = [
     "LEAVING_S",
+    "Caller",
     "Client",
     "Disconnected",
     "Garbage",
+    "LocalClient",
     "Reply",
     "RpcError",
     "Server",
