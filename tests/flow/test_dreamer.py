@@ -153,14 +153,14 @@ def test_a_finished_run_is_played_by_its_folder_alone_and_resumed(lab, mosaic):
 
     assert (played.state, played.area, played.summary.episodes) == (S.TERMINATED, "evals", 3)
     summary = json.loads((lab.rundir(played).path / "eval_summary.json").read_text())
-    assert (summary["episodes"], len(summary["returns"])) == (3, 3)
+    assert (summary["episodes"], len(summary["rows"])) == (3, 3)
     assert "3 episodes played: mean return" in said(lab, played)
     assert resumed.state is S.TERMINATED
     assert [(run.parent_run_id, run.relation) for run in (played, resumed)] == [
         (first.run_id, "eval"),
         (first.run_id, "resume"),
     ]
-    assert "It goes on from a checkpoint at step 200" in said(lab, resumed)
+    assert "The run continues from a checkpoint at step 200" in said(lab, resumed)
     [done] = [event for event in lab.events(resumed, "lifecycle") if event["event"] == "run_completed"]
     assert done["payload"]["env_steps"] == 300
     [settings] = [event for event in lab.events(resumed, "lifecycle") if event["event"] == "settings"]

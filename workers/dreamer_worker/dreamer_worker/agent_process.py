@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
+from dreamer_worker import settings
 from dreamer_worker.actor import ActorService
 from dreamer_worker.checkpoint import Claim, Counters, Epochs, read_arrays, write_arrays
 from dreamer_worker.config import DreamerConfig
@@ -42,6 +43,7 @@ class Saver:
         self.epochs = Epochs(config.checkpoint_dir)
         self._agent, self._actor, self._learner = agent, actor, learner
         self._counters = counters
+        self._settings = settings.kept(config)
         self._parts = [Client(address, config.secret) for address in (config.replay_addr, config.logger_addr)]
         self._lock = threading.Lock()
         self._epoch = 0  # the last that was tried: a part that is late writes into no other than its own
@@ -93,7 +95,7 @@ class Saver:
             wait(writing, _left(until))  # also when it failed: what is given up then must not be written to
         for written in writing:
             written.result(0)
-        self.epochs.commit(epoch, counters)
+        self.epochs.commit(epoch, counters, self._settings)
         logger.call("saved", str(folder), {"epoch": epoch, "step": counters["env_steps"]})
 
     @contextmanager

@@ -16,29 +16,27 @@ rename.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import io
-import json
 import mmap
 import os
 import shutil
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
+from mosaic_sdk import checkpoints
+from mosaic_sdk.checkpoints import CheckpointError
+from mosaic_sdk.files import atomic_file, read_json
+from mosaic_sdk.names import COMMIT_FILE
 
-VERSION = 1
-COMMIT = "commit.json"
+WORKER = "dreamer"
+FORMAT = 1  # of what an epoch holds
+COMMIT = COMMIT_FILE
 KEEP = 2
 CLAIM_S = 20.0
-
-
-class CheckpointError(Exception):
-    """A checkpoint that cannot be used; the text says which and what to do."""
 
 
 class Epochs:
@@ -63,11 +61,20 @@ class Epochs:
         if not (self.path(epoch) / COMMIT).exists():
             shutil.rmtree(self.path(epoch), ignore_errors=True)
 
-    def commit(self, epoch: int, counters: Mapping[str, int]) -> None:
-        """From now on the epoch counts, and all but the newest two do not."""
-        folder = self.path(epoch)
-        parts = {path.name: describe(path) for path in sorted(folder.iterdir()) if path.name != COMMIT}
-        write_json(folder / COMMIT, {"version": VERSION, "epoch": epoch, "parts": parts, "counters": dict(counters)})
+    def commit(self, epoch: int, counters: Mapping[str, int], settings: Mapping[str, Any] | None = None) -> None:
+        """The epoch is complete: put it in force, and remove all but the newest two."""
+        settings = settings or {}
+        checkpoints.commit(
+            self.path(epoch),
+            worker=WORKER,
+            format=FORMAT,
+            step=int(counters.get("env_steps", 0)),
+            env_id=str(settings.get("env", "")),
+            settings=settings,
+            digests=True,
+            epoch=epoch,
+            counters=dict(counters),
+        )
         kept = self.committed()[:KEEP]
         for old in self._numbers():
             if old not in kept:
@@ -94,20 +101,22 @@ class Epochs:
     def damage(self, epoch: int) -> str:
         """What is wrong with an epoch; empty when it can be restored."""
         try:
-            commit = self.read(epoch)
-            for name, told in commit["parts"].items():
-                if describe(self.path(epoch) / name) != told:
-                    return f"{name} is not what was committed"
+            if problem := self._checkpoint(epoch).damage():
+                return problem
             replay = self.path(epoch) / "replay.json"
             return self._missing_block(read_json(replay)) if replay.exists() else ""
         except (OSError, ValueError, KeyError, CheckpointError) as error:
             return str(error)
 
-    def read(self, epoch: int) -> dict[str, Any]:
-        commit = read_json(self.path(epoch) / COMMIT)
-        if commit["version"] != VERSION:
-            raise CheckpointError(f"Epoch {epoch} was written in format {commit['version']}, and this is {VERSION}.")
-        return commit
+    def read(self, epoch: int) -> Mapping[str, Any]:
+        """What was committed: `counters`, `settings` and the rest of commit.json."""
+        return self._checkpoint(epoch).about
+
+    def _checkpoint(self, epoch: int) -> checkpoints.Checkpoint:
+        """Epochs that were saved before the SDK wrote commit.json have neither worker nor settings in it."""
+        found = checkpoints.read(self.path(epoch))
+        found.require(worker=WORKER, format=FORMAT)
+        return found
 
     def _numbers(self) -> list[int]:
         """All that are there, newest first, committed or not."""
@@ -191,7 +200,7 @@ class Counters:
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """An npz of plain arrays, written whole."""
-    with written_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
@@ -206,40 +215,5 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         raise CheckpointError(f"{path} is damaged: {error}. Use an older checkpoint.") from None
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    with written_whole(path) as file:
-        file.write(json.dumps(document).encode())
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(path.read_bytes())
-    return document
-
-
-def describe(path: Path) -> dict[str, Any]:
-    with open(path, "rb") as file:
-        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-
-
 def _array(data: bytes) -> np.ndarray:
     return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that is there as a whole or not at all, and leaves nothing on a disk that is full."""
-    temp = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with open(temp, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temp, path)
-    except BaseException:
-        temp.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the rename itself must survive a power loss
-    finally:
-        os.close(folder)

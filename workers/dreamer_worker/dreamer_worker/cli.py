@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mosaic_sdk.cli import WorkerStopped, conduct, print_dry_run, refuse, standard_parser
 from mosaic_sdk.config import ConfigError, load_config
@@ -42,19 +41,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         config = DreamerConfig.from_dict(load_config(args.config))
         if args.script:
-            config = replace(config, script=args.script)
+            config = config.replace(script=args.script)
         if args.dry_run:
             return dry_run(config.resolved())
     except ConfigError as error:
         return refuse(error)
     if args.interactive:
-        from dreamer_worker.interactive import serve
+        from dreamer_worker.interactive import run_interactive
 
         try:
-            serve(config)
+            return run_interactive(config)
         except ConfigError as error:
             return refuse(error)
-        return 0
     return run_role(config, args.role, args.index) if args.role else run(config)
 
 

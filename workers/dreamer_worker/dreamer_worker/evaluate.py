@@ -1,4 +1,4 @@
-"""--script eval: a trained agent plays its best, and the episodes are told. Nothing is learned."""
+"""--script eval: a trained agent plays episodes with its most likely actions. Nothing is learned."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mosaic_sdk.checkpoints import CheckpointError
+from mosaic_sdk.evaluation import Evaluation, seeds_from
 from mosaic_sdk.names import WorkerEnv
 
 from dreamer_worker.actor import stack
 from dreamer_worker.agent_process import PART
-from dreamer_worker.checkpoint import CheckpointError, Epochs, read_arrays, write_json
+from dreamer_worker.checkpoint import WORKER, Epochs, read_arrays
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.envs import make_env
 from dreamer_worker.factories import make_agent_for
@@ -23,6 +25,7 @@ from dreamer_worker.logger import write_clip
 from dreamer_worker.settings import find
 from dreamer_worker.telemetry import Telemetry
 
+ALGO = "dreamerv3"
 FILMED = 3  # episodes of an evaluation with capture_video
 FILM_FPS = 20
 MOST_FRAMES = 3000  # of one film: a frame of 64 x 64 pixels takes 12 kB until it is written
@@ -168,34 +171,33 @@ class Audience:
 
 
 def run_eval(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:
-    """Play the wanted number of episodes, with the seeds `seed`, `seed` + 1 …; the summary."""
+    """Play `episodes` episodes, with the seeds `seed`, `seed` + 1 …; returns the summary without its rows."""
     folder = Path(os.environ.get(WorkerEnv.RUN_DIR) or config.logdir)
     audience = Audience(config, tell, folder)
     player = EpisodePlayer(config, watch=audience.watch)
-    played: list[Played] = []
-    for number in range(config.episodes):
-        episode = player.play(config.seed + number)
-        audience.end_episode(episode)
-        played.append(episode)
-        ends: dict[str, Any] = {"terminated": episode.terminated, "truncated": not episode.terminated}
-        tell.episode(number, episode.score, episode.length, **ends, episode_seed=episode.seed)
-        steps = sum(one.length for one in played)
-        tell.metrics({"eval_episode/score": episode.score, "eval_episode/length": episode.length}, steps)
-    summary = {**summarise(played), "checkpoint_epoch": player.policy.epoch}
+    found = evaluation_of(config, tell)
+    steps = 0
+    for seed in seeds_from(config.seed, config.episodes):
+        played = player.play(seed)
+        audience.end_episode(played)
+        steps += played.length
+        found.add(seed, played.score, played.length, played.terminated, not played.terminated)
+        tell.metrics({"eval_episode/score": played.score, "eval_episode/length": played.length}, steps)
+    more = {"total_steps": steps, "checkpoint_epoch": player.policy.epoch}
     audience.close()
     player.close()
-    os.makedirs(folder, exist_ok=True)
-    told = {"returns": [one.score for one in played], "seeds": [one.seed for one in played]}
-    write_json(folder / "eval_summary.json", {**summary, **told})
-    return summary
+    found.write(folder, **more)
+    return {**found.statistics(), **more}
 
 
-def summarise(played: list[Played]) -> dict[str, Any]:
-    scores = [one.score for one in played]
-    return {
-        "total_steps": sum(one.length for one in played),
-        "episodes": len(played),
-        "mean_return": float(np.mean(scores)),
-        "std_return": float(np.std(scores)),
-        "mean_length": float(np.mean([one.length for one in played])),
-    }
+def evaluation_of(config: DreamerConfig, tell: Telemetry) -> Evaluation:
+    weights, _ = locate(config)
+    return Evaluation(
+        run_id=config.run_id,
+        worker=WORKER,
+        env_id=config.env,
+        algo=ALGO,
+        checkpoint=str(weights or ""),
+        deterministic=not (config.random_agent or config.agent.get("eval_samples", False)),
+        emitter=tell,
+    )

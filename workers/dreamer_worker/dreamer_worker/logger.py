@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mosaic_sdk.files import atomic_file, read_json, write_json
 
-from dreamer_worker.checkpoint import Counters, Epochs, read_json, write_json, written_whole
+from dreamer_worker.checkpoint import Counters, Epochs
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.life import LINGER_S, Life
 from dreamer_worker.outputs import Output
@@ -312,5 +313,5 @@ def write_clip(path: Path, frames: np.ndarray, fps: int = 12) -> None:
     if frames.shape[-1] != 3:  # gray, or channels that are no colours: the first of them are shown
         frames = frames[..., :3] if frames.shape[-1] > 3 else frames[..., :1].repeat(3, -1)
     first, *rest = [Image.fromarray(frame) for frame in frames]
-    with written_whole(path) as file:
+    with atomic_file(path) as file:
         first.save(file, format="GIF", save_all=True, append_images=rest, duration=1000 // fps, loop=0)

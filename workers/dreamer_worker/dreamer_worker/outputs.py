@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from mosaic_sdk.names import EVAL_AGENT
+
 from dreamer_worker.telemetry import Telemetry
 
 Scalars = dict[str, float]
@@ -88,7 +90,7 @@ class Mosaic:
         self._tell.metrics(values, step)
 
     def episode(self, step: int, number: int, episode: dict[str, Any]) -> None:
-        more: dict[str, Any] = {"agent_id": "eval"} if episode["eval"] else {}
+        more: dict[str, Any] = {"agent_id": EVAL_AGENT} if episode["eval"] else {}
         if "seed" in episode:
             more["episode_seed"] = episode["seed"]
         self._tell.episode(

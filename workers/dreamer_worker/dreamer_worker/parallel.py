@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,7 @@ def prepare(config: DreamerConfig) -> DreamerConfig:
     taken = {name: free_address() if value == "auto" else value for name, value in given.items()}
     secret = config.secret or os.environ.get("DREAMER_SECRET") or _new_secret(config)
     filled: dict[str, Any] = {"secret": secret, **taken}
-    config = replace(config, **filled)
+    config = config.replace(**filled)
     os.makedirs(config.logdir, exist_ok=True)
     return config
 

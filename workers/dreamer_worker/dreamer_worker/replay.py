@@ -16,9 +16,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from mosaic_sdk.files import read_json, write_json
 
 from dreamer_worker.buffer import Buffer, Rows
-from dreamer_worker.checkpoint import Epochs, read_arrays, read_json, write_arrays, write_json
+from dreamer_worker.checkpoint import Epochs, read_arrays, write_arrays
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.life import Life
 from dreamer_worker.limiter import Closed, SamplesPerInsert

@@ -8,12 +8,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from mosaic_sdk.checkpoints import CheckpointError
 from mosaic_sdk.cli import WorkFailed
 from mosaic_sdk.heartbeat import Heartbeat
 
 from dreamer_worker import settings
 from dreamer_worker.analytics import write_manifest
-from dreamer_worker.checkpoint import CheckpointError, Claim, Counters, Epochs
+from dreamer_worker.checkpoint import Claim, Counters, Epochs
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.telemetry import Telemetry
 
@@ -85,9 +86,9 @@ class DreamerRuntime:
             return
         steps = counters["env_steps"]
         self.tell.checkpoint_loaded(str(Epochs(config.checkpoint_dir).path(epoch)), epoch=epoch, step=steps)
-        say(f"It goes on from a checkpoint at step {steps:,}, after {counters['updates']:,} updates.")
+        say(f"The run continues from a checkpoint at step {steps:,}, after {counters['updates']:,} updates.")
         if steps >= config.steps:
-            say(f"Nothing is left to play: the run ends at step {config.steps:,}. Give more, e.g. steps={2 * steps}.")
+            say(f"No steps are left: the run ends at step {config.steps:,}. Set more, such as steps={2 * steps}.")
 
     def _tell_settings(self, config: DreamerConfig) -> None:
         """What was chosen for everything that was left open."""

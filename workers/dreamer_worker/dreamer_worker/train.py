@@ -16,6 +16,7 @@ from typing import Any
 
 from mosaic_sdk.cli import WorkerStopped
 
+from dreamer_worker import settings
 from dreamer_worker.actor import Actor, Forwarder, stack
 from dreamer_worker.agent_process import PART, restore
 from dreamer_worker.best import Evaluator
@@ -164,7 +165,7 @@ class Training:
         write_part(folder, epoch, self.logger.save())
         self.vault.write(self.replay, self.replay.snapshot(), epoch)
         counters = self.counters.to_dict()
-        self.epochs.commit(epoch, counters)
+        self.epochs.commit(epoch, counters, settings.kept(self.config))
         self.vault.sweep(epoch)
         self._to_logger.call("saved", str(folder), {"epoch": epoch, "step": counters["env_steps"]})
 

@@ -6,8 +6,9 @@ import signal
 
 import numpy as np
 import pytest
-from dreamer_worker.checkpoint import Epochs, read_arrays, read_json
+from dreamer_worker.checkpoint import Epochs, read_arrays
 from dreamer_worker.rpc import free_address
+from mosaic_sdk.files import read_json
 from test_faults import check_counts, wait_until_gone
 
 REAL = {"random_agent": False, "size": "debug", "log_every_s": 1, "report_every_s": 5, "save_every_s": 3}

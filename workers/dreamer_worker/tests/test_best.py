@@ -4,7 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from dreamer_worker.checkpoint import Epochs, read_arrays, read_json
+from dreamer_worker.checkpoint import Epochs, read_arrays
+from mosaic_sdk.files import read_json
 
 TINY = {
     "run_id": "TEST",

@@ -3,9 +3,11 @@
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,13 +15,11 @@ from dreamer_worker.agent.spaces import Space
 from dreamer_worker.agent_process import Saver, run_agent, save_last
 from dreamer_worker.buffer import Buffer
 from dreamer_worker.checkpoint import (
-    CheckpointError,
     Claim,
     Counters,
     Epochs,
     read_arrays,
     write_arrays,
-    write_json,
 )
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.envs import observe
@@ -30,6 +30,8 @@ from dreamer_worker.parallel import resume
 from dreamer_worker.random_agent import RandomAgent
 from dreamer_worker.replay import Replay, ReplayService, Vault
 from dreamer_worker.rpc import Client, Server, free_address
+from mosaic_sdk.checkpoints import CheckpointError
+from mosaic_sdk.files import write_json
 
 SPACES = {"number": ("<i8", ()), "is_first": ("|b1", ())}
 
@@ -561,3 +563,44 @@ def test_nothing_is_played_before_the_agent_knows_what_it_knew(tmp_path, epochs,
     assert not thread.is_alive()
     for part in (env, sink):
         part.close()
+
+
+OLD = Path(__file__).parent / "old_run"  # saved before commit.json had the settings
+
+
+def test_a_checkpoint_of_an_older_version_is_continued_and_played(run_of, tmp_path):
+    shutil.copytree(OLD, tmp_path / "old")
+    source = Epochs(tmp_path / "old" / "checkpoints")
+    assert source.newest() == 1
+    assert "settings" not in source.read(1)
+
+    run = run_of(script="train", steps=80, checkpoint=str(tmp_path / "old"))
+    assert run.start().wait() == 0, run.words
+    best = run_of(script="eval", episodes=1, checkpoint=str(tmp_path / "old" / "checkpoints" / "best" / "agent.npz"))
+    assert best.start().wait() == 0, best.words
+
+    assert "The run continues from a checkpoint at step 60" in run.words
+    assert run.counters["env_steps"] == 80
+    commit = Epochs(run.folder / "checkpoints").read(2)
+    assert (commit["worker"], commit["step"], commit["settings"]["env"]) == ("dreamer", 80, "dummy_grid")
+
+
+def test_an_epoch_that_is_copied_elsewhere_takes_its_settings_along(run_of, tmp_path):
+    run = run_of(script="train", steps=60, envs=3)
+    assert run.start().wait() == 0, run.words
+    shutil.copytree(run.folder / "checkpoints" / "epoch-00000001", tmp_path / "alone")
+
+    config = DreamerConfig.from_dict({"run_id": "T", "script": "eval", "checkpoint": str(tmp_path / "alone")})
+
+    assert (config.env, config.envs, config.random_agent) == ("dummy_grid", 3, True)
+
+
+def test_an_epoch_of_another_worker_or_of_a_newer_format_is_not_used(epochs):
+    for epoch, change in enumerate(({"worker": "cleanrl"}, {"format": 99}, {"version": 99}), 1):
+        save(epochs, epoch)
+        path = epochs.path(epoch) / "commit.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+
+        assert epochs.damage(epoch) != "", change
+
+    assert epochs.newest() is None

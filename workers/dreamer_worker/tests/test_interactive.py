@@ -1,4 +1,4 @@
-"""--interactive: an env and an agent over pipes, moved by commands; and the agent alone, for somebody else's env."""
+"""--interactive: an env and an agent over pipes, driven by commands; and the agent alone, for an env elsewhere."""
 
 import json
 import subprocess
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from dreamer_worker.agent.spaces import Space
 from dreamer_worker.config import DreamerConfig
-from dreamer_worker.interactive import CommandError, Session, as_action, as_observation
+from dreamer_worker.interactive import DreamerPlayer, as_action, as_observation
+from mosaic_sdk.interactive import CommandError, Session
 
 CORNER = [1.0] + [0.0] * 15
 
@@ -16,82 +17,100 @@ CORNER = [1.0] + [0.0] * 15
 @pytest.fixture
 def session(tmp_path):
     config = {"run_id": "TEST", "env": "dummy_grid", "random_agent": True, "logdir": str(tmp_path)}
-    session = Session(DreamerConfig.from_dict(config).resolved())
+    resolved = DreamerConfig.from_dict(config).resolved()
+    session = Session(lambda: DreamerPlayer(resolved), run_id="TEST")
     yield session
     session.close()
 
 
+def send(session, **command):
+    return session.answer(json.dumps(command))
+
+
 def test_an_episode_is_played_step_by_step_to_its_end(session):
-    [ready] = session.answer({"cmd": "reset", "seed": 3})
-    assert (ready["type"], ready["env"], ready["seed"], ready["episode_index"]) == ("ready", "dummy_grid", 3, 0)
+    [ready] = send(session, cmd="reset", seed=3)
+    assert (ready["type"], ready["env_id"], ready["seed"], ready["episode_index"]) == ("ready", "dummy_grid", 3, 0)
 
-    told = []
-    while not told or told[-1]["type"] == "step":
-        told += session.answer({"cmd": "step"})
+    answers = []
+    while not answers or answers[-1]["type"] == "step":
+        answers += send(session, cmd="step")
 
-    *steps, done = told
+    *steps, done = answers
     assert [step["step_index"] for step in steps] == list(range(len(steps)))
     assert steps[-1]["terminated"] or steps[-1]["truncated"]
     assert done["type"] == "episode_done"
-    assert (done["steps"], done["total_reward"]) == (len(steps), sum(step["reward"] for step in steps))
-    with pytest.raises(CommandError, match="Send reset first"):
-        session.answer({"cmd": "step"})
+    assert (done["num_steps"], done["total_reward"]) == (len(steps), sum(step["reward"] for step in steps))
+    assert (done["terminated"], done["truncated"]) == (steps[-1]["terminated"], steps[-1]["truncated"])
+    [refused] = send(session, cmd="step")
+    assert "Send reset first" in refused["message"]
 
 
-def test_an_action_of_the_users_is_done_and_told(session):
-    session.answer({"cmd": "reset"})
+def test_an_action_of_the_users_is_taken_and_reported(session):
+    send(session, cmd="reset")
 
     moves = [0, 0, 0, 1, 1, 1]  # from corner to corner
-    told = [message for move in moves for message in session.answer({"cmd": "step", "action": move})]
+    answers = [message for move in moves for message in send(session, cmd="step", action=move)]
 
-    assert [message["action"] for message in told[:-1]] == moves
-    assert told[-1] == {"type": "episode_done", "episode_index": 0, "total_reward": 1.0, "steps": 6}
+    assert [message["action"] for message in answers[:-1]] == moves
+    done = {"type": "episode_done", "run_id": "TEST", "episode_index": 0, "total_reward": 1.0, "num_steps": 6}
+    assert answers[-1] == {**done, "terminated": True, "truncated": False}
 
 
-def test_the_agent_alone_chooses_for_an_env_that_somebody_else_plays(session):
-    [ready] = session.answer({"cmd": "init_agent", "agent_id": "red"})
+def test_the_agent_alone_chooses_for_an_env_elsewhere(session):
+    [ready] = send(session, cmd="init_agent", agent_id="red")
     assert (ready["type"], ready["agent_id"]) == ("agent_ready", "red")
 
     for observation in (CORNER, {"place": CORNER}):
-        [chosen] = session.answer({"cmd": "select_action", "observation": observation, "agent_id": "red"})
+        [chosen] = send(session, cmd="select_action", observation=observation, agent_id="red")
         assert (chosen["type"], chosen["agent_id"]) == ("action_selected", "red")
         assert chosen["action"] in range(4)
 
 
-def test_the_agent_remembers_an_episode_and_begins_anew_with_the_next(session):
-    session.answer({"cmd": "init_agent"})
-    shown = {"cmd": "select_action", "observation": CORNER}
-    asked = []
-    for command in (shown, shown, {**shown, "is_first": True}, shown):
-        session.answer(command)
-        asked.append(int(session._policy._carry["asked"][0]))
+def asked(session, agent_id=None):
+    """How many steps of its episode an agent remembers."""
+    return int(session.player._policies[agent_id]._carry["asked"][0])
 
-    session.answer({"cmd": "init_agent"})
-    session.answer(shown)
 
-    assert asked == [1, 2, 1, 2]
-    assert int(session._policy._carry["asked"][0]) == 1
+def test_the_agent_remembers_an_episode_and_starts_over_with_the_next(session):
+    send(session, cmd="init_agent")
+    remembered = []
+    for more in ({}, {}, {"is_first": True}, {}):
+        send(session, cmd="select_action", observation=CORNER, **more)
+        remembered.append(asked(session))
+
+    send(session, cmd="init_agent")
+    send(session, cmd="select_action", observation=CORNER)
+
+    assert remembered == [1, 2, 1, 2]
+    assert asked(session) == 1
+
+
+def test_two_agents_remember_an_episode_each(session):
+    for agent_id in ("red", "blue", "red", "red"):
+        send(session, cmd="select_action", observation=CORNER, agent_id=agent_id)
+
+    assert (asked(session, "red"), asked(session, "blue")) == (3, 1)
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (4, "action: it must lie between 0 and 3, and 4 does not"),
+        (4, "action: it must be between 0 and 3, not 4"),
         (-1, "between 0 and 3"),
         ("left", "action: it must be a number"),
         ([0, 1], "action: it must be a number"),
         (float("nan"), "between 0 and 3"),
-        (1.5, "action: it must be whole"),
+        (1.5, "action: it must be a whole number"),
         ({"move": 1}, "action: it must name action"),
     ],
 )
 def test_an_action_that_the_env_does_not_have_is_refused_and_the_episode_goes_on(session, given, words):
-    session.answer({"cmd": "reset"})
+    send(session, cmd="reset")
 
-    with pytest.raises(CommandError, match=words):
-        session.answer({"cmd": "step", "action": given})
+    [refused] = send(session, cmd="step", action=given)
 
-    assert session.answer({"cmd": "step", "action": 0})[0]["step_index"] == 0
+    assert words in refused["message"]
+    assert send(session, cmd="step", action=0)[0]["step_index"] == 0
 
 
 def test_actions_and_observations_of_several_parts_go_by_name():
@@ -108,8 +127,15 @@ def test_actions_and_observations_of_several_parts_go_by_name():
         as_observation({"picture": 1}, {"image": Space("uint8", (2, 2, 3))})
 
 
-def test_over_pipes_every_line_is_answered_and_what_cannot_be_done_is_said(run_of):
-    run = run_of()
+def interact(run, *commands):
+    command = [sys.executable, "-m", "dreamer_worker.cli", "--config", str(run.config), "--interactive"]
+    ended = subprocess.run(
+        command, input="\n".join(commands) + "\n", capture_output=True, text=True, timeout=run.limit_s
+    )
+    return ended, [json.loads(line) for line in ended.stdout.splitlines()]
+
+
+def test_over_pipes_every_line_is_answered(run_of):
     commands = [
         '{"cmd": "ping"}',
         "no json",
@@ -120,19 +146,25 @@ def test_over_pipes_every_line_is_answered_and_what_cannot_be_done_is_said(run_o
         '{"cmd": "reset", "seed": 1}',
         '{"cmd": "stop"}',
     ]
-    command = [sys.executable, "-m", "dreamer_worker.cli", "--config", str(run.config), "--interactive"]
 
-    told = subprocess.run(
-        command, input="\n".join(commands) + "\n", capture_output=True, text=True, timeout=run.limit_s
-    )
+    ended, answers = interact(run_of(), *commands)
 
-    answers = [json.loads(line) for line in told.stdout.splitlines()]
-    assert told.returncode == 0, told.stderr
+    assert ended.returncode == 0, ended.stderr
     assert [answer["type"] for answer in answers] == ["pong", *["error"] * 5, "ready", "stopped"]
-    assert "There is no command 'dance'. There are: reset, step" in answers[3]["message"]
+    assert "There is no command 'dance'. There are: " in answers[3]["message"]
 
 
-def test_a_config_of_no_use_is_refused_in_one_sentence(run_of):
+def test_a_checkpoint_that_cannot_be_used_is_answered_and_ends_with_exit_code_2(run_of, tmp_path):
+    run = run_of(random_agent=False, size="debug", checkpoint=str(tmp_path))
+
+    ended, answers = interact(run, '{"cmd": "ping"}', '{"cmd": "reset"}', '{"cmd": "ping"}')
+
+    assert ended.returncode == 2, ended.stderr
+    assert [answer["type"] for answer in answers] == ["pong", "error"]
+    assert "There is no whole checkpoint in" in answers[1]["message"]
+
+
+def test_an_invalid_config_is_refused_in_one_sentence(run_of):
     run = run_of(size="13m")
 
     assert run.start("--interactive").wait() == 2

@@ -10,8 +10,9 @@ import zoo
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.envs.controls import Controls
 from dreamer_worker.evaluate import Policy
-from dreamer_worker.interactive import Session
+from dreamer_worker.interactive import DreamerPlayer
 from dreamer_worker.logger import write_clip
+from mosaic_sdk.interactive import Session
 from test_agent_learning import Scores
 
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="the agent needs jax")
@@ -85,15 +86,16 @@ def test_many_processes_play_an_env_of_another_package(run_of, monkeypatch):
 def test_an_action_of_several_parts_may_be_given_by_somebody_else(monkeypatch, tmp_path):
     monkeypatch.delenv("MOSAIC_RUN_DIR", raising=False)
     config = DreamerConfig.from_dict({**TINY, "random_agent": True, "logdir": str(tmp_path)})
-    session = Session(config.resolved())
+    resolved = config.resolved()
+    session = Session(lambda: DreamerPlayer(resolved), run_id="TEST")
     taken = []
-    session.answer({"cmd": "reset", "seed": 3})
-    env = session._env._env.unwrapped
+    session.answer(json.dumps({"cmd": "reset", "seed": 3}))
+    env = session.player._env._env.unwrapped
     step = env.step
     monkeypatch.setattr(env, "step", lambda action: (taken.append(action), step(action))[1])
 
-    chosen = session.answer({"cmd": "step"})[0]["action"]
-    again = session.answer({"cmd": "step", "action": json.loads(json.dumps(chosen))})[0]
+    chosen = session.answer(json.dumps({"cmd": "step"}))[0]["action"]
+    again = session.answer(json.dumps({"cmd": "step", "action": chosen}))[0]
     session.close()
 
     assert again["action"] == chosen

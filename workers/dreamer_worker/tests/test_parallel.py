@@ -55,7 +55,7 @@ def test_a_run_that_has_its_steps_plays_none_when_it_is_started_again(run_of):
     assert run.start().wait() == 0, run.words
 
     assert run.counters["env_steps"] == before["env_steps"]
-    assert "Nothing is left to play" in run.words
+    assert "No steps are left" in run.words
 
 
 @pytest.mark.slow

@@ -195,7 +195,7 @@ def test_another_size_than_the_checkpoints_is_refused_with_both_named(kept):
         ({"replay_shares": {"unifrom": 1}}, "replay_shares: there is no 'unifrom'. There are: uniform"),
         ({"replay_shares": {"uniform": 0}}, "replay_shares: none is above 0"),
         ({"outputs": ["wandb"]}, "outputs: there is no 'wandb'. There are: jsonl"),
-        ({"extras": {"mode": "policy_evil"}}, "mode: must be one of train, resume_training, policy_eval"),
+        ({"extras": {"mode": "policy_evil"}}, "extras.mode: it must be one of train, resume_training, policy_eval"),
         ({"extras": {"mode": "policy_eval"}}, "policy_path is missing: mode policy_eval needs"),
     ],
 )
@@ -207,7 +207,8 @@ def test_settings_that_are_of_no_use_are_refused_before_anything_starts(keys, wo
 
 
 def test_an_evaluation_is_asked_for_in_the_words_of_mosaic(kept):
-    config = asked("", extras={"mode": "policy_eval", "policy_path": str(kept)})
+    keys = {"mode": "policy_eval", "policy_path": str(kept)}
+    config = DreamerConfig.from_dict({"run_id": "TEST", "extras": keys}).resolved()
 
     assert (config.script, config.checkpoint, config.env) == ("eval", str(kept / "checkpoints"), "dummy_memory")
 
@@ -241,8 +242,8 @@ def test_a_run_with_no_step_left_to_play_says_what_to_give(run_of):
 
     assert run.start().wait() == 0, run.words
 
-    assert "It goes on from a checkpoint at step 80" in run.words
-    assert "Nothing is left to play: the run ends at step 80. Give more, e.g. steps=160." in run.words
+    assert "The run continues from a checkpoint at step 80" in run.words
+    assert "No steps are left: the run ends at step 80. Set more, such as steps=160." in run.words
 
 
 def test_progress_is_counted_in_env_steps_alone(run_of):
