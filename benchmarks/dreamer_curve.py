@@ -7,7 +7,7 @@
 
 The nth episodes of all envs are one row: with 16 envs they begin and end at nearly the same time. Published: mean over
 seeds of the mean score of the episodes that ended in the 10 % before that point (15 % in Atari100k), lowest and highest
-seed in brackets. Those runs had one env, so their episodes are short pieces of the axis; ours span what the row says.
+seed in brackets. Those runs had one env, so their episodes are short; ours span the frames of the row.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def print_published(points: dict[int, tuple[float, float, float]], runs: dict[st
 
 
 def mean_before(frames: int, rounds: list[list[Episode]]) -> str:
-    """The mean score of the episodes that ended in the 10 % before this point, as the published ones are made."""
+    """The mean score of the episodes that ended in the 10 % before this point, as for the published ones."""
     ended = [episode for played in rounds for episode in played if 0.9 * frames < episode.end <= frames]
     return f"{statistics.fmean(episode.score for episode in ended):.0f} ({len(ended)} episodes)" if ended else "-"
 
@@ -87,14 +87,14 @@ class Picture:
         return self.bottom - (score - self.ys[0]) / (self.ys[1] - self.ys[0]) * (self.bottom - self.top)
 
     def line(self, points: list[tuple[float, float]], style: str) -> None:
-        told = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
-        self.parts.append(f'<polyline points="{told}" fill="none" {style}/>')
+        path = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
+        self.parts.append(f'<polyline points="{path}" fill="none" {style}/>')
 
     def dot(self, x: float, y: float, style: str, radius: float = 4) -> None:
         self.parts.append(f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="{radius}" {style}/>')
 
-    def text(self, x: float, y: float, words: str, style: str = "") -> None:
-        self.parts.append(f'<text x="{x:.0f}" y="{y:.0f}" font-size="12" {style}>{words}</text>')
+    def text(self, x: float, y: float, text: str, style: str = "") -> None:
+        self.parts.append(f'<text x="{x:.0f}" y="{y:.0f}" font-size="12" {style}>{text}</text>')
 
     def axes(self, x_step: float, y_step: float) -> None:
         for score in _steps(*self.ys, y_step):
@@ -102,8 +102,8 @@ class Picture:
             self.text(self.left - 8, self.y(score) + 4, f"{score:g}", 'text-anchor="end"')
         for frames in _steps(*self.xs, x_step):
             self.text(self.x(frames), self.bottom + 18, f"{frames / 1e3:g}k", 'text-anchor="middle"')
-        words = "frames; thin: an episode; dot: mean of the envs' nth episodes; gray: published seeds and their mean"
-        self.text(self.left, self.bottom + 38, words)
+        legend = "frames; thin: an episode; dot: mean of the envs' nth episodes; gray: published seeds and their mean"
+        self.text(self.left, self.bottom + 38, legend)
 
     def write(self, path: Path) -> None:
         head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 400" font-family="sans-serif">'
@@ -152,7 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("metrics", type=Path, nargs="+")
     parser.add_argument("--task", default="atari100k_boxing", choices=PUBLISHED)
-    parser.add_argument("--svg", type=Path, help="where the picture is written")
+    parser.add_argument("--svg", type=Path, help="write the picture to this file")
     parser.add_argument("--frames", type=int, help="frames per agent step, if it differs from the task's usual one")
     args = parser.parse_args()
     frames, points = PUBLISHED[args.task]

@@ -12,9 +12,9 @@ rate of one large product on this device, measured first. Batches come from host
 staged one ahead.
 
 Each size is a process of its own with a time limit (--limit-s), compiling included, and its row is printed when it is
-done: a size that fails or is late is named, and the others are still measured. Nothing beside JAX and numpy is needed,
-so a machine that reaches no package index can run it from a bare checkout with the JAX it has. Compiling takes about a
-minute per size on an H200; with JAX_COMPILATION_CACHE_DIR set a second call does without.
+done: a size that fails or exceeds the limit is reported, and the others are still measured. It needs only JAX and
+numpy, so a machine without a package index can run it from a checkout with its own JAX. Compiling takes about a minute
+per size on an H200; with JAX_COMPILATION_CACHE_DIR set a second call reuses it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def batches(agent: Any, batch: int, length: int, count: int = 4) -> list[dict[st
     found = []
     for _ in range(count):
         data = {key: space.sample(rng, batch, length) for key, space in every.items()}
-        # What an env always tells, whether or not it is among its spaces.
+        # What every env sends, also if it is not among its spaces.
         data["reward"] = rng.standard_normal((batch, length), np.float32)
         data |= {key: rng.random((batch, length)) < 0.01 for key in ("is_first", "is_last", "is_terminal")}
         found.append(data)
@@ -99,7 +99,7 @@ def counted(agent: Any, args: argparse.Namespace) -> float:
 
 
 def plainly(agent: Any, settings: dict[str, Any]) -> Any:
-    """The same agent, weights and all, computing as one would write it down; nothing is compiled for it."""
+    """The same agent with the same weights on the plain path; nothing is compiled for it."""
     written = {**settings, "compute": {**settings.get("compute", {}), "path": "plain"}}
     plain = copy.copy(agent)
     plain.config = AgentConfig.from_dict(written)
@@ -235,7 +235,7 @@ def measure(size: str, args: argparse.Namespace) -> None:
     settings = settings_of(size, args.set)
     agent = make_agent(*spaces(args.pixels), settings)
     times, first = timed(agent, args)
-    # Before the operations are counted: should that fail, this much is known.
+    # Printed before the operations are counted, in case that fails.
     print(
         f"{size}: {statistics.median(times):.2f} ms per update, {first:.0f} s to the first", file=sys.stderr, flush=True
     )

@@ -42,7 +42,7 @@ STEP = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=40_000, help="steps to insert")
-    parser.add_argument("--seconds", type=float, default=20.0, help="how long the blocked run is watched")
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long to observe the blocked run")
     args = parser.parse_args()
     rows = measure_buffer(args.rows)
     rows.append(("inserts, whole replay process behind RPC", *measure_service(args.rows // 4)))
@@ -134,7 +134,7 @@ def watch(launcher: int, counters: Path, seconds: float) -> float:
         time.sleep(0.1)
     roles = children_of(launcher)
     os.kill(roles.pop("agent"), signal.SIGSTOP)
-    time.sleep(2)  # what is under way comes to rest
+    time.sleep(2)  # pending work finishes
     helpers = [launcher, *roles.values()]
     before = sum(map(cpu_seconds, helpers))
     time.sleep(seconds)
@@ -150,12 +150,12 @@ def children_of(pid: int) -> dict[str, int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    # From the scheduler, in nanoseconds: the ticks of /proc/pid/stat are too coarse for a sleeper.
+    # From the scheduler, in nanoseconds: the ticks of /proc/pid/stat are too coarse for a sleeping process.
     return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
 def rate_of(work, least_s: float = 2.0):
-    """Calls per CPU-second, and what the last one gave."""
+    """Calls per CPU-second, and the result of the last one."""
     calls, started, result = 0, time.process_time(), None
     while time.process_time() - started < least_s:
         result = work()

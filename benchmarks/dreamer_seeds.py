@@ -5,8 +5,8 @@
     python benchmarks/dreamer_curve.py curves/walker-0.jsonl curves/walker-1.jsonl --task dmc_walker_walk
 
 Each run is `dreamer_worker.cli` with `--script parallel` in processes of its own. The lines of its episodes are copied
-to OUT/RECIPE-SEED.jsonl every half minute, so whoever is cut off has the curve so far; a line per run says how far it
-is. What it needs on the path is said in dreamer_system.py.
+to OUT/RECIPE-SEED.jsonl every half minute, so an interrupted benchmark still has the curve so far; a line per run shows
+its progress. dreamer_system.py describes what must be on the path.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "boxing": {"suite": "atari100k", "env": "atari100k_boxing", "size": "12m", "envs": 16},
     "breakout": {"suite": "atari100k", "env": "atari100k_breakout", "size": "12m", "envs": 16},
     "crafter": {"suite": "crafter", "env": "crafter_reward", "size": "12m", "envs": 16},
-    # Nearer to the settings of 2023, of which the published DMC curves are: one step is two frames.
+    # Closer to the settings of 2023 behind the published DMC curves: one step is two frames.
     "walker2023": {
         **{"suite": "dmc_proprio", "env": "dmc_walker_walk", "env_options": {"repeat": 2}},
         **{"envs": 4, "train_ratio": 512, "size": "12m"},
@@ -53,7 +53,7 @@ class Training:
         lines = self.metrics.read_text().splitlines() if self.metrics.exists() else []
         return [line for line in lines if '"episode"' in line]
 
-    def told(self) -> str:
+    def progress(self) -> str:
         episodes = self.episodes()
         newest = json.loads(episodes[-1]) if episodes else {"step": 0, "score": float("nan")}
         ended = "" if self.process.poll() is None else f", ended with {self.process.returncode}"
@@ -72,7 +72,7 @@ def start(name: str, out: Path, steps: int) -> Training:
     }
     (folder / "config.json").write_text(json.dumps(config))
     paths = [*PATHS, *filter(None, [os.environ.get("PYTHONPATH")])]
-    # JAX takes three quarters of the card for the first process that asks, unless it is told not to.
+    # By default JAX reserves three quarters of the card for the first process.
     kept = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_COMPILATION_CACHE_DIR": str(out / "compiled")}
     command = [sys.executable, "-m", "dreamer_worker.cli", "--config", str(folder / "config.json")]
     with (folder / "words.log").open("wb") as words:
@@ -89,7 +89,7 @@ def start(name: str, out: Path, steps: int) -> Training:
 def keep(trainings: Sequence[Training], out: Path) -> None:
     for training in trainings:
         (out / f"{training.name}.jsonl").write_text("".join(f"{line}\n" for line in training.episodes()))
-        print(f"{time.strftime('%H:%M:%S')} {training.told()}", flush=True)
+        print(f"{time.strftime('%H:%M:%S')} {training.progress()}", flush=True)
 
 
 def end(training: Training) -> None:

@@ -1,20 +1,20 @@
-"""Whether the learner is kept busy: a whole run, `--script parallel`, watched from outside.
+"""Whether the learner is busy: a whole run, `--script parallel`, observed from outside.
 
     python benchmarks/dreamer_system.py                                      Crafter, 16 envs, 12m, ratio 256, 4 minutes
     python benchmarks/dreamer_system.py --env atari100k_boxing --minutes 6 --metrics boxing.jsonl     and keep its lines
     python benchmarks/dreamer_system.py --env dummy_image --size debug --envs 2 --batch 4 --length 8 --ratio 8 \\
-        --replay-gb 0.05 --minutes 1 --settle-s 5 --no-alone                 a try on a small machine
+        --replay-gb 0.05 --minutes 1 --settle-s 5 --no-alone                 a quick test on a small machine
 
-1. The same update alone, on random batches of the env's shapes: its milliseconds. (What it compiles is kept and used by
-   the run; --no-alone leaves it out.)
-2. The run, from when it learns and has settled: a line every few seconds, so that whoever is cut off has numbers.
+1. The same update alone, on random batches of the env's shapes: its milliseconds. (The run reuses what this
+   compiles; --no-alone skips it.)
+2. The run, from when it learns and has settled: a line every few seconds, so that an interrupted benchmark has numbers.
 3. A table: updates/s, env steps/s; busy by the learner's own clock (1 - the share in which it waited for a batch) and
    by the device (updates/s x milliseconds alone); where each process's time goes; cores and memory.
 
-Reports and checkpoints are put off beyond the end: both stop the learner for a moment, every few minutes in a real run.
+Reports and checkpoints are disabled: both pause the learner for a moment, every few minutes in a real run.
 
 It needs the worker's packages (portal, msgpack, cloudpickle, psutil, pillow; crafter or ale-py and gymnasium for their
-envs) and a JAX for the device. For a machine that reaches no package index bring them along, unpacked, on PYTHONPATH:
+envs) and a JAX for the device. On a machine without a package index put them, unpacked, on PYTHONPATH:
 `uv pip install --target FOLDER --python-version 3.12 --python-platform x86_64-manylinux_2_28 --no-deps …` with that
 machine's Python; JAX and numpy are taken from the machine itself. Nothing is installed there: workers/dreamer_worker
 and sdk/src of the checkout are put on the path here.
@@ -97,11 +97,11 @@ def running(config: dict[str, Any], variables: dict[str, str]) -> Iterator[subpr
 
 
 def lines_of(path: Path, run: subprocess.Popen[bytes], until: float) -> Iterator[dict[str, Any]]:
-    """The run's lines of metrics as they come, until the time is over."""
+    """The run's lines of metrics as they arrive, until the time is up."""
     done = 0
     while time.monotonic() < until:
         if run.poll() is not None:
-            raise SystemExit(f"The run ended with {run.returncode}; its words are above.")
+            raise SystemExit(f"The run ended with {run.returncode}; its output is above.")
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         for line in lines[done:]:
             if line.endswith("\n"):
@@ -131,8 +131,8 @@ def watch(path: Path, run: subprocess.Popen[bytes], args: argparse.Namespace) ->
 
 def tell(line: dict[str, Any]) -> None:
     rate, wait = line["learner/timer/train/rate"], line.get("learner/timer/wait/share", 0.0)
-    told = f"{line['counters/updates']:8} updates {line['counters/env_steps']:9} steps {rate:8.2f} updates/s"
-    print(f"{told}, waits {100 * wait:5.1f} % {gpu_use()}", flush=True)
+    progress = f"{line['counters/updates']:8} updates {line['counters/env_steps']:9} steps {rate:8.2f} updates/s"
+    print(f"{progress}, waits {100 * wait:5.1f} % {gpu_use()}", flush=True)
 
 
 def gpu_use() -> str:
@@ -144,7 +144,7 @@ def gpu_use() -> str:
 
 def print_table(lines: list[dict[str, Any]], alone_ms: float | None, args: argparse.Namespace) -> None:
     if len(lines) < 2:
-        print("The run did not settle in the time; the lines above are all there is.")
+        print("The run did not settle in time; the lines above are all results.")
         return
     seconds = lines[-1]["time"] - lines[0]["time"]
     updates, steps = (
@@ -160,12 +160,12 @@ def print_table(lines: list[dict[str, Any]], alone_ms: float | None, args: argpa
     print(f"| learner busy, by its own clock | {100 * (1 - waits):.1f} % |")
     if alone_ms:
         print(f"| learner busy, updates/s x {alone_ms:.2f} ms alone | {100 * updates * alone_ms / 1e3:.1f} % |")
-    names = sorted({name for line in lines for name in line if _is_told(name)})
+    names = sorted({name for line in lines for name in line if _is_shown(name)})
     for name in names:
         print(f"| {name} | {mean(lines, name):.3g} |")
 
 
-def _is_told(name: str) -> bool:
+def _is_shown(name: str) -> bool:
     return name.endswith(("/share", "/mean_ms", "usage/cores", "usage/gigabytes", "actor/fps", "actor/envs"))
 
 
@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=4.0, help="of the settled run")
     parser.add_argument("--settle-s", type=float, default=30.0, help="after the first updates")
     parser.add_argument("--start-s", type=float, default=240.0, help="at most, until the first updates; compiling")
-    parser.add_argument("--metrics", metavar="FILE", help="where the run's metrics.jsonl is kept")
+    parser.add_argument("--metrics", metavar="FILE", help="copy the run's metrics.jsonl to this file")
     parser.add_argument("--no-alone", action="store_true", help="do not measure the update alone first")
     parser.add_argument("--random-agent", action="store_true", help="the processes without JAX")
     args = parser.parse_args()
