@@ -1,7 +1,7 @@
 """The Dreamer worker through the real daemon: what is refused at submit, a run from end to end, its checkpoint played.
 
-It runs where the worker's environment is (`make test` makes it); its own suite is in workers/dreamer_worker/tests.
-The agent acts at random here: what is tested are the ways in and out, and compiling takes minutes.
+It needs the worker's environment, which `make test` creates; the worker's own suite is in workers/dreamer_worker/tests.
+The agent acts at random here, because compiling takes minutes and the tests are about MOSAIC's side.
 """
 
 import json
@@ -34,13 +34,13 @@ TINY = {
 }
 
 pytestmark = pytest.mark.skipif(
-    not (ENVIRONMENT / ".ready").exists(), reason="the worker's environment is not there: make .venv-dreamer/.ready"
+    not (ENVIRONMENT / ".ready").exists(), reason="the worker's environment is missing: make .venv-dreamer/.ready"
 )
 
 
 @pytest.fixture(autouse=True)
 def installed(home):
-    """As if `mosaic worker install dreamer` had made it in this home."""
+    """As if `mosaic worker install dreamer` had created it in this home."""
     (home / "envs").mkdir()
     (home / "envs/dreamer").symlink_to(ENVIRONMENT)
 
@@ -50,7 +50,7 @@ def submit(lab, **config):
 
 
 def said(lab, run):
-    """What `mosaic logs` shows of it."""
+    """Its stderr, which `mosaic logs` shows."""
     return lab.text(run, "stderr").decode()
 
 
@@ -86,7 +86,7 @@ def process_of(run, role):
         ({"extras": {"mode": "policy_evil"}}, r"mode: must be one of train, resume_training, policy_eval"),
     ],
 )
-def test_what_cannot_be_run_is_refused_at_submit_with_its_reason(lab, config, words):
+def test_an_invalid_config_is_refused_at_submit_with_the_reason(lab, config, words):
     with pytest.raises(BadConfig, match=words):
         lab.submit_worker({**MODULE, "config": config})
 
@@ -94,10 +94,10 @@ def test_what_cannot_be_run_is_refused_at_submit_with_its_reason(lab, config, wo
 
 
 def test_the_help_names_every_setting_with_its_choices(mosaic):
-    told = mosaic("run", "dreamer", "--help")
+    text = mosaic("run", "dreamer", "--help")
 
     for word in ("parallel|train|eval", "agent ", "replay_shares ", "policy_path ", "debug, 1m, 12m"):
-        assert word in told, word
+        assert word in text, word
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_help_names_every_setting_with_its_choices(mosaic):
         ({"script": "eval", "random_agent": False, "size": "debug", "checkpoint": "/tmp"}, "no whole checkpoint in"),
     ],
 )
-def test_what_only_the_worker_knows_to_be_wrong_ends_the_run_in_one_sentence(lab, config, words):
+def test_an_error_that_only_the_worker_finds_ends_the_run_in_one_sentence(lab, config, words):
     run = submit(lab, **{key: value for key, value in config.items() if value is not None})
 
     end = lab.wait_until_over(run, LONG_S)
@@ -119,7 +119,7 @@ def test_what_only_the_worker_knows_to_be_wrong_ends_the_run_in_one_sentence(lab
 
 
 @pytest.mark.timeout(600)
-def test_a_run_of_many_processes_says_what_it_does_and_outlives_a_killed_env(lab):
+def test_a_parallel_run_prints_its_settings_and_survives_a_killed_env(lab):
     run = submit(lab, steps=1_000_000)
     lab.wait_until_run(run, lambda now: now.summary.episodes > 3, "episodes", LONG_S)
     wait_until(lambda: process_of(run, "env0") > 0, LONG_S)
@@ -143,7 +143,7 @@ def test_a_run_of_many_processes_says_what_it_does_and_outlives_a_killed_env(lab
 
 
 @pytest.mark.timeout(600)
-def test_a_finished_run_is_played_by_its_folder_alone_and_resumed(lab, mosaic):
+def test_a_finished_run_is_evaluated_by_its_folder_and_resumed(lab, mosaic):
     first = lab.wait_until_over(submit(lab, script="train", steps=200), LONG_S)
     assert (first.state, first.progress, first.summary.last_step) == (S.TERMINATED, 1.0, 200)
 

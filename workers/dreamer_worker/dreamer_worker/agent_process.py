@@ -26,15 +26,15 @@ log = logging.getLogger(__name__)
 
 PART = "agent.npz"
 SAVE_S = 120.0
-LAST_SAVE_S = 5.0  # of a run that is stopped, within its grace
+LAST_SAVE_S = 5.0  # of a run that is stopped, within its grace period
 LAST_TRIES = 3  # of a run that is done
 PATIENCE_S = 1.0
 
 
 class Saver:
-    """Takes the checkpoint: everything stands still while each part notes its moment; the writing comes after.
+    """Saves checkpoints: actor and learner pause while each part takes its snapshot; the files are written afterwards.
 
-    An epoch is committed when all parts are on disk. Whatever goes wrong before leaves the one before in force.
+    An epoch is committed when all parts are on disk. If anything fails before that, the previous one stays in force.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class Saver:
         self._settings = settings.kept(config)
         self._parts = [Client(address, config.secret) for address in (config.replay_addr, config.logger_addr)]
         self._lock = threading.Lock()
-        self._epoch = 0  # the last that was tried: a part that is late writes into no other than its own
+        self._epoch = 0  # the last one tried: a late part never writes into a newer one
 
     def begin(self) -> None:
-        """Returns when there is a replay that is at the same epoch as this launch of the run."""
+        """Wait for a replay that is at the same epoch as this launch of the run."""
         self._parts[0].ask("begin", self._counters["launches"])
 
     def save(self, limit_s: float = SAVE_S) -> int | None:
-        """Save the whole run; the epoch's number, or None when it could not be done in time."""
+        """Save the whole run; returns the epoch, or None if it could not be saved in time."""
         until = time.monotonic() + limit_s
         with self._lock:
             self._epoch = max(self._epoch + 1, self.epochs.next_number())
@@ -71,7 +71,7 @@ class Saver:
             part.close()
 
     def _release(self) -> None:
-        """The limiter is not to wait for a checkpoint that does not come."""
+        """The checkpoint was given up: put the limiter back in force."""
         try:
             self._parts[0].call("release")
         except Disconnected:
@@ -92,7 +92,7 @@ class Saver:
         try:
             write_arrays(folder / PART, learned)
         finally:
-            wait(writing, _left(until))  # also when it failed: what is given up then must not be written to
+            wait(writing, _left(until))  # also after an error: the epoch is removed then, and no part may still write
         for written in writing:
             written.result(0)
         self.epochs.commit(epoch, counters, self._settings)
@@ -100,7 +100,7 @@ class Saver:
 
     @contextmanager
     def standstill(self, limit_s: float = SAVE_S) -> Iterator[None]:
-        """Nothing is played and nothing is learned inside."""
+        """Inside, nothing is played and nothing is learned."""
         until = time.monotonic() + limit_s
         with self._lock, ExitStack() as pause:
             try:
@@ -112,16 +112,16 @@ class Saver:
             yield
 
     def _await(self, comes_to_rest: Callable[[], bool], until: float) -> None:
-        """The limiter lets in what is under way. Told again each time: a replay that was killed meanwhile forgot it."""
+        """Wait while the limiter admits pending inserts. Asked again each time, in case the replay was restarted."""
         self._parts[0].ask("prepare", timeout_s=_left(until))
         while not comes_to_rest():
             if not _left(until):
-                raise Late("an update or a policy call takes longer than the time there is")
+                raise Late("an update or a policy call takes longer than the time limit")
             self._parts[0].ask("prepare", timeout_s=_left(until))
 
 
 class Judge:
-    """Evaluates the agent while everything stands still, when it is time."""
+    """Evaluates the agent when due, while actor and learner pause."""
 
     def __init__(self, agent: Any, config: DreamerConfig, counters: Counters, saver: Saver, logger: Caller) -> None:
         from dreamer_worker.best import Evaluator
@@ -140,7 +140,7 @@ class Judge:
 
 
 def restore(agent: Any, epochs: Epochs) -> int | None:
-    """Give the agent what it had learned at the newest whole epoch."""
+    """Load the agent of the newest whole epoch; returns the epoch, if any."""
     epoch = epochs.newest()
     if epoch is not None:
         agent.load(read_arrays(epochs.path(epoch) / PART))
@@ -148,7 +148,7 @@ def restore(agent: Any, epochs: Epochs) -> int | None:
 
 
 def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) -> None:
-    """The whole life of an agent process; returns when the run has its steps or is to stop."""
+    """The work of an agent process; returns when the run has its steps or is stopped."""
     claim = Claim(config.checkpoint_dir).take()
     counters = Counters(f"{config.logdir}/counters.bin")
     server = Server(config.actor_addr, config.secret, "actor", LEAVING_S)
@@ -161,7 +161,7 @@ def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) 
     over = threading.Event()
     actor.on_done = over.set
     crew = Crew(over)
-    # Nothing is played, and nothing saved, before the agent knows what it knew.
+    # Nothing is played or saved before the agent is restored.
     restored = threading.Event()
 
     def learn() -> None:
@@ -183,7 +183,7 @@ def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) 
     crew.start("actor", act)
     threading.Thread(target=end_with_life, name="lifeline", daemon=True).start()
     over.wait()
-    # What is done after the last checkpoint would be counted and not kept.
+    # Steps after the last checkpoint would be counted but not saved.
     actor.stop()
     learner.stop()
     if crew.error is None and restored.is_set():
@@ -217,20 +217,20 @@ def while_connected(work: Callable[[], None]) -> None:
 
 
 def save_last(saver: Saver, learner: Learner, life: Life) -> None:
-    """The last checkpoint. Of a run that is stopped it is in a hurry; of one that is done it waits for what it needs:
-    the end of an update that is still compiled, and a replay or logger that died just now and comes back."""
+    """Save the last checkpoint. A run that is stopped has little time for it. A finished run waits for an update that
+    is still compiling, and for a replay or logger that was just restarted."""
     for _ in range(LAST_TRIES):
         while not life.is_over and not learner.rests(1.0):
-            pass  # it compiles; only whether the run is stopped is looked for
+            pass  # it compiles: only check whether the run is stopped
         if saver.save(LAST_SAVE_S if life.is_over else SAVE_S) is not None:
             return
         if life.is_over:
             break
-    log.error("the run ends without a last checkpoint: what came after the one before is lost")
+    log.error("the run ends without a last checkpoint: what came after the previous one is lost")
 
 
 class Crew:
-    """Threads of which one that fails ends all."""
+    """Threads that end together: one that fails ends all."""
 
     def __init__(self, over: threading.Event) -> None:
         self.error: Exception | None = None
@@ -242,7 +242,7 @@ class Crew:
     def _run(self, work: Callable[[], Any]) -> None:
         try:
             work()
-        except Exception as error:  # noqa: BLE001  # a thread's edge: the process ends with it
+        except Exception as error:  # the edge of the thread: the process ends with this error
             if self._over.is_set():
                 return  # it was being closed
             traceback.print_exc()

@@ -1,4 +1,4 @@
-"""What a run leaves behind, for whoever looks at it later."""
+"""The analytics manifest of a run."""
 
 import os
 from typing import Any
@@ -10,7 +10,7 @@ from dreamer_worker.config import DreamerConfig
 
 
 def write_manifest(config: DreamerConfig, summary: dict[str, Any]) -> None:
-    """analytics.json in the run's folder, if MOSAIC gave one."""
+    """Write analytics.json into the run's folder, if MOSAIC gave one."""
     folder = os.environ.get(WorkerEnv.RUN_DIR)
     if not folder:
         return

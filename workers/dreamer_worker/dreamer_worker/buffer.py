@@ -1,11 +1,11 @@
-"""The replay buffer: the steps of all envs in one ring of blocks, and the sequences that lie in it.
+"""The replay buffer: the steps of all envs in one ring of blocks, and the sequences in it.
 
     block      0      1      2      3      4        a block belongs to one stream (an env); its blocks are linked
-    ordinal   10     11      7      8      9        counted for ever; block = ordinal % blocks, so the oldest goes first
-    row id    ordinal * block_rows + offset         names a step for ever; what it named may be gone
-    step id   row id + life * 2^48                  what a learner is given; of another life of the buffer it is nothing
+    ordinal   10     11      7      8      9        never reused; block = ordinal % blocks, so the oldest goes first
+    row id    ordinal * block_rows + offset         never reused; the step may be gone
+    step id   row id + life * 2^48                  what a learner receives; invalid after the buffer is restored
 
-A sequence is named by its first row and goes on through the links, over the ends of episodes.
+A sequence is identified by its first row and follows the links, across the ends of episodes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ LIFE = 1 << 48
 
 @dataclass
 class Stream:
-    """What one env has sent without a gap."""
+    """The steps that one env has sent without a gap."""
 
     seq: int = NONE  # the number of the last step
-    rows: int = 0  # how many there are since the last gap
+    rows: int = 0  # steps since the last gap
     blocks: list[int] = field(default_factory=list)  # ordinals; the last ones, as many as a sequence may span
     forgotten: int = 0  # blocks before those
 
@@ -39,10 +39,10 @@ class Stream:
 class Buffer:
     """Its promises:
 
-    1. It never takes more than `max_bytes` for steps; the oldest block makes room for the newest.
-    2. A step that is inserted twice is there once; a gap in the numbers of a stream is never inside a sequence.
-    3. A sequence that was sampled may be updated later; what is gone by then, or was sampled before the buffer was
-       restored, is passed over.
+    1. It never uses more than `max_bytes` for steps; the newest block overwrites the oldest.
+    2. A step that is inserted twice is stored once; a sequence never contains a gap in the numbers of a stream.
+    3. A sampled sequence may be updated later; steps that are gone by then, or were sampled before the buffer was
+       restored, are skipped.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class Buffer:
         if self.blocks * block_rows < 2 * length or self.blocks < 2:
             raise ValueError(
                 f"A replay of {max_bytes} bytes has no room for two sequences of {length} steps of {self.row_bytes} "
-                f"bytes in blocks of {block_rows}. Give it more."
+                f"bytes in blocks of {block_rows}. Increase it."
             )
         self.online = online
         self.duplicates = 0
         self.gaps = 0
         self._lock = threading.Lock()
         self._rng = np.random.default_rng(seed)
-        # Not touched before it is used: an empty buffer takes no memory.
+        # Not touched before it is used: an empty buffer uses no memory.
         self._store = {
             key: np.zeros((self.blocks * block_rows, *shape), dtype) for key, (dtype, shape) in self.spaces.items()
         }
@@ -81,12 +81,12 @@ class Buffer:
         self._next = np.full(self.blocks, NONE, np.int64)
         self._starts = np.zeros(self.blocks, np.int64)
         self._streams: dict[str, Stream] = {}
-        # Who replays less than comes in never gets to the oldest: what may be gone by now is not kept in mind.
+        # If less is replayed than inserted, the oldest entries are never reached: keep only those that still exist.
         self._online: deque[int] = deque(maxlen=self.blocks * (block_rows // length + 1))
         self._life = secrets.randbelow(1 << 15)
 
     def __len__(self) -> int:
-        """How many sequences there are."""
+        """The number of sequences."""
         return self._start_count
 
     _start_count = 0
@@ -96,7 +96,7 @@ class Buffer:
         return int(self._filled.sum())
 
     def insert(self, rows: Rows, streams: Sequence[str], seqs: Sequence[int] | np.ndarray) -> int:
-        """Add one step of each stream; returns how many were new. What is of another kind is refused whole."""
+        """Add one step of each stream; returns how many were new. Rows of other keys or shapes are refused."""
         self._check(rows, len(streams))
         with self._lock:
             places = [self._place(stream, int(seq)) for stream, seq in zip(streams, seqs, strict=True)]
@@ -117,9 +117,9 @@ class Buffer:
         online: bool = False,
         first: Mapping[str, int] | None = None,
     ) -> Rows | None:
-        """`count` sequences, with `stepid` to update them by; None while there is none.
+        """`count` sequences, with the `stepid`s to update them by; None while there are none.
 
-        `online`: new ones first. `first`: keys of which only so many steps, from the first, are wanted.
+        `online`: new ones first. `first`: keys of which only the first steps are needed, and how many.
         """
         with self._lock:
             if not self._start_count:
@@ -134,7 +134,7 @@ class Buffer:
     def update(
         self, ids: np.ndarray, values: Rows, starts: np.ndarray | None = None, priority: np.ndarray | None = None
     ) -> None:
-        """Write `values` over the steps named by `ids`, and weigh the sequences that begin at `starts`."""
+        """Overwrite the steps `ids` with `values`, and set the priorities of the sequences that begin at `starts`."""
         with self._lock:
             slots, live = self._find(ids)
             for key, value in values.items():
@@ -156,14 +156,14 @@ class Buffer:
         }
 
     def _check(self, rows: Rows, count: int) -> None:
-        """Before anything is placed: a place without its step would be replayed as if it were one."""
+        """Checked before a slot is taken: a slot without its step would be replayed."""
         for key, (_, shape) in self.spaces.items():
             if key not in rows or np.shape(rows[key]) != (count, *shape):
                 found = np.shape(rows[key]) if key in rows else "missing"
                 raise ValueError(f"{key} of {count} steps must have shape {(count, *shape)} and is {found}")
 
     def _place(self, name: str, seq: int) -> int:
-        """The slot for the next step of a stream; NONE for one that is there already."""
+        """The slot for the next step of a stream; NONE for a duplicate."""
         stream = self._streams.get(name)
         if stream is None:
             stream = self._streams[name] = Stream()
@@ -175,7 +175,7 @@ class Buffer:
             _break(stream)
         offset = stream.rows % self.block_rows
         if stream.blocks and not self._is_live(stream.blocks[-1]):
-            _break(stream)  # so slow that its block was given to others
+            _break(stream)  # so slow that its block was overwritten
             offset = 0
         if offset == 0:
             self._extend(stream)
@@ -200,7 +200,7 @@ class Buffer:
             stream.forgotten += 1
 
     def _note_starts(self, names: Sequence[str]) -> None:
-        """With each new step a sequence may have become whole: the one that ends with it."""
+        """Each new step may complete a sequence: the one that ends with it."""
         slots = []
         for name in names:
             stream = self._streams[name]
@@ -240,7 +240,7 @@ class Buffer:
         return ordinals % self.blocks * self.block_rows + offsets, ids
 
     def _find(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        # After a restore the same ordinals are given out again, to other steps.
+        # After a restore the same ordinals are used again, for other steps.
         lives, rows = np.divmod(ids.astype(np.int64), LIFE)
         ordinals, offsets = np.divmod(rows, self.block_rows)
         blocks = ordinals % self.blocks
@@ -252,13 +252,13 @@ class Buffer:
 
     @property
     def _span(self) -> int:
-        """Over how many blocks a sequence may reach."""
+        """The number of blocks that a sequence may span."""
         return (self.length - 2) // self.block_rows + 2
 
-    # A checkpoint: what lies in memory is named first, quickly, and copied out block by block afterwards.
+    # A checkpoint first lists what is in memory, quickly, and copies it block by block afterwards.
 
     def snapshot(self) -> dict[str, Any]:
-        """This moment, as plain data that JSON can say; the blocks it names are read with `block`."""
+        """The present state as JSON data; the blocks that it lists are read with `block`."""
         with self._lock:
             self._streams = {name: stream for name, stream in self._streams.items() if self._holds(stream)}
             live = sorted(int(ordinal) for ordinal in self._ordinals if ordinal != NONE)
@@ -275,7 +275,7 @@ class Buffer:
             }
 
     def block(self, ordinal: int, rows: int) -> Rows | None:
-        """A copy of a block's first rows; None when it has made room for another."""
+        """A copy of a block's first rows; None if it was overwritten."""
         with self._lock:
             if not self._is_live(ordinal):
                 return None
@@ -283,7 +283,7 @@ class Buffer:
             return {key: store[begin : begin + rows].copy() for key, store in self._store.items()}
 
     def restore(self, snapshot: Mapping[str, Any], blocks: Mapping[int, Rows]) -> None:
-        """Become what `snapshot` describes. A smaller buffer keeps the newest blocks."""
+        """Restore the state that `snapshot` describes. A smaller buffer keeps the newest blocks."""
         told = {key: [dtype.str, list(shape)] for key, (dtype, shape) in self.spaces.items()}
         if snapshot["block_rows"] != self.block_rows or snapshot["spaces"] != told:
             raise ValueError("The saved replay has other keys, shapes or block sizes than this one. Start without it.")
@@ -318,7 +318,7 @@ class Buffer:
             ahead[ordinal] = rows + ahead.get(int(self._next[block]), 0)
             starts = max(0, min(rows, ahead[ordinal] - self.length + 1))
             self._starts[block] = starts
-        for ordinal in sorted(ordinals):  # oldest first, as they came
+        for ordinal in sorted(ordinals):  # oldest first, in insertion order
             block = ordinal % self.blocks
             self._selector.add(np.arange(self._starts[block]) + block * self.block_rows)
         self._start_count = int(self._starts.sum())
@@ -329,7 +329,7 @@ def _break(stream: Stream) -> None:
 
 
 def _mark_edges(batch: Rows) -> Rows:
-    """A sequence begins as an episode does; an episode that was abandoned ends where the next one begins."""
+    """Mark the first step as an episode's first; an abandoned episode ends where the next one begins."""
     if "is_first" in batch:
         if "is_last" in batch:
             batch["is_last"][:, :-1] |= batch["is_first"][:, 1:]

@@ -3,14 +3,13 @@
     checkpoints/
     ├── epoch-00000007/          one moment of the whole run
     │   ├── agent.npz            what the agent has learned
-    │   ├── replay.json          what lies in the replay buffers, and the limiter
+    │   ├── replay.json          what the replay buffers hold, and the limiter
     │   ├── logger.json          steps, episodes
-    │   └── commit.json          written last: names the parts, their sizes and digests. Without it the epoch is none
-    ├── epoch-00000006/          the one before, should the newest be damaged
-    └── blocks/                  the replay's steps, each block written once and named by the epochs that hold it
+    │   └── commit.json          written last: the parts with sizes and digests. Without it the epoch does not count
+    ├── epoch-00000006/          the previous one, in case the newest is damaged
+    └── blocks/                  the replay's steps; each block is written once and listed by the epochs that use it
 
-No pickle: arrays are npz (zip of npy, each with its CRC), the rest is JSON. Files are written whole: temp, fsync,
-rename.
+No pickle: arrays are npz (zip of npy, each with its CRC), the rest is JSON. Files are written atomically.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ CLAIM_S = 20.0
 
 
 class Epochs:
-    """The epochs in one folder. A newer one replaces an older one only when it is whole."""
+    """The epochs in one folder. A newer one replaces an older one only when it is complete."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
@@ -49,7 +48,7 @@ class Epochs:
         return self.folder / f"epoch-{epoch:08d}"
 
     def begin(self, epoch: int) -> Path:
-        """An empty folder for this epoch; what a crash left there is removed."""
+        """Create an empty folder for this epoch; remove what a crash left there."""
         path = self.path(epoch)
         if path.exists():
             shutil.rmtree(path)
@@ -57,7 +56,7 @@ class Epochs:
         return path
 
     def abandon(self, epoch: int) -> None:
-        """What was begun and will not be committed only takes room."""
+        """Remove an epoch that was begun and will not be committed."""
         if not (self.path(epoch) / COMMIT).exists():
             shutil.rmtree(self.path(epoch), ignore_errors=True)
 
@@ -81,7 +80,7 @@ class Epochs:
                 shutil.rmtree(self.path(old), ignore_errors=True)
 
     def set_aside_after(self, epoch: int) -> None:
-        """Newer ones are damaged or were never committed: they must not be taken for the last but one some day."""
+        """Rename newer epochs, which are damaged or were never committed, so that they are not used later."""
         for number in self._numbers():
             if number > epoch:
                 aside = self.folder / f"damaged-{number:08d}"
@@ -89,7 +88,7 @@ class Epochs:
                 self.path(number).rename(aside)
 
     def newest(self) -> int | None:
-        """The newest epoch whose parts are all whole; a damaged one is passed over."""
+        """The newest epoch whose parts are all intact; damaged ones are skipped."""
         return next((epoch for epoch in self._numbers() if not self.damage(epoch)), None)
 
     def committed(self) -> list[int]:
@@ -99,7 +98,7 @@ class Epochs:
         return max(self._numbers(), default=0) + 1
 
     def damage(self, epoch: int) -> str:
-        """What is wrong with an epoch; empty when it can be restored."""
+        """What is wrong with an epoch; empty if it can be restored."""
         try:
             if problem := self._checkpoint(epoch).damage():
                 return problem
@@ -119,7 +118,7 @@ class Epochs:
         return found
 
     def _numbers(self) -> list[int]:
-        """All that are there, newest first, committed or not."""
+        """All epochs in the folder, newest first, committed or not."""
         return sorted((int(path.name[6:]) for path in self.folder.glob("epoch-" + "[0-9]" * 8)), reverse=True)
 
     def _missing_block(self, replay: Mapping[str, Any]) -> str:
@@ -127,15 +126,15 @@ class Epochs:
             for entry in buffer["blocks"]:
                 path = self.folder / "blocks" / entry["file"]
                 if not path.exists() or path.stat().st_size != entry["bytes"]:
-                    return f"{entry['file']} is missing or cut"
+                    return f"{entry['file']} is missing or truncated"
         return ""
 
 
 class Claim:
-    """Who may write a folder: one process at a time, by a lock that ends with it.
+    """The right to write a folder: one process at a time, by a lock that ends with the process.
 
-    An agent claims the epochs: one that was killed may still be saving its last when the run is launched again.
-    A launcher claims the run's folder.
+    An agent claims the epochs: one that was killed may still be saving when the run is launched again. A launcher
+    claims the run's folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str], name: str = "agent.lock") -> None:
@@ -164,10 +163,10 @@ class Claim:
 
 
 class Counters:
-    """Numbers that survive a kill of their writer: 8-byte words in a mapped file. Each has one writer.
+    """Numbers that survive a kill of their writer: 64-bit integers in a mapped file. Each has one writer.
 
-    They tell how far a run has come since its last checkpoint; a process that comes back counts on from them, so they
-    never go back. A run that is resumed begins with those of its epoch.
+    They count the progress since the last checkpoint. A restarted process continues from them, so they never decrease.
+    A resumed run starts with those of its epoch.
     """
 
     NAMES = ("env_steps", "updates", "episodes", "eval_episodes", "launches")
@@ -175,7 +174,7 @@ class Counters:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         size = 8 * len(self.NAMES)
         with open(path, "a+b") as file:
-            # Written, not only made longer: on a full disk that is an error here, and not a SIGBUS at the first count.
+            # Written, not only extended: a full disk then raises an error here instead of SIGBUS at the first count.
             file.write(bytes(max(0, size - os.fstat(file.fileno()).st_size)))
             file.flush()
             self._words = memoryview(mmap.mmap(file.fileno(), size)).cast("q")
@@ -184,7 +183,7 @@ class Counters:
         return self._words[self.NAMES.index(name)]
 
     def raise_to(self, name: str, value: int) -> int:
-        """Set it, unless it is further already; returns where it stands."""
+        """Raise a counter to at least `value`; returns its value."""
         place = self.NAMES.index(name)
         if value > self._words[place]:
             self._words[place] = value  # one aligned store: a reader sees the old or the new number
@@ -199,7 +198,7 @@ class Counters:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """An npz of plain arrays, written whole."""
+    """Write plain arrays as npz, atomically."""
     with atomic_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
@@ -207,7 +206,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Every byte is checked against the archive's CRC; nothing in it is executed."""
+    """Read an npz. Every byte is checked against the archive's CRC, and nothing in it is executed."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {entry[:-4]: _array(archive.read(entry)) for entry in archive.namelist()}

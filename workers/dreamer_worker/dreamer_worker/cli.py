@@ -1,8 +1,8 @@
 """python -m dreamer_worker.cli --config FILE [--script parallel | train | eval] [--role env --index 0-7]
 
-A role alone (env, replay, logger, agent) is one process of a run whose launcher is on another machine, or several envs:
-the config names the three addresses, and DREAMER_SECRET (or the config) the secret. The command stays beside its
-processes and starts one again that dies.
+A role (env, replay, logger, agent) is one process, or several envs, of a run whose launcher is on another machine. The
+config has the three addresses, and DREAMER_SECRET (or the config) the secret. The command restarts its processes when
+they die.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXAMPLES = """examples:
   echo '{"run_id": "try", "env": "gym_CartPole-v1", "size": "1m"}' > run.json
   python -m dreamer_worker.cli --config run.json                      the processes of a run, into logdir/try
   python -m dreamer_worker.cli --config run.json --script train       the same in one process
-  python -m dreamer_worker.cli --config run.json --script eval        what it has learned, played
+  python -m dreamer_worker.cli --config run.json --script eval        play what it has learned
   python -m dreamer_worker.cli --config run.json --role env --index 0-7      envs of a run that is launched elsewhere
   python -m dreamer_worker.cli --config run.json --interactive        step by step: {"cmd": "reset"}, {"cmd": "step"}, …
 """
@@ -32,8 +32,8 @@ EXAMPLES = """examples:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = standard_parser("dreamer_worker", "DreamerV3: learns a world model and acts by dreaming in it.")
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--script", choices=SCRIPTS, help="instead of the config's")
-    parser.add_argument("--role", choices=ROLES, help="a process of a run that is launched elsewhere, kept alive")
+    parser.add_argument("--script", choices=SCRIPTS, help="overrides the script of the config")
+    parser.add_argument("--role", choices=ROLES, help="run one process of a run that is launched elsewhere")
     parser.add_argument("--index", default="0", help="which envs, with --role env: 3, or 0-7")
     args = parser.parse_args(argv)
     if args.verbose:
@@ -57,17 +57,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def dry_run(config: DreamerConfig) -> int:
-    """Says what would run, if its env can be made; an agent is not, for that takes a minute."""
+    """Print what would run. The env is created as a check; the agent is not, because that takes a minute."""
     from dreamer_worker.factories import make_env
 
     if config.checkpoint and not os.path.exists(config.checkpoint):
-        raise ConfigError(f"checkpoint: there is no {config.checkpoint}. Name a run's folder.")
+        raise ConfigError(f"checkpoint: there is no {config.checkpoint}. Give a run's folder.")
     try:
         make_env(config, 0).close()
     except ConfigError:
         raise
-    except Exception as error:  # noqa: BLE001  # whatever a library raises about a name or an option that it does not have
-        raise ConfigError(f"env: {config.env} cannot be made: {type(error).__name__}: {error}") from None
+    except Exception as error:  # a library may raise anything about an unknown name or option
+        raise ConfigError(f"env: {config.env} cannot be created: {type(error).__name__}: {error}") from None
     return print_dry_run({**config.to_dict(), "secret": "…" if config.secret else ""})
 
 
@@ -76,10 +76,10 @@ def run(config: DreamerConfig) -> int:
     from dreamer_worker.runtime import DreamerRuntime
     from dreamer_worker.telemetry import Telemetry
 
-    tell = Telemetry(run_id=config.run_id)
-    code = conduct(DreamerRuntime(config, tell).run, tell)
+    telemetry = Telemetry(run_id=config.run_id)
+    code = conduct(DreamerRuntime(config, telemetry).run, telemetry)
     if config.script == "parallel" and not config.agent_process:
-        leave(code)  # its agent may be compiling in here, and Python would abort over it
+        leave(code)  # the agent may be compiling in a thread, and Python would abort
     return code
 
 
@@ -89,9 +89,9 @@ def run_role(config: DreamerConfig, role: str, index: str) -> int:
     from dreamer_worker.supervisor import RoleFailed
 
     if "auto" in (config.actor_addr, config.replay_addr, config.logger_addr):
-        return refuse(ConfigError("A role of its own needs actor_addr, replay_addr and logger_addr in its config."))
+        return refuse(ConfigError("A role needs actor_addr, replay_addr and logger_addr in its config."))
     if not (config.secret or os.environ.get("DREAMER_SECRET")):
-        return refuse(ConfigError("A role of its own must know the run's secret. Set DREAMER_SECRET, here and there."))
+        return refuse(ConfigError("A role needs the run's secret. Set DREAMER_SECRET on all machines."))
     try:
         config = parallel.prepare(config)
         names = names_of(role, index, config)
@@ -111,27 +111,27 @@ def run_role(config: DreamerConfig, role: str, index: str) -> int:
 
 
 def place_of(role: str, config: DreamerConfig) -> str:
-    """Where a role is, or whom it waits for: nothing else is said while the others are not there."""
+    """Where a role listens or connects. Nothing else is printed until the other processes are there."""
     if role == "env":
-        return f"waits for the actor at {config.actor_addr}, with the secret that it must know too."
+        return f"waits for the actor at {config.actor_addr}, which must have the same secret."
     address = {"agent": config.actor_addr, "replay": config.replay_addr, "logger": config.logger_addr}[role]
-    return f"listens at {address} for whoever knows the secret."
+    return f"listens at {address} for clients with the secret."
 
 
 def names_of(role: str, index: str, config: DreamerConfig) -> list[str]:
-    """The processes that a role stands for."""
+    """The processes of a role."""
     if role != "env":
         return [role]
     first, _, last = index.partition("-")
     count = config.envs + config.eval_envs
     if not (first.isdigit() and (last or first).isdigit() and int(first) <= int(last or first) < count):
-        raise ConfigError(f"--index {index}: this run has envs 0 to {count - 1}. Name one (3) or some (0-7).")
+        raise ConfigError(f"--index {index}: this run has envs 0 to {count - 1}. Give one (3) or a range (0-7).")
     return [f"env{number}" for number in range(int(first), int(last or first) + 1)]
 
 
 def _raise_stopped(*_: object) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)  # a second one must not cut the ending short
+        signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the shutdown
     raise WorkerStopped
 
 

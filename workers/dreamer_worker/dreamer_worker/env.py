@@ -1,4 +1,4 @@
-"""An env process: plays one env with the actions that the actor gives, for as long as the run lasts."""
+"""An env process: plays one env with the actor's actions until the run ends."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ log = logging.getLogger(__name__)
 
 
 def run_env(life: Life, make_env: Callable[[int], Env], index: int, config: DreamerConfig) -> None:
-    """The whole life of an env process. An actor that is gone is waited for; then a new episode begins."""
+    """The work of an env process. When the actor is gone, wait for the next one and begin a new episode."""
     watchdog = Watchdog(config.env_timeout_s)
     watchdog.note()
     env = make_env(index)
     screen = Screen(index, env.render)
     actor = Client(config.actor_addr, config.secret, max_inflight=1, resend=False)
     logger = Client(config.logger_addr, config.secret, max_inflight=2) if index == 0 else None
-    voice = Voice(logger, config.log_every_s) if logger else None
+    reporter = Reporter(logger, config.log_every_s) if logger else None
     life.ready()
-    player = Player(life, env, index, actor, screen, voice, watchdog)
+    player = Player(life, env, index, actor, screen, reporter, watchdog)
     try:
         while not life.is_over:
             watchdog.note()
-            # A connection rarely takes so long; then it is looked whether the run is over.
+            # A timeout only to check whether the run is over.
             if actor.wait_connected(1.0):
                 play(player)
     finally:
@@ -41,15 +41,15 @@ def run_env(life: Life, make_env: Callable[[int], Env], index: int, config: Drea
 
 
 def play(player: Player) -> None:
-    """Until the actor or the run is gone."""
+    """Play until the actor is gone or the run is over."""
     try:
         player.play()
     except Disconnected as error:
-        log.info("env %d lost its actor (%s); it begins a new episode with the next", player.index, error)
+        log.info("env %d lost its actor (%s); it begins a new episode with the next one", player.index, error)
 
 
 class Player:
-    """Plays episodes until the actor or the run is gone."""
+    """Plays episodes until the actor is gone or the run is over."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class Player:
         index: int,
         actor: Client,
         screen: Screen,
-        voice: Voice | None,
+        reporter: Reporter | None,
         watchdog: Watchdog,
     ) -> None:
         self.life, self.env, self.index = life, env, index
-        self.actor, self.screen, self.voice = actor, screen, voice
+        self.actor, self.screen, self.reporter = actor, screen, reporter
         self.watchdog = watchdog
         self.timers = Timers()
 
@@ -75,11 +75,11 @@ class Player:
                 return
             with self.timers.section("step"):
                 obs = self._begin() if obs["is_last"] else self._step(action)
-            if self.voice:
-                self.voice.note(self.timers)
+            if self.reporter:
+                self.reporter.note(self.timers)
 
     def _ask(self, obs: Obs) -> dict[str, Any] | None:
-        """The actor's choice; None when the run ended meanwhile."""
+        """The actor's action, or None if the run ended meanwhile."""
         future = self.actor.call("act", self.index, obs)
         while not self.life.is_over:
             self.watchdog.note()
@@ -87,7 +87,7 @@ class Player:
                 chosen: dict[str, Any] = future.result(1.0)
                 return chosen
             except Late:
-                continue  # the limiter may hold the actor for minutes; only the end of the run is looked for
+                continue  # the limiter may hold the actor for minutes: only check for the end of the run
         return None
 
     def _begin(self) -> Obs:
@@ -102,8 +102,8 @@ class Player:
 
 
 class Watchdog:
-    """Ends this process, with its traceback, when nothing was noted for `limit_s`: an env that never comes back from a
-    step is started anew. It works from inside a library that holds Python up, too, and costs next to nothing."""
+    """Ends this process with a traceback when nothing was noted for `limit_s`, so that an env that hangs in a step is
+    restarted. It also works while a library blocks the interpreter, and costs next to nothing."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
@@ -114,8 +114,8 @@ class Watchdog:
             faulthandler.dump_traceback_later(self._limit_s, exit=True)
 
 
-class Voice:
-    """What the first env tells the logger of itself."""
+class Reporter:
+    """Sends the metrics of the first env process to the logger."""
 
     def __init__(self, logger: Client, every_s: float) -> None:
         self.logger = logger
@@ -125,5 +125,5 @@ class Voice:
     def note(self, timers: Timers) -> None:
         self._rate.add()
         if self._clock.is_due() and self.logger.wait_connected(0):
-            told = {"fps": self._rate.per_second(), **timers.stats(), **usage()}
-            self.logger.call("metrics", "env0", told)
+            stats = {"fps": self._rate.per_second(), **timers.stats(), **usage()}
+            self.logger.call("metrics", "env0", stats)

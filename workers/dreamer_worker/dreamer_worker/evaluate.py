@@ -26,16 +26,16 @@ from dreamer_worker.settings import find
 from dreamer_worker.telemetry import Telemetry
 
 ALGO = "dreamerv3"
-FILMED = 3  # episodes of an evaluation with capture_video
-FILM_FPS = 20
-MOST_FRAMES = 3000  # of one film: a frame of 64 x 64 pixels takes 12 kB until it is written
+RECORDED = 3  # episodes of an evaluation with capture_video
+VIDEO_FPS = 20
+MOST_FRAMES = 3000  # of one video: a frame of 64 x 64 pixels takes 12 kB until it is written
 
 
 class Policy:
-    """An agent acting in one env: the one that is given, else that of the checkpoint."""
+    """An agent acting in one env: the given one, or that of the checkpoint."""
 
     def __init__(self, env: Any, config: DreamerConfig, agent: Any = None) -> None:
-        # Found before the agent is made, which takes a while.
+        # Located before the agent is built, which takes a while.
         weights, self.epoch = (None, 0) if agent else locate(config)
         self.agent = agent or make_agent_for(env, config)
         if weights is not None:
@@ -47,7 +47,7 @@ class Policy:
         return {key: value[0] for key, value in actions.items()}
 
     def took(self, action: dict[str, Any]) -> None:
-        """Somebody did otherwise than was chosen: the agent goes on from what was done."""
+        """Another action than the chosen one was taken: continue from that one."""
         if "prevact" in self._carry:
             spaces = self.agent.act_space
             done = {key: np.asarray(action[key], space.dtype).reshape(1, *space.shape) for key, space in spaces.items()}
@@ -57,7 +57,7 @@ class Policy:
 def locate(config: DreamerConfig) -> tuple[Path | None, int]:
     """The weights to play and their epoch: the newest of a checkpoints folder, one epoch of it (0), or an npz (0).
 
-    None for a random agent, which needs none.
+    None for a random agent without a checkpoint.
     """
     given = find(config.checkpoint or config.checkpoint_dir)
     if given.is_file() or (given / PART).is_file():
@@ -67,18 +67,18 @@ def locate(config: DreamerConfig) -> tuple[Path | None, int]:
         return Epochs(given).path(epoch) / PART, epoch
     if config.random_agent:
         return None, 0
-    raise CheckpointError(f"There is no whole checkpoint in {given}. Name a run's folder: checkpoint=/path/of/the/run")
+    raise CheckpointError(f"There is no whole checkpoint in {given}. Give a run's folder: checkpoint=/path/of/the/run")
 
 
 def load(agent: Any, path: Path, config: DreamerConfig) -> None:
-    """Give the agent what was learned, or say in one sentence that it is another's."""
+    """Load the weights, or raise CheckpointError if they belong to another agent."""
     try:
         agent.load(read_arrays(path))
     except ValueError as error:
         first = str(error).partition(";")[0]
         raise CheckpointError(
-            f"{path} was not learned by the agent that env={config.env} and size={config.size} make. Name those it was "
-            f"made with. {first} …"
+            f"{path} does not fit the agent of env={config.env} and size={config.size}. Set those it was trained with. "
+            f"{first} …"
         ) from None
 
 
@@ -93,9 +93,9 @@ class Played:
 
 
 class EpisodePlayer:
-    """Plays an agent's best actions, each episode in a new env with a seed of its own.
+    """Plays episodes with the most likely actions, each in a new env with its own seed.
 
-    `watch` is given every observation, with the env it is of.
+    `watch` is called with the env and every observation.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class EpisodePlayer:
 
     @property
     def policy(self) -> Policy:
-        """Made when the first env is there, for its spaces."""
+        """Created with the first env, whose spaces it needs."""
         if self._policy is None:
             self._policy = Policy(self._env, self._config, self._agent)
         return self._policy
@@ -133,10 +133,10 @@ class EpisodePlayer:
 
 
 class Audience:
-    """Whoever looks on: MOSAIC's viewers, the telemetry of single steps, a film of the first episodes."""
+    """Observers of an evaluation: MOSAIC's viewers, telemetry of single steps, a video of the first episodes."""
 
-    def __init__(self, config: DreamerConfig, tell: Telemetry, folder: Path) -> None:
-        self._config, self._tell, self._folder = config, tell, folder
+    def __init__(self, config: DreamerConfig, telemetry: Telemetry, folder: Path) -> None:
+        self._config, self._telemetry, self._folder = config, telemetry, folder
         self._env: Any = None
         self._screen = Screen(0, lambda: self._env.render())
         self._frames: list[Any] = []
@@ -147,42 +147,42 @@ class Audience:
         self._screen.note(obs)
         if self._config.emit_steps and not obs["is_first"]:
             terminated = bool(obs["is_terminal"])
-            self._tell.step(self._length, float(obs["reward"]), episode_index=self._number, terminated=terminated)
+            self._telemetry.step(self._length, float(obs["reward"]), episode_index=self._number, terminated=terminated)
         self._length = 0 if obs["is_first"] else self._length + 1
-        if self._is_filming and (frame := env.render()) is not None:
+        if self._is_recording and (frame := env.render()) is not None:
             self._frames.append(np.asarray(frame, np.uint8))
 
     def end_episode(self, played: Played) -> None:
         if self._frames:
             folder = self._folder / "videos" / "eval"
             folder.mkdir(parents=True, exist_ok=True)
-            write_clip(folder / f"episode-{self._number:03d}-seed-{played.seed}.gif", np.stack(self._frames), FILM_FPS)
+            write_clip(folder / f"episode-{self._number:03d}-seed-{played.seed}.gif", np.stack(self._frames), VIDEO_FPS)
             self._frames = []
-        elif self._is_filming:
-            print("No video: this env draws no pictures.", file=sys.stderr, flush=True)
+        elif self._is_recording:
+            print("No video: this env renders no frames.", file=sys.stderr, flush=True)
         self._number += 1
 
     def close(self) -> None:
         self._screen.close()
 
     @property
-    def _is_filming(self) -> bool:
-        return self._config.capture_video and self._number < FILMED and len(self._frames) < MOST_FRAMES
+    def _is_recording(self) -> bool:
+        return self._config.capture_video and self._number < RECORDED and len(self._frames) < MOST_FRAMES
 
 
-def run_eval(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:
+def run_eval(config: DreamerConfig, telemetry: Telemetry) -> dict[str, Any]:
     """Play `episodes` episodes, with the seeds `seed`, `seed` + 1 …; returns the summary without its rows."""
     folder = Path(os.environ.get(WorkerEnv.RUN_DIR) or config.logdir)
-    audience = Audience(config, tell, folder)
+    audience = Audience(config, telemetry, folder)
     player = EpisodePlayer(config, watch=audience.watch)
-    found = evaluation_of(config, tell)
+    found = evaluation_of(config, telemetry)
     steps = 0
     for seed in seeds_from(config.seed, config.episodes):
         played = player.play(seed)
         audience.end_episode(played)
         steps += played.length
         found.add(seed, played.score, played.length, played.terminated, not played.terminated)
-        tell.metrics({"eval_episode/score": played.score, "eval_episode/length": played.length}, steps)
+        telemetry.metrics({"eval_episode/score": played.score, "eval_episode/length": played.length}, steps)
     more = {"total_steps": steps, "checkpoint_epoch": player.policy.epoch}
     audience.close()
     player.close()
@@ -190,7 +190,7 @@ def run_eval(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:
     return {**found.statistics(), **more}
 
 
-def evaluation_of(config: DreamerConfig, tell: Telemetry) -> Evaluation:
+def evaluation_of(config: DreamerConfig, telemetry: Telemetry) -> Evaluation:
     weights, _ = locate(config)
     return Evaluation(
         run_id=config.run_id,
@@ -199,5 +199,5 @@ def evaluation_of(config: DreamerConfig, tell: Telemetry) -> Evaluation:
         algo=ALGO,
         checkpoint=str(weights or ""),
         deterministic=not (config.random_agent or config.agent.get("eval_samples", False)),
-        emitter=tell,
+        emitter=telemetry,
     )

@@ -1,4 +1,4 @@
-"""Frames of an env to MOSAIC's viewers. Nothing is rendered while nobody looks."""
+"""Sends the frames of an env to MOSAIC's viewers. Nothing is rendered without a viewer."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-# Env processes are started with MOSAIC's own wish hidden under this name: its import hook would show whichever of them
-# is first, and we show the ones that are asked for.
+# Env processes get MOSAIC's own variable under this name. Otherwise its import hook would show the first process to
+# start, and not the env that was requested.
 HIDDEN = "DREAMER_FRAMES"
 
 
 class Screen:
-    """Shows one env, if MOSAIC asked for its frames; else every call does nothing. It never stops the playing."""
+    """Shows one env if MOSAIC requested its frames; otherwise every call does nothing. It never interrupts the env."""
 
     def __init__(self, index: int, render: Callable[[], Any]) -> None:
         self._render = render
@@ -24,7 +24,7 @@ class Screen:
             return
         try:
             self._show(obs)
-        except Exception as error:  # noqa: BLE001  # whatever is wrong with the frames ends the frames only
+        except Exception as error:  # a renderer may raise anything, and only the frames end
             from mosaic_sdk.fastlane.lane import note
 
             note(f"no more frames: {type(error).__name__}: {error}")
@@ -38,7 +38,7 @@ class Screen:
     def _show(self, obs: dict[str, Any]) -> None:
         lane = self._lane
         if obs["is_first"]:
-            lane.return_so_far = 0.0  # an episode that was abandoned is not the beginning of this one
+            lane.return_so_far = 0.0  # do not add up with an episode that was abandoned
         lane.steps += 1
         lane.return_so_far += float(obs["reward"])
         if obs["is_last"]:
@@ -53,14 +53,14 @@ def _open(index: int) -> Any:
         from mosaic_sdk.fastlane.settings import Settings
         from mosaic_sdk.names import TelemetryEnv
 
-        wish = os.environ.get(HIDDEN, os.environ.get(TelemetryEnv.FASTLANE_ONLY, "0"))
-        settings = Settings.of({**os.environ, TelemetryEnv.FASTLANE_ONLY: wish})
+        requested = os.environ.get(HIDDEN, os.environ.get(TelemetryEnv.FASTLANE_ONLY, "0"))
+        settings = Settings.of({**os.environ, TelemetryEnv.FASTLANE_ONLY: requested})
         return Lane.open(settings, index) if settings.enabled and settings.shows(index) else None
     except (ImportError, OSError):
         return None
 
 
-def hidden_wish() -> dict[str, str]:
+def hidden_request() -> dict[str, str]:
     """Variables for env processes, see HIDDEN."""
     from mosaic_sdk.names import TelemetryEnv
 

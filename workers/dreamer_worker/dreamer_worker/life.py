@@ -1,7 +1,7 @@
-"""A process of the run: how it is started, how it says that it is ready, how it is told to stop.
+"""A process of the run: how it starts, reports that it is ready, and is stopped.
 
 stdin    the factory of its work (cloudpickle), then nothing: when it closes, the process ends. So a launcher that was
-         killed leaves nobody behind, and a SIGTERM that hits every process of the tree at once stops them in order
+         killed leaves no orphaned process, and a SIGTERM to the whole process tree still stops it in order
 pipe     one byte when it is ready, or the text of the error that ended it
 """
 
@@ -28,7 +28,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 class Life:
-    """What a role's work is given: the wish to stop, and whom to tell that it is ready."""
+    """Passed to the work of a process: the request to stop, and how to report that it is ready."""
 
     def __init__(self, ready_fd: int = -1) -> None:
         self._stop = threading.Event()
@@ -39,7 +39,7 @@ class Life:
         return self._stop.is_set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Sleep until it is to stop; whether it is."""
+        """Sleep until a stop is requested; returns whether it is."""
         return self._stop.wait(timeout_s)
 
     def stop(self) -> None:
@@ -54,7 +54,7 @@ class Life:
             os.write(self._ready_fd, text.encode()[:3000])
 
     def linger(self, is_done: Callable[[], bool], limit_s: float = LINGER_S) -> None:
-        """Wait a little for those who may still need this process."""
+        """Wait a little while other processes may still need this one."""
         until = time.monotonic() + limit_s
         while not is_done() and time.monotonic() < until:
             time.sleep(0.05)  # only at the very end of a run
@@ -67,9 +67,9 @@ def write_work(pipe: Any, work: bytes) -> None:
 
 
 def main() -> int:
-    """python -m dreamer_worker.life READY_FD NAME: do the work that stands on stdin. The name is for `ps`."""
+    """python -m dreamer_worker.life READY_FD NAME: do the work that stdin describes. The name is for `ps`."""
     logging.basicConfig(level=os.environ.get("DREAMER_LOG", "WARNING"), format="%(levelname)s %(name)s: %(message)s")
-    # The launcher stops us in an order of its own; a signal to the whole tree would break it.
+    # The launcher stops the processes in order; a signal to the whole tree must not change that.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     life = Life(int(sys.argv[1]))
@@ -80,10 +80,10 @@ def main() -> int:
         work = cloudpickle.loads(_read_work(source))
         threading.Thread(target=_watch, args=(source, life), name="lifeline", daemon=True).start()
         work(life)
-    except ConfigError as error:  # the user's to mend: frames of ours would bury the words
+    except ConfigError as error:  # for the user to fix: a traceback would hide the message
         life.fail(str(error))
         leave(1)
-    except Exception as error:  # noqa: BLE001  # a process's edge
+    except Exception as error:  # the edge of the process: the launcher reports it
         traceback.print_exc()
         life.fail(f"{type(error).__name__}: {error}")
         leave(1)
@@ -97,14 +97,14 @@ def _read_work(source: Any) -> bytes:
 
 
 def _watch(source: Any, life: Life) -> None:
-    source.read()  # returns when the launcher closes it, or is gone
-    # Nobody may be left to kill us: also who compiles, or hangs in a simulator, goes.
+    source.read()  # returns when the launcher closes it or dies
+    # No process may be left to kill this one: exit even while compiling or hanging in a simulator.
     faulthandler.dump_traceback_later(LAST_RESORT_S, exit=True)
     life.stop()
 
 
 def leave(code: int) -> None:
-    """End the process without waiting for threads inside a library (a compiler, a simulator) that nobody can stop."""
+    """Exit without waiting for threads inside a library (a compiler, a simulator), which cannot be stopped."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

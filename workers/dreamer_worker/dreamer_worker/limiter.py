@@ -1,4 +1,4 @@
-"""How much is learned per step played: whoever is ahead waits, asleep, for the other."""
+"""The ratio of replayed to played steps: inserts or samples that are ahead wait, asleep, for the other side."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import contextmanager
 
 
 class Closed(Exception):
-    """The run ends; nobody need wait any longer."""
+    """The run ends: stop waiting."""
 
 
 class SamplesPerInsert:
     """Keeps sampled sequences per inserted step at `samples_per_insert`. Its promises:
 
-    1. Nothing is sampled before `min_inserts` steps are in; from then on sampling begins at once.
+    1. Nothing is sampled before `min_inserts` steps are inserted; then sampling starts at once.
     2. Afterwards inserts are at most `tolerance` steps ahead of the ratio, samples at most `tolerance` sequences.
-    3. Who waits sleeps, and holds no lock that another needs.
+    3. A waiting caller sleeps and holds no lock that another one needs.
 
     A ratio of 0 or less limits nothing after the minimum.
     """
@@ -40,7 +40,7 @@ class SamplesPerInsert:
         self._is_open_to_inserts = False
 
     def insert(self, count: int = 1, timeout_s: float | None = None) -> bool:
-        """Wait until steps may be inserted and count them; False when the time is over first."""
+        """Wait until steps may be inserted and count them; False after the timeout."""
         with self._changed:
             if not self._wait(self._may_insert, timeout_s):
                 return False
@@ -48,16 +48,16 @@ class SamplesPerInsert:
         return True
 
     def note_inserts(self, count: int) -> None:
-        """Count steps that are in; also wakes who waits for there to be any sequence at all."""
+        """Count inserted steps; also wakes callers that wait for the first sequence."""
         with self._changed:
             before = max(self.inserts, self.min_inserts)
             self.inserts += count
-            # Only what lies above the minimum is owed samples: the minimum is the learner's head start.
+            # Only steps above the minimum count: the minimum is a head start for the learner.
             self.available += self.samples_per_insert * max(0, self.inserts - before)
             self._changed.notify_all()
 
     def sample(self, count: int = 1, timeout_s: float | None = None) -> bool:
-        """Wait until sequences may be sampled and count them; False when the time is over first."""
+        """Wait until sequences may be sampled and count them; False after the timeout."""
         with self._changed:
             if not self._wait(self._may_sample, timeout_s):
                 return False
@@ -73,7 +73,7 @@ class SamplesPerInsert:
 
     @contextmanager
     def open_to_inserts(self) -> Iterator[None]:
-        """While a checkpoint waits for the last inserts they pass, whatever the ratio says."""
+        """Admit inserts regardless of the ratio, while a checkpoint waits for the last of them."""
         with self._changed:
             self._is_open_to_inserts = True
             self._changed.notify_all()
@@ -107,7 +107,7 @@ class SamplesPerInsert:
         if self.inserts < self.min_inserts or self.samples_per_insert <= 0 or self._is_open_to_inserts:
             return True
         if not self.is_ready():
-            return True  # the learner cannot catch up: it needs these first
+            return True  # the learner needs these steps before it can catch up
         return self.available < self.tolerance * self.samples_per_insert
 
     def _may_sample(self) -> bool:

@@ -1,8 +1,8 @@
-"""The logger process: what the others tell becomes curves, episodes and clips.
+"""The logger process: turns what the other processes send into curves, episodes and clips.
 
-steps      from the actor: rewards and flags of each step, of which episodes are put together
-metrics    from every process, under its prefix, averaged between two writings
-clip       a short film of what the model dreams, into videos/
+steps      from the actor: rewards and flags of each step, assembled into episodes
+metrics    from every process, under its prefix, averaged between two writes
+clip       a short video of what the model predicts, into videos/
 snapshot, write, saved: its part of a checkpoint
 """
 
@@ -36,20 +36,20 @@ MOST_CLIPS = 100  # of one kind; at 64 x 64 pixels one takes about a megabyte
 
 @dataclass
 class Episode:
-    """An episode that is being played, as far as it has been told."""
+    """An episode in progress."""
 
     score: float = 0.0
     length: int = 0
     extras: dict[str, float] = field(default_factory=dict)
-    heard: float = field(default_factory=time.monotonic)
+    updated: float = field(default_factory=time.monotonic)
 
 
 class Episodes:
-    """Puts episodes together from steps. Its promises:
+    """Assembles episodes from steps. Its promises:
 
-    1. Only whole episodes are told: of one whose beginning was not heard, nothing is.
-    2. An env that is silent for `timeout_s` while others are not is forgotten. When all are (the agent compiles, the
-       limiter holds them), none is.
+    1. Only whole episodes are reported: one whose beginning was missed is not.
+    2. The episode of an env that is silent for `timeout_s` while others are not is dropped. When all are silent (the
+       agent compiles, the limiter holds them), none is dropped.
     """
 
     def __init__(self, timeout_s: float) -> None:
@@ -57,24 +57,24 @@ class Episodes:
         self._playing: dict[int, Episode] = {}
 
     def step(self, env: int, reward: float, first: bool, last: bool, extras: dict[str, float]) -> Episode | None:
-        """Add a step; the episode, if it was its last."""
+        """Add a step; returns the episode if this was its last one."""
         if first:
             self._playing[env] = Episode()
         episode = self._playing.get(env)
         if episode is None:
             return None
         episode.score += reward
-        # The first observation is no step that was played.
+        # The first observation is not a step.
         episode.length += not first
-        episode.heard = time.monotonic()
+        episode.updated = time.monotonic()
         for name, value in extras.items():
             episode.extras[name] = episode.extras.get(name, 0.0) + value
         return self._playing.pop(env) if last else None
 
     def forget_silent(self) -> int:
-        """Drop the episodes of envs that are gone; how many."""
-        late = max((episode.heard for episode in self._playing.values()), default=0.0) - self._timeout_s
-        silent = [env for env, episode in self._playing.items() if episode.heard < late]
+        """Drop the episodes of envs that are gone; returns how many."""
+        late = max((episode.updated for episode in self._playing.values()), default=0.0) - self._timeout_s
+        silent = [env for env, episode in self._playing.items() if episode.updated < late]
         for env in silent:
             del self._playing[env]
         return len(silent)
@@ -84,7 +84,7 @@ class Episodes:
 
 
 class Averages:
-    """The mean of each number since it was last taken."""
+    """The mean of each number since the last call of `take`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -122,32 +122,32 @@ class Logger:
         self._lock = threading.Lock()
         self._averages = Averages()
         self._episodes = Episodes(episode_timeout_s)
-        self._told: dict[str, int] = {}  # life of an actor → the last of its messages
-        self._mute: set[Output] = set()
+        self._received: dict[str, int] = {}  # actor process → number of its last message
+        self._failing: set[Output] = set()
         self._steps_rate = Rate()
         self.timers = Timers()
 
     def steps(self, actor: str, number: int, env_steps: int, rows: dict[str, Any]) -> None:
         """One policy call's steps."""
         with self._lock:
-            if int(number) <= self._told.get(actor, 0):
+            if int(number) <= self._received.get(actor, 0):
                 return
-            # Only the newest life matters: an older one sends nothing any more.
-            self._told = {actor: int(number)}
+            # Only the newest actor process matters: an older one sends nothing any more.
+            self._received = {actor: int(number)}
             self.step = max(self.step, int(env_steps))
             at, ended = self.step, list(self._ended(rows))
         for episode in ended:
-            self._tell_episode(at, episode)
+            self._report_episode(at, episode)
 
     def evaluated(self, env_steps: int, episodes: list[dict[str, Any]]) -> None:
-        """An evaluation of the agent as it was at that step; each with seed, score, length and terminated."""
-        for told in episodes:
+        """The episodes of an evaluation at that step, each with seed, score, length and terminated."""
+        for episode in episodes:
             number = self.counters["eval_episodes"]
             self.counters.raise_to("eval_episodes", number + 1)
-            self._tell(partial(_write_evaluated, int(env_steps), number, told))
-        means = {name: float(np.mean([told[name] for told in episodes])) for name in ("score", "length")}
+            self._write_all(partial(_write_evaluated, int(env_steps), number, episode))
+        means = {name: float(np.mean([episode[name] for episode in episodes])) for name in ("score", "length")}
         values = {f"evaluation/{name}": mean for name, mean in means.items()}
-        self._tell(lambda output: output.scalars(int(env_steps), values))
+        self._write_all(lambda output: output.scalars(int(env_steps), values))
 
     def metrics(self, prefix: str, values: dict[str, Any]) -> None:
         self._averages.add({f"{prefix}/{name}": float(value) for name, value in values.items()})
@@ -159,14 +159,14 @@ class Logger:
         thin_out(sorted(folder.glob(f"{name}-*.gif")))
 
     def write(self) -> None:
-        """Everything since the last writing, to every output."""
-        with self._lock:  # the actor's steps are being told meanwhile
+        """Write everything since the last write to every output."""
+        with self._lock:  # steps of the actor arrive meanwhile
             self._averages.add({"episode/forgotten": self._episodes.forget_silent()})
         values = self._averages.take()
         values |= {"logger/fps": self._steps_rate.per_second(), "logger/playing": len(self._episodes)}
         values |= {f"logger/{name}": value for name, value in {**self.timers.stats(), **usage()}.items()}
         values |= {f"counters/{name}": value for name, value in self.counters.to_dict().items()}
-        self._tell(lambda output: output.scalars(self.step, values))
+        self._write_all(lambda output: output.scalars(self.step, values))
 
     def save(self) -> dict[str, Any]:
         with self._lock:
@@ -178,19 +178,19 @@ class Logger:
 
     def close(self) -> None:
         self.write()
-        self._tell(lambda output: output.close())
+        self._write_all(lambda output: output.close())
 
-    def _tell(self, say: Callable[[Output], None]) -> None:
-        """Every output. One that cannot be written (the disk is full) is passed over until it can."""
+    def _write_all(self, write: Callable[[Output], None]) -> None:
+        """Write to every output. One that fails (disk full) is skipped until it works again."""
         with self._lock:
             for output in self.outputs:
                 try:
-                    say(output)
-                    self._mute.discard(output)
+                    write(output)
+                    self._failing.discard(output)
                 except OSError as error:
-                    if output not in self._mute:
-                        log.warning("%s cannot be written, the run goes on: %s", type(output).__name__, error)
-                    self._mute.add(output)
+                    if output not in self._failing:
+                        log.warning("%s cannot be written; the run continues: %s", type(output).__name__, error)
+                    self._failing.add(output)
 
     def _ended(self, rows: dict[str, Any]) -> Any:
         is_eval = bool(rows["is_eval"])
@@ -203,7 +203,7 @@ class Logger:
             if episode:
                 yield env, is_eval, bool(rows["is_terminal"][index]), episode
 
-    def _tell_episode(self, step: int, ended: tuple[Any, bool, bool, Episode]) -> None:
+    def _report_episode(self, step: int, ended: tuple[Any, bool, bool, Episode]) -> None:
         env, is_eval, terminated, episode = ended
         name = "eval_episodes" if is_eval else "episodes"
         number = self.counters[name]
@@ -211,20 +211,20 @@ class Logger:
         prefix = "eval_episode" if is_eval else "episode"
         played = {"score": episode.score, "length": float(episode.length), **episode.extras}
         self._averages.add({f"{prefix}/{key.removeprefix('log/')}": value for key, value in played.items()})
-        told = {
+        fields = {
             "env": int(env),
             "eval": is_eval,
             "score": episode.score,
             "length": episode.length,
             "terminated": terminated,
         }
-        self._tell(lambda output: output.episode(step, number, told))
+        self._write_all(lambda output: output.episode(step, number, fields))
 
 
-def _write_evaluated(step: int, number: int, told: dict[str, Any], output: Output) -> None:
+def _write_evaluated(step: int, number: int, episode: dict[str, Any], output: Output) -> None:
     kinds: dict[str, Callable[[Any], Any]] = {"seed": int, "score": float, "length": int, "terminated": bool}
-    # Over the wire they come as arrays without a dimension, which JSON does not know.
-    output.episode(step, number, {"eval": True, **{name: kind(told[name]) for name, kind in kinds.items()}})
+    # They arrive as zero-dimensional arrays, which JSON cannot hold.
+    output.episode(step, number, {"eval": True, **{name: kind(episode[name]) for name, kind in kinds.items()}})
 
 
 class LoggerService:
@@ -269,18 +269,18 @@ def restore_part(logger: Logger, folder: Path) -> None:
         logger.load(read_json(folder / PART))
 
 
-def announcer(tell: Telemetry, config: DreamerConfig) -> Callable[[str, dict[str, Any]], None]:
+def announcer(telemetry: Telemetry, config: DreamerConfig) -> Callable[[str, dict[str, Any]], None]:
     """Reports a saved checkpoint to MOSAIC, if that is one of the run's outputs."""
 
     def announce(path: str, details: dict[str, Any]) -> None:
         if "mosaic" in config.outputs:
-            tell.checkpoint_saved(path, **details)
+            telemetry.checkpoint_saved(path, **details)
 
     return announce
 
 
 def run_logger(life: Life, make_logger: Callable[[], Logger], config: DreamerConfig) -> None:
-    """The whole life of a logger process."""
+    """The work of a logger process."""
     logger = make_logger()
     server = Server(config.logger_addr, config.secret, "logger", LEAVING_S)
     announce = announcer(Telemetry(run_id=config.run_id), config)
@@ -291,14 +291,14 @@ def run_logger(life: Life, make_logger: Callable[[], Logger], config: DreamerCon
     while not life.wait(config.log_every_s):
         logger.metrics("logger", {f"rpc/{name}": value for name, value in server.stats().items()})
         logger.write()
-    life.linger(lambda: server.peers == 0)  # the agent's last checkpoint and the others' last words
+    life.linger(lambda: server.peers == 0)  # for the agent's last checkpoint and the last metrics of the others
     server.close()
     server.finish(LINGER_S)  # a clip may still be written
     logger.close()
 
 
 def thin_out(clips: list[Path], most: int = MOST_CLIPS) -> None:
-    """When there are too many, the one goes that is least missed: the whole run stays to be seen, ever coarser."""
+    """Remove a clip when there are too many: the one with the closest neighbours, so that the run stays covered."""
     if len(clips) <= most:
         return
     steps = [int(path.stem.rpartition("-")[2]) for path in clips]
@@ -307,10 +307,10 @@ def thin_out(clips: list[Path], most: int = MOST_CLIPS) -> None:
 
 
 def write_clip(path: Path, frames: np.ndarray, fps: int = 12) -> None:
-    """A film as an animated GIF."""
+    """Write frames as an animated GIF."""
     from PIL import Image
 
-    if frames.shape[-1] != 3:  # gray, or channels that are no colours: the first of them are shown
+    if frames.shape[-1] != 3:  # gray, or channels that are not colours: show the first ones
         frames = frames[..., :3] if frames.shape[-1] > 3 else frames[..., :1].repeat(3, -1)
     first, *rest = [Image.fromarray(frame) for frame in frames]
     with atomic_file(path) as file:

@@ -35,7 +35,7 @@ def make_outputs(names: list[str], logdir: str, run_id: str) -> list[Output]:
 
 
 class Jsonl:
-    """One line per writing: {"step": …, "time": …, name: value}. A process that comes back goes on in the same file."""
+    """One line per write: {"step": …, "time": …, name: value}. A restarted logger appends to the same file."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,21 +55,21 @@ class Jsonl:
 
 
 class TensorBoard:
-    """Event files. Written by tensorboardX's innermost part: its SummaryWriter would start a process of its own."""
+    """Event files, written with tensorboardX's EventsWriter: its SummaryWriter would start another process."""
 
     def __init__(self, folder: Path) -> None:
         from tensorboardX.event_file_writer import EventsWriter
 
         folder.mkdir(parents=True, exist_ok=True)
-        # A logger that comes back within the same second must not write into the file of the one before.
+        # A logger that is restarted within the same second must not write into the file of the previous one.
         self._writer = EventsWriter(str(folder / "events"), f".{os.getpid()}")
 
     def scalars(self, step: int, values: Scalars) -> None:
         from tensorboardX.proto.event_pb2 import Event
         from tensorboardX.proto.summary_pb2 import Summary
 
-        told = [Summary.Value(tag=name, simple_value=float(value)) for name, value in values.items()]
-        self._writer.write_event(Event(step=step, wall_time=time.time(), summary=Summary(value=told)))
+        written = [Summary.Value(tag=name, simple_value=float(value)) for name, value in values.items()]
+        self._writer.write_event(Event(step=step, wall_time=time.time(), summary=Summary(value=written)))
         self._writer.flush()
 
     def episode(self, step: int, number: int, episode: dict[str, Any]) -> None:
@@ -81,19 +81,19 @@ class TensorBoard:
 
 
 class Mosaic:
-    """Lines on stdout, as MOSAIC reads them. Evaluation episodes are episodes of an agent called `eval`."""
+    """MOSAIC's telemetry lines on stdout. Evaluation episodes have the agent_id `eval`."""
 
     def __init__(self, telemetry: Telemetry) -> None:
-        self._tell = telemetry
+        self._telemetry = telemetry
 
     def scalars(self, step: int, values: Scalars) -> None:
-        self._tell.metrics(values, step)
+        self._telemetry.metrics(values, step)
 
     def episode(self, step: int, number: int, episode: dict[str, Any]) -> None:
         more: dict[str, Any] = {"agent_id": EVAL_AGENT} if episode["eval"] else {}
         if "seed" in episode:
             more["episode_seed"] = episode["seed"]
-        self._tell.episode(
+        self._telemetry.episode(
             number,
             episode["score"],
             episode["length"],
@@ -125,5 +125,5 @@ class Terminal:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no words for NaN and infinity; other readers of the file should not stumble over Python's."""
+    """JSON has no NaN and no infinity, and other readers may not accept Python's notation: write them as text."""
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,11 +1,11 @@
-"""--script parallel: starts every process of the run, brings back the ones that die, and ends them in order.
+"""--script parallel: start every process of the run, restart those that die, and end them in order.
 
     launcher ─┬─ logger
               ├─ replay
               ├─ agent      actor and learner, two threads around one agent
               └─ env 0 …    training envs, then evaluation envs
 
-The agent's own end is the end of the run. Any other process, and an agent that was killed, is started again.
+The run ends when the agent exits normally. Any other process, and an agent that was killed, is restarted.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from dreamer_worker.checkpoint import COMMIT, Claim, Counters, Epochs
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.env import run_env
 from dreamer_worker.factories import factories
-from dreamer_worker.fastlane import hidden_wish
+from dreamer_worker.fastlane import hidden_request
 from dreamer_worker.life import Life
 from dreamer_worker.logger import run_logger
 from dreamer_worker.replay import run_replay
 from dreamer_worker.rpc import free_address, make_secret
-from dreamer_worker.supervisor import PATIENT_S, Child, Inmate, RoleFailed, Supervisor
+from dreamer_worker.supervisor import PATIENT_S, AgentThread, Child, RoleFailed, Supervisor
 
 
 def prepare(config: DreamerConfig) -> DreamerConfig:
-    """The config with every blank filled in: addresses, secret, presets; and the run's folder made."""
+    """Fill in what the config leaves open (addresses, secret, presets) and create the run's folder."""
     config = config.resolved()
     names = ("actor_addr", "replay_addr", "logger_addr")
     given = {name: getattr(config, name) for name in names}
@@ -47,16 +47,16 @@ def prepare(config: DreamerConfig) -> DreamerConfig:
 
 def _new_secret(config: DreamerConfig) -> str:
     if config.remote_envs or config.remote_replay:
-        raise ConfigError("Processes elsewhere must know the run's secret. Set DREAMER_SECRET, here and there.")
+        raise ConfigError("Processes on other machines must know the run's secret. Set DREAMER_SECRET on all of them.")
     return make_secret()
 
 
 def resume(config: DreamerConfig) -> int | None:
-    """Bring the run's counters to its newest whole epoch, which may be another run's; its number, if there is one.
+    """Set the run's counters to those of its newest whole epoch, or of the `checkpoint`; returns the epoch, if any.
 
-    The count of launches alone goes on: by it a replay elsewhere knows that the run went back to that epoch.
+    Only the count of launches keeps growing: from it a replay on another machine knows that the run went back.
     """
-    Claim(config.checkpoint_dir).take().release()  # until who was killed a moment ago has saved
+    Claim(config.checkpoint_dir).take().release()  # wait until an agent that was just killed has saved
     epochs = Epochs(config.checkpoint_dir)
     if config.checkpoint and epochs.newest() is None:
         adopt(*chosen(Path(config.checkpoint)), epochs)
@@ -69,14 +69,14 @@ def resume(config: DreamerConfig) -> int | None:
 
 
 def chosen(checkpoint: Path) -> tuple[Epochs, int]:
-    """What to go on from: that epoch, or the newest whole one of a folder of them."""
+    """The epoch to continue from: this one, or the newest whole one in a folder of epochs."""
     if (checkpoint / COMMIT).is_file():
         epochs, epoch = Epochs(checkpoint.parent), int(checkpoint.name.rpartition("-")[2])
         if problem := epochs.damage(epoch):
-            raise RoleFailed(f"{checkpoint} is damaged ({problem}). Use an older one beside it.")
+            raise RoleFailed(f"{checkpoint} is damaged ({problem}). Use an older epoch.")
         return epochs, epoch
     if (checkpoint / PART).is_file() or checkpoint.name == PART:
-        raise RoleFailed(f"{checkpoint} holds the agent alone: it can be played, and nothing can go on from it.")
+        raise RoleFailed(f"{checkpoint} holds the agent alone: it can be played, but a run cannot continue from it.")
     newest = Epochs(checkpoint).newest()
     if newest is None:
         raise RoleFailed(f"There is no whole checkpoint in {checkpoint}. Name a run's checkpoints folder.")
@@ -84,15 +84,14 @@ def chosen(checkpoint: Path) -> tuple[Epochs, int]:
 
 
 def adopt(source: Epochs, epoch: int, target: Epochs) -> None:
-    """Copy another run's epoch."""
-    # Over what was copied by one who was killed at it.
+    """Copy another run's epoch, over an earlier copy that was interrupted."""
     if (source.folder / "blocks").exists():
         shutil.copytree(source.folder / "blocks", target.folder / "blocks", dirs_exist_ok=True)
     shutil.copytree(source.path(epoch), target.begin(epoch), dirs_exist_ok=True)
 
 
 def works(config: DreamerConfig) -> dict[str, Callable[[Life], None]]:
-    """What each process of the run does, in the order in which they are started."""
+    """What each process of the run does, in starting order."""
     make = factories(config)
     found: dict[str, Callable[[Life], None]] = {
         "logger": partial(run_logger, make_logger=make["logger"], config=config),
@@ -111,27 +110,28 @@ def plan(config: DreamerConfig) -> list[Any]:
         if (name == "replay" and config.remote_replay) or (name.startswith("env") and config.remote_envs):
             continue
         if name == "agent" and not config.agent_process:
-            children.append(Inmate(name, work))
+            children.append(AgentThread(name, work))
         else:
             children.append(Child(name, work, variables_of(name, config)))
     return children
 
 
 def variables_of(name: str, config: DreamerConfig) -> dict[str, str]:
+    """The environment variables of a process."""
     if name == "agent":
-        # What took minutes to compile is kept, for the life after a kill and for the run that is resumed.
+        # Keep what took minutes to compile, for an agent that is restarted and for a resumed run.
         kept = {
             "JAX_COMPILATION_CACHE_DIR": str(Path(config.logdir).absolute() / "compiled"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.5",
         }
         return {name: value for name, value in kept.items() if name not in os.environ}
-    # Only the agent computes: the others must neither take the GPU nor a thread pool per process.
+    # Only the agent computes: the other processes must not take the GPU or start a thread pool each.
     quiet = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    return {**quiet, **hidden_wish()} if name.startswith("env") else quiet
+    return {**quiet, **hidden_request()} if name.startswith("env") else quiet
 
 
 def run_role(config: DreamerConfig, names: Sequence[str]) -> None:
-    """These processes of a run that is launched elsewhere, each brought back when it dies; until stopped."""
+    """Run these processes of a run that is launched elsewhere, and restart each one that dies, until stopped."""
     every = works(config)
     children = [Child(name, every[name], variables_of(name, config)) for name in names]
     Supervisor(children, last_s=PATIENT_S).run()

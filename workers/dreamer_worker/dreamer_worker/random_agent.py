@@ -13,7 +13,7 @@ LATENT = 8
 
 
 class RandomAgent:
-    """The agent's interface. Its only memory is how often it was asked, so that a checkpoint can be seen to work."""
+    """The agent's interface. It only remembers how often it was called, so that tests can check a checkpoint."""
 
     def __init__(self, obs_space: Spaces, act_space: Spaces, seed: int = 0) -> None:
         self.obs_space, self.act_space = obs_space, act_space

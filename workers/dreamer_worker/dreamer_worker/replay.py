@@ -1,8 +1,8 @@
 """The replay process: steps come in from the actor, sequences go out to the learner.
 
-insert         steps of training envs, under the limiter      sample          sequences for training, under it too
+insert         steps of training envs, under the limiter      sample          sequences for training, also under it
 insert_eval    steps of evaluation envs                       sample_report   and sample_eval, for reports
-update         latents and priorities back from the learner   prepare, snapshot, write: its part of a checkpoint
+update         latents and priorities from the learner        prepare, snapshot, write: its part of a checkpoint
 begin          which launch of the run the agent belongs to
 """
 
@@ -36,9 +36,9 @@ MakeBuffer = Callable[[Mapping[str, tuple[str, tuple[int, ...]]]], Buffer]
 
 
 class Replay:
-    """Both buffers and the limiter, with one checkpoint; knows no processes.
+    """Both buffers and the limiter, saved together; knows no processes.
 
-    A buffer is made when its first steps come: they say what a step consists of.
+    A buffer is created with its first steps, which define what a step consists of.
     """
 
     def __init__(self, make_buffer: MakeBuffer, limiter: SamplesPerInsert) -> None:
@@ -49,8 +49,8 @@ class Replay:
         limiter.is_ready = lambda: "train" in self.buffers and len(self.buffers["train"]) > 0
 
     def insert(self, rows: Rows, streams: list[str], seqs: np.ndarray) -> int:
-        """Add steps of training envs, when the limiter lets them in; returns how many were new."""
-        self.limiter.insert(0)  # wait first, count later: what was there already does not count
+        """Add steps of training envs when the limiter admits them; returns how many were new."""
+        self.limiter.insert(0)  # wait first, count later: duplicates do not count
         added = self._buffer("train", rows).insert(rows, streams, seqs)
         self.limiter.note_inserts(added)
         return added
@@ -59,14 +59,14 @@ class Replay:
         return self._buffer("eval", rows).insert(rows, streams, seqs)
 
     def sample(self, count: int, first: Mapping[str, int] | None = None) -> Rows:
-        """Sequences for an update. `first`: keys of which only so many steps are needed."""
+        """Sequences for an update. `first`: keys of which only the first steps are needed, and how many."""
         self.limiter.sample(count)
         batch = self.buffers["train"].sample(count, online=True, first=first)
         assert batch is not None, "the limiter let a sample through to an empty buffer"
         return batch
 
     def report(self, count: int, length: int, name: str = "train") -> Rows | None:
-        """Sequences to report on; None while there is none."""
+        """Sequences to report on, or None while there are none."""
         return self.buffers[name].sample(count, length) if name in self.buffers else None
 
     def update(self, ids: np.ndarray, values: Rows, starts: np.ndarray, priority: np.ndarray | None) -> None:
@@ -74,10 +74,10 @@ class Replay:
             self.buffers["train"].update(ids, values, starts, priority)
 
     def stats(self) -> dict[str, float]:
-        told = {f"limiter/{name}": value for name, value in self.limiter.stats().items()}
+        stats = {f"limiter/{name}": value for name, value in self.limiter.stats().items()}
         for name, buffer in list(self.buffers.items()):
-            told |= {f"{name}/{key}": value for key, value in buffer.stats().items()}
-        return told
+            stats |= {f"{name}/{key}": value for key, value in buffer.stats().items()}
+        return stats
 
     def snapshot(self) -> dict[str, Any]:
         buffers = {name: buffer.snapshot() for name, buffer in list(self.buffers.items())}
@@ -98,7 +98,7 @@ class Replay:
 
 
 class Vault:
-    """Where the replay's steps lie on disk. A block is written once for each length that it had at a checkpoint."""
+    """The replay's steps on disk. A block is written once for each length that it had at a checkpoint."""
 
     def __init__(self, epochs: Epochs) -> None:
         self.epochs = epochs
@@ -106,7 +106,7 @@ class Vault:
         self._written: dict[tuple[str, int, int], dict[str, Any]] = {}
 
     def write(self, replay: Replay, snapshot: dict[str, Any], epoch: int) -> None:
-        """The blocks of a snapshot that are not on disk yet, then the part that names them all."""
+        """Write the blocks of a snapshot that are not on disk yet, then the part that lists all of them."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.epochs.path(epoch).mkdir(parents=True, exist_ok=True)
         for name, buffer in snapshot["buffers"].items():
@@ -128,13 +128,13 @@ class Vault:
         replay.limiter.load(saved["limiter"])
 
     def sweep(self, newest: int) -> None:
-        """Remove the files that no epoch names; called when `newest` is the newest whose part is written."""
+        """Remove the files that no epoch lists; `newest` is the newest epoch whose part is written."""
         named = set()
         for epoch in {*self.epochs.committed(), newest}:
             with contextlib.suppress(OSError, ValueError):
                 buffers = read_json(self.epochs.path(epoch) / PART)["buffers"].values()
                 named |= {entry["file"] for buffer in buffers for entry in buffer["blocks"]}
-        for path in self.folder.iterdir():  # also what a killed replay had not written to its end
+        for path in self.folder.iterdir():  # including what a killed replay left half written
             if path.name not in named:
                 path.unlink(missing_ok=True)
         self._written = {key: file for key, file in self._written.items() if file["file"] in named}
@@ -144,7 +144,7 @@ class Vault:
         if key not in self._written:
             rows = buffer.block(entry["ordinal"], entry["rows"])
             if rows is None:
-                return None  # it made room for newer steps meanwhile
+                return None  # overwritten by newer steps meanwhile
             path = self.folder / f"{name}-{entry['ordinal']:09d}-{entry['rows']}.npz"
             write_arrays(path, rows)
             self._written[key] = {"file": path.name, "bytes": path.stat().st_size}
@@ -152,7 +152,7 @@ class Vault:
 
 
 class ReplayService:
-    """Replay behind an address."""
+    """The replay behind an address."""
 
     def __init__(
         self,
@@ -170,14 +170,14 @@ class ReplayService:
         self.is_outdated = False
         self._on_outdated = on_outdated
         self._launch: int | None = None
-        self._came_with = replay.limiter.save()
+        self._initial = replay.limiter.save()
         self._snapshots: dict[int, dict[str, Any]] = {}
         self._opened: contextlib.ExitStack = contextlib.ExitStack()
         for name in ("insert", "insert_eval", "update"):
             server.bind(name, self.timers.timed(name, _while_open(getattr(replay, name))))
         self._bind_streams(streams)
         server.bind_deferred("begin", self.begin)
-        # Without threads of their own: in the order in which the agent sends them.
+        # In the connection's thread: handled in the order in which the agent sends them.
         for name in ("prepare", "release", "snapshot"):
             server.bind(name, getattr(self, name), threads=0)
         server.bind("write", self.write)
@@ -189,34 +189,34 @@ class ReplayService:
             self.server.bind(METHODS[name], partial(_draw_report, streams[name]))
 
     def restore(self) -> int | None:
-        """From the newest whole epoch, if there is one."""
+        """Restore the newest whole epoch, if there is one."""
         epoch = self.vault.epochs.newest()
         if epoch is not None and (self.vault.epochs.path(epoch) / PART).exists():
             self.vault.restore(self.replay, epoch)
-            self._came_with = self.replay.limiter.save()
+            self._initial = self.replay.limiter.save()
         return epoch
 
     def begin(self, reply: Reply, launch: Any) -> None:
-        """Another launch than before went back to its checkpoint, and so must we: by leaving, unanswered. The one who
-        comes in our place is asked again. One that came in the midst of a launch was not told of which, but has been
-        used since."""
-        if self._launch is None and self.replay.limiter.save() == self._came_with:
+        """A new launch went back to its checkpoint, and so must the replay: it exits without an answer, and the agent
+        asks the one that is started in its place. A replay that was restarted during a launch does not know which one
+        it was, but has been used since."""
+        if self._launch is None and self.replay.limiter.save() == self._initial:
             self._launch = int(launch)
         if self._launch == int(launch):
-            self.release()  # an agent that was killed in the middle of a checkpoint left the limiter open
+            self.release()  # an agent killed during a checkpoint may have left the limiter open
             reply()
         else:
             self.is_outdated = True
             self._on_outdated()
 
     def prepare(self) -> None:
-        """A checkpoint is near: whoever waits to insert may, so that nothing is under way when it is taken."""
+        """A checkpoint is coming: admit all waiting inserts, so that none is pending when it is taken."""
         with self._lock:
             self._opened.close()
             self._opened.enter_context(self.replay.limiter.open_to_inserts())
 
     def release(self) -> None:
-        """The checkpoint does not come after all."""
+        """The checkpoint was given up."""
         with self._lock:
             self._opened.close()
 
@@ -239,7 +239,7 @@ class ReplayService:
 
 
 def _while_open(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Who waited for the limiter when the run ended is told that we are gone."""
+    """A caller that waits for the limiter when the run ends gets Disconnected."""
 
     def run(*args: Any) -> Any:
         try:
@@ -258,20 +258,20 @@ def _draw_report(stream: Stream, count: Any, length: Any) -> Rows | None:
 def run_replay(
     life: Life, make_replay: Callable[[], Replay], make_stream: Callable[[Replay, str], Stream], config: DreamerConfig
 ) -> None:
-    """The whole life of a replay process."""
+    """The work of a replay process."""
     server = Server(config.replay_addr, config.secret, "replay", LEAVING_S)
     replay = make_replay()
     streams = {name: make_stream(replay, name) for name in METHODS}
     service = ReplayService(replay, streams, server, Epochs(config.checkpoint_dir), on_outdated=life.stop)
     epoch = service.restore()
     if epoch is not None:
-        log.info("the replay goes on from epoch %d", epoch)
+        log.info("the replay continues from epoch %d", epoch)
     server.start()
     logger = Client(config.logger_addr, config.secret, max_inflight=2)
     life.ready()
     while not life.wait(config.log_every_s):
         if logger.wait_connected(0):
             logger.call("metrics", "replay", service.stats())
-    life.linger(lambda: service.is_outdated or server.peers == 0)  # the agent's last checkpoint needs us
+    life.linger(lambda: service.is_outdated or server.peers == 0)  # the agent's last checkpoint needs this process
     service.replay.limiter.close()
     server.close()

@@ -1,4 +1,4 @@
-"""A run of the worker, whichever script it is, with its heartbeat, what it says of itself and what it leaves behind."""
+"""A run of the worker, in any script: its heartbeat, its messages and its manifest."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ HEARTBEAT_S = 15.0
 
 
 class DreamerRuntime:
-    """Runs one config to its end. What it has to say to a person goes to stderr, which `mosaic logs` shows."""
+    """Runs one config to its end. Messages for the user go to stderr, which `mosaic logs` shows."""
 
-    def __init__(self, config: DreamerConfig, tell: Telemetry) -> None:
+    def __init__(self, config: DreamerConfig, telemetry: Telemetry) -> None:
         self.config = config
-        self.tell = tell
+        self.telemetry = telemetry
 
     def run(self) -> dict[str, Any]:
         from dreamer_worker.supervisor import RoleFailed
@@ -34,7 +34,7 @@ class DreamerRuntime:
         try:
             return self._run()
         except (RoleFailed, CheckpointError) as error:
-            # Its text says all there is to say; where it came from stands above it, from the process that failed.
+            # The text is complete; the traceback, if any, was printed by the process that failed.
             raise WorkFailed(str(error)) from None
 
     def _run(self) -> dict[str, Any]:
@@ -42,18 +42,18 @@ class DreamerRuntime:
 
         config = prepare(self.config)
         counters = Counters(Path(config.logdir) / "counters.bin")
-        self._tell_settings(config)
+        self._report_settings(config)
         if config.script != "eval":
             self._claim = Claim(config.logdir, "launcher.lock").take()  # until this process ends
             self._resume(config, counters)
             settings.keep(config)
         if config.script == "parallel":
-            self._tell_roles(config)
+            self._report_addresses(config)
         total = None if config.script == "eval" else config.steps
-        with Heartbeat(HEARTBEAT_S, progress=Progress(counters, config), emitter=self.tell, total=total):
+        with Heartbeat(HEARTBEAT_S, progress=Progress(counters, config), emitter=self.telemetry, total=total):
             summary = self._work(config)
         write_manifest(config, summary)
-        say(ending(summary))
+        print_line(ending(summary))
         return summary
 
     def _work(self, config: DreamerConfig) -> dict[str, Any]:
@@ -61,19 +61,19 @@ class DreamerRuntime:
 
         if config.script == "train" or not config.agent_process:  # the agent is in this process
             os.environ.update(variables_of("agent", config))
-        # Imported here: one script does not wait for what only another needs.
+        # Imported here: a script does not wait for imports that only another one needs.
         if config.script == "train":
             from dreamer_worker.train import run_train
 
             claim = Claim(config.checkpoint_dir).take()
             try:
-                return run_train(config, self.tell)
+                return run_train(config, self.telemetry)
             finally:
                 claim.release()
         if config.script == "eval":
             from dreamer_worker.evaluate import run_eval
 
-            return run_eval(config, self.tell)
+            return run_eval(config, self.telemetry)
         from dreamer_worker.parallel import run_parallel
 
         return run_parallel(config)
@@ -85,27 +85,29 @@ class DreamerRuntime:
         if epoch is None:
             return
         steps = counters["env_steps"]
-        self.tell.checkpoint_loaded(str(Epochs(config.checkpoint_dir).path(epoch)), epoch=epoch, step=steps)
-        say(f"The run continues from a checkpoint at step {steps:,}, after {counters['updates']:,} updates.")
+        self.telemetry.checkpoint_loaded(str(Epochs(config.checkpoint_dir).path(epoch)), epoch=epoch, step=steps)
+        print_line(f"The run continues from a checkpoint at step {steps:,}, after {counters['updates']:,} updates.")
         if steps >= config.steps:
-            say(f"No steps are left: the run ends at step {config.steps:,}. Set more, such as steps={2 * steps}.")
+            print_line(
+                f"No steps are left: the run ends at step {config.steps:,}. Set more, such as steps={2 * steps}."
+            )
 
-    def _tell_settings(self, config: DreamerConfig) -> None:
-        """What was chosen for everything that was left open."""
+    def _report_settings(self, config: DreamerConfig) -> None:
+        """Emit and print the settings in force."""
         names = (*settings.KEPT, "script", "seed", "log_every_s", "report_every_s", "save_every_s")
-        self.tell.lifecycle("settings", {name: getattr(config, name) for name in names})
-        say(opening(config))
+        self.telemetry.lifecycle("settings", {name: getattr(config, name) for name in names})
+        print_line(opening(config))
         if config.script != "eval" and not config.remote_replay:
             warn_of_memory(config)
 
-    def _tell_roles(self, config: DreamerConfig) -> None:
-        """Where the processes are, for roles that are started elsewhere. The secret is not told."""
+    def _report_addresses(self, config: DreamerConfig) -> None:
+        """Emit the addresses, for roles that are started on other machines. The secret is not emitted."""
         addresses = {name: getattr(config, name) for name in ("actor_addr", "replay_addr", "logger_addr")}
-        self.tell.lifecycle("addresses", addresses)
+        self.telemetry.lifecycle("addresses", addresses)
 
 
 class Progress:
-    """How many steps are played, for the heartbeat; while they stand still for the compiler, it says so."""
+    """The steps played so far, for the heartbeat. It prints a note while the first update compiles."""
 
     def __init__(self, counters: Counters, config: DreamerConfig) -> None:
         self._counters = counters
@@ -113,7 +115,7 @@ class Progress:
         self._is_learning = config.script == "eval" or config.random_agent
         self._began = time.monotonic()
         self._steps = -1
-        self._has_said = False
+        self._has_noted = False
 
     def __call__(self) -> int:
         steps = self._counters["env_steps"]
@@ -126,10 +128,10 @@ class Progress:
         took_s = time.monotonic() - self._began
         if self._counters["updates"] > self._first:
             self._is_learning = True
-            say(f"It learns: the first update was done within {took_s:.0f} s of the start.")
-        elif steps == self._steps > 0 and not self._has_said:
-            self._has_said = True
-            say("The first update is being compiled, which takes a minute or more; the envs wait for it.")
+            print_line(f"Learning has begun: the first update was done {took_s:.0f} s after the start.")
+        elif steps == self._steps > 0 and not self._has_noted:
+            self._has_noted = True
+            print_line("The first update is compiling, which takes a minute or more. The envs wait for it.")
 
 
 def opening(config: DreamerConfig) -> str:
@@ -151,15 +153,15 @@ def ending(summary: dict[str, Any]) -> str:
 
 
 def warn_of_memory(config: DreamerConfig) -> None:
-    """Replay grows for hours before it is full, and a run that dies then has learned in vain."""
+    """The replay grows for hours before it is full, and a run that runs out of memory then has wasted them."""
     most_gb = config.replay_gb * (2 if config.eval_envs else 1)
     total_gb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
     if most_gb > total_gb:
-        say(
-            f"Memory may run out: replayed steps may come to take {most_gb:g} GB (replay_gb, for training and for "
-            f"evaluation), and this machine has {total_gb:.0f} GB. Give less: replay_gb={total_gb / 4:.0f}."
+        print_line(
+            f"Memory may run out: replayed steps may take up to {most_gb:g} GB (replay_gb, for training and for "
+            f"evaluation), and this machine has {total_gb:.0f} GB. Set a lower limit: replay_gb={total_gb / 4:.0f}."
         )
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

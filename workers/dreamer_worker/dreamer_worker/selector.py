@@ -1,8 +1,8 @@
-"""Which sequences are replayed. A sequence is named by its first row; the buffer tells what came and what went.
+"""Which sequences are replayed. A sequence is identified by its first row; the buffer reports additions and removals.
 
 rows       0 … capacity-1, in blocks of `block_rows`; only some may start a sequence
-uniform    every start alike
-priority   by what the learner last said of it; new ones first get the highest seen
+uniform    every start with the same chance
+priority   by the priority that the learner last set; new ones get the highest seen
 recency    the newer the likelier
 mixture    each draw from one of them, by its share
 """
@@ -26,15 +26,15 @@ def make_selector(shares: dict[str, float], capacity: int, block_rows: int) -> S
     """The selector that these shares describe, e.g. {"uniform": 1.0} or {"uniform": 0.5, "priority": 0.5}."""
     kinds: dict[str, Callable[[int, int], Selector]] = {
         "uniform": Uniform,
-        "priority": Prioritised,
+        "priority": Prioritized,
         "recency": Recent,
     }
     unknown = set(shares) - set(kinds)
     if unknown:
-        raise ValueError(f"There is no selector {sorted(unknown)[0]!r}. Choose of: {', '.join(kinds)}.")
+        raise ValueError(f"There is no selector {sorted(unknown)[0]!r}. Choose from: {', '.join(kinds)}.")
     chosen = {name: share for name, share in shares.items() if share > 0}
     if not chosen:
-        raise ValueError("No selector has a share above 0. Give one, e.g. uniform: 1.")
+        raise ValueError("No selector has a share above 0. Set one, such as uniform: 1.")
     made = [kinds[name](capacity, block_rows) for name in chosen]
     return made[0] if len(made) == 1 else Mixture(made, list(chosen.values()))
 
@@ -43,13 +43,13 @@ class Uniform:
     """Every start with the same chance.
 
     The starts of a block are its first rows without a hole (a row may start a sequence only after the one before it
-    may), so one number per block says it all, and a draw is one search over the blocks.
+    may), so one number per block is enough, and a draw is one search over the blocks.
     """
 
     def __init__(self, capacity: int, block_rows: int) -> None:
         self._block_rows = block_rows
         self._starts = np.zeros(-(-capacity // block_rows), np.int64)
-        self._until: np.ndarray | None = None  # running total of starts; made anew when one has come or gone
+        self._until: np.ndarray | None = None  # running total of starts; recomputed after a change
 
     def __len__(self) -> int:
         return int(self._totals()[-1])
@@ -77,7 +77,7 @@ class Uniform:
         return self._until
 
 
-class Prioritised:
+class Prioritized:
     """A start with chance proportional to priority ** `exponent`; kept in a tree of sums, all in numpy."""
 
     FANOUT = 16
@@ -90,7 +90,7 @@ class Prioritised:
         self._levels = _empty_tree(capacity, self.FANOUT)
 
     def add(self, rows: np.ndarray) -> None:
-        # A new sequence gets the highest: it is replayed soon, and then the learner says what it is worth.
+        # A new sequence gets the highest priority: it is replayed soon, and then the learner sets its own.
         self._is_start[rows] = True
         self._set(rows, np.full(len(rows), self._highest))
 
@@ -113,7 +113,7 @@ class Prioritised:
         return nodes
 
     def prioritize(self, rows: np.ndarray, priorities: np.ndarray) -> None:
-        """Rows that are no start any more are passed over. A loss that is no number tells nothing, as of a new one."""
+        """Rows that no longer start a sequence are skipped. NaN and infinity count as the highest priority."""
         priorities = priorities.astype(np.float64)
         weights = np.maximum(priorities, 1e-6) ** self._exponent
         weights[~np.isfinite(priorities)] = self._highest
@@ -132,15 +132,14 @@ class Prioritised:
 class Recent:
     """A start with chance in inverse proportion to its age: among n, half of the draws are the newest sqrt(n).
 
-    Starts are noted in a ring in the order in which they came. What went since leaves holes there; a draw that meets
-    one is drawn again.
+    Starts are kept in a ring, in insertion order. Removed starts leave holes; a draw that hits a hole is repeated.
     """
 
     def __init__(self, capacity: int, block_rows: int) -> None:
         self._block_rows = block_rows
         self._ring = np.zeros(capacity, np.int64)  # place -> row
-        self._places = np.full(capacity, -1, np.int64)  # row -> the place where it was last noted, counted for ever
-        self._oldest, self._newest = 0, 0  # places that may still be good: oldest … newest - 1
+        self._places = np.full(capacity, -1, np.int64)  # row -> its last place, never reused
+        self._oldest, self._newest = 0, 0  # places that may still be valid: oldest … newest - 1
 
     def add(self, rows: np.ndarray) -> None:
         places = self._newest + np.arange(len(rows))

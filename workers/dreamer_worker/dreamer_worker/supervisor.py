@@ -1,4 +1,4 @@
-"""The processes of a run: one that dies is started again, and in the end they leave in order."""
+"""The processes of a run: one that dies is restarted, and at the end they exit in order."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ log = logging.getLogger(__name__)
 
 GRACE_S = 7.0  # for the agent's last checkpoint; MOSAIC kills after 10
 LAST_S = 1.0  # for all others together …
-PATIENT_S = 15.0  # … when the run is done and nobody hurries
+PATIENT_S = 15.0  # … when the run is finished and there is time
 RECENT_S = 60.0
-AGENT_RECENT_S = 900.0  # of its errors: each of its lives begins with minutes of compiling
+AGENT_RECENT_S = 900.0  # of its errors: each restart compiles for minutes
 MOST_DEATHS, MOST_ERRORS = 20, 3  # of one process in that time, before the run is given up
 DELAYS_S = (0.0, 0.2, 0.5, 1.0, 2.0)
 
 
 class RoleFailed(Exception):
-    """A process of the run cannot do its work."""
+    """A process of the run cannot do its work; the text says why."""
 
 
 class Child:
-    """One process of the run, through all its lives."""
+    """One process of the run, across its restarts."""
 
     def __init__(self, name: str, work: Callable[[Life], None], variables: Mapping[str, str] | None = None) -> None:
         import cloudpickle
@@ -40,7 +40,7 @@ class Child:
         self.deaths: list[float] = []
         self.errors: list[float] = []
         self.has_been_ready = False
-        self.is_ready = False  # in its present life
+        self.is_ready = False  # since its last start
         self.process: subprocess.Popen[bytes] | None = None
         self._work = cloudpickle.dumps(work)
         self._variables = dict(variables or {})
@@ -55,27 +55,27 @@ class Child:
         return self.process is not None and self.process.poll() is None
 
     def start(self, on_end: Callable[[Child, int], None]) -> None:
-        self._ready_fd, told = os.pipe()
+        self._ready_fd, child_fd = os.pipe()
         os.set_blocking(self._ready_fd, False)
         self.is_ready = False
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "dreamer_worker.life", str(told), self.name],
+            [sys.executable, "-m", "dreamer_worker.life", str(child_fd), self.name],
             stdin=subprocess.PIPE,
-            pass_fds=(told,),
+            pass_fds=(child_fd,),
             env={**os.environ, **self._variables},
         )
-        os.close(told)
+        os.close(child_fd)
         try:
             write_work(self.process.stdin, self._work)
         except BrokenPipeError:
-            pass  # it is dead already; its end will be told
-        # Asleep in waitpid: no polling.
+            pass  # it is dead already; the watching thread reports it
+        # Blocks in waitpid: no polling.
         threading.Thread(
             target=self._watch, args=(self.process, on_end), name=f"watch-{self.name}", daemon=True
         ).start()
 
     def stop(self) -> None:
-        """Ask it to end. It ignores signals but not the end of its lifeline."""
+        """Ask it to exit by closing its stdin. It ignores signals."""
         if self.process and self.process.stdin and not self.process.stdin.closed:
             try:
                 self.process.stdin.close()
@@ -96,18 +96,18 @@ class Child:
             self.process.kill()
             self.process.wait()
 
-    def last_words(self) -> str:
-        """What a dead one wrote into its pipe beside its readiness."""
-        words = self._listen()
+    def error_text(self) -> str:
+        """The error that a dead process reported through its pipe."""
+        text = self._read_pipe()
         os.close(self._ready_fd)
-        return words
+        return text
 
     def has_begun(self) -> bool:
-        """Whether it has said that it is ready."""
-        self._listen()
+        """Whether it has reported that it is ready."""
+        self._read_pipe()
         return self.is_ready
 
-    def _listen(self) -> str:
+    def _read_pipe(self) -> str:
         data = b""
         try:
             while chunk := os.read(self._ready_fd, 4096):
@@ -122,8 +122,8 @@ class Child:
         on_end(self, process.wait())
 
 
-class Inmate:
-    """The agent as a thread of the launcher (agent_process: false). What kills the one kills the other."""
+class AgentThread:
+    """The agent as a thread of the launcher (agent_process: false). What kills one kills the other."""
 
     def __init__(self, name: str, work: Callable[[Life], None]) -> None:
         self.name = name
@@ -158,20 +158,20 @@ class Inmate:
     def has_begun(self) -> bool:
         return True
 
-    def last_words(self) -> str:
+    def error_text(self) -> str:
         return self._error
 
     def _run(self, on_end: Callable[[Any, int], None]) -> None:
         code = 0
         try:
             self._work(self._life)
-        except Exception as error:  # noqa: BLE001  # a thread's edge
+        except Exception as error:  # the edge of the thread: the supervisor reports it
             self._error, code = f"{type(error).__name__}: {error}", 1
         on_end(self, code)
 
 
 class Supervisor:
-    """Keeps the children alive until the agent is done. It sleeps while nothing happens."""
+    """Keeps the children running until the agent is done. It sleeps while nothing happens."""
 
     def __init__(self, children: list[Any], agent: str = "agent", last_s: float = LAST_S) -> None:
         self.children = {child.name: child for child in children}
@@ -182,7 +182,7 @@ class Supervisor:
         self._is_stopping = False
 
     def run(self) -> None:
-        """Until the run is done; raises RoleFailed when it cannot be."""
+        """Supervise until the run is done; RoleFailed if a process keeps failing."""
         try:
             for child in self.children.values():
                 self._start(child)
@@ -194,15 +194,15 @@ class Supervisor:
                     self._last_s = PATIENT_S
                     return
                 else:
-                    self._mourn(child, code)
+                    self._restart(child, code)
         finally:
             self.stop()
 
     def stop(self) -> None:
-        """The agent first, for its last checkpoint needs the others; then all; who stays is killed."""
+        """Stop the agent first, because its last checkpoint needs the others; then the rest; kill what remains."""
         self._is_stopping = True
         agent = self.children.get(self._agent)
-        # One that is still being made has nothing to save, and cannot be interrupted.
+        # An agent that is still being built has nothing to save and cannot be interrupted.
         agents = [agent] if agent and agent.is_alive and agent.has_begun() else []
         others = [child for child in self.children.values() if child not in agents]
         for group, limit_s in ((agents, GRACE_S), (others, self._last_s)):
@@ -218,20 +218,20 @@ class Supervisor:
         if not self._is_stopping:
             child.start(lambda ended, code: self._events.put((ended, code)))
 
-    def _mourn(self, child: Any, code: int) -> None:
-        """Start it again, soon; or give up when that is of no use."""
-        words = child.last_words()
+    def _restart(self, child: Any, code: int) -> None:
+        """Restart a dead child after a delay, or give up if it keeps failing."""
+        text = child.error_text()
         now = time.monotonic()
         child.deaths = [*(at for at in child.deaths if at > now - RECENT_S), now]
         recent_s = AGENT_RECENT_S if child.name == self._agent else RECENT_S
         child.errors = [at for at in child.errors if at > now - recent_s] + ([now] if code > 0 else [])
-        how = words or _how(code)
+        how = text or _how(code)
         hopeless = code > 0 and not child.has_been_ready
         if hopeless or len(child.errors) > MOST_ERRORS or len(child.deaths) > MOST_DEATHS:
-            raise RoleFailed(f"The {child.name} process of the run does not work: {how}")
+            raise RoleFailed(f"The {child.name} process keeps failing: {how}")
         self.restarts += 1
         delay_s = DELAYS_S[min(len(child.deaths), len(DELAYS_S)) - 1]
-        log.warning("the %s process ended (%s); it is started again", child.name, how)
+        log.warning("the %s process ended (%s); it is restarted", child.name, how)
         timer = threading.Timer(delay_s, lambda: self._events.put((child, None)))
         timer.daemon = True
         timer.start()
@@ -239,5 +239,5 @@ class Supervisor:
 
 def _how(code: int) -> str:
     if code >= 0:
-        return f"exit code {code}" if code else "it left early"
+        return f"exit code {code}" if code else "it exited early"
     return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"

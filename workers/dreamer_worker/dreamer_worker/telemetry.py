@@ -1,7 +1,7 @@
-"""The worker's voice to MOSAIC: the SDK's emitter, told which run it speaks for."""
+"""Telemetry to MOSAIC: the SDK's emitter, with the run it reports on."""
 
 from mosaic_sdk.emit import Emitter
 
 
 class Telemetry(Emitter):
-    """One line per fact on stdout. Launcher and logger speak, each with its own; lines stay whole."""
+    """One JSON line per event on stdout. Launcher and logger each have one; lines are written atomically."""

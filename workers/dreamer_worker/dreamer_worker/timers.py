@@ -1,4 +1,4 @@
-"""Where a process's time goes, and what it takes of the machine."""
+"""Where the time of a process goes, and which resources it uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAGE = resource.getpagesize()
 
 
 class Timers:
-    """Sections of a process: how long each took on average and its share of the time, since last asked."""
+    """Sections of a process: how long each took on average and its share of the time, since the last `stats`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,12 +40,12 @@ class Timers:
         with self._lock:
             sections, self._sections = self._sections, {}
             elapsed, self._since = max(1e-9, time.monotonic() - self._since), time.monotonic()
-        told = {}
+        stats = {}
         for name, (count, total) in sections.items():
-            told[f"timer/{name}/mean_ms"] = 1e3 * total / count
-            told[f"timer/{name}/share"] = total / elapsed
-            told[f"timer/{name}/rate"] = count / elapsed
-        return told
+            stats[f"timer/{name}/mean_ms"] = 1e3 * total / count
+            stats[f"timer/{name}/share"] = total / elapsed
+            stats[f"timer/{name}/rate"] = count / elapsed
+        return stats
 
     def _note(self, name: str, seconds: float) -> None:
         with self._lock:
@@ -55,7 +55,7 @@ class Timers:
 
 
 class Rate:
-    """How fast something counts, since last asked."""
+    """Counts per second since the last call of `per_second`."""
 
     def __init__(self) -> None:
         self._count = 0.0
@@ -72,7 +72,7 @@ class Rate:
 
 
 class Clock:
-    """Says yes once every so many seconds."""
+    """Is due once every `every_s` seconds."""
 
     def __init__(self, every_s: float, due: bool = False) -> None:
         self._every_s = every_s
@@ -93,7 +93,7 @@ _cpu = {"seconds": time.process_time(), "at": time.monotonic()}
 
 
 def usage() -> dict[str, float]:
-    """Cores used since last asked, and memory held."""
+    """CPU cores used since the last call, memory and threads."""
     seconds, now = time.process_time(), time.monotonic()
     cores = (seconds - _cpu["seconds"]) / max(1e-9, now - _cpu["at"])
     _cpu.update(seconds=seconds, at=now)

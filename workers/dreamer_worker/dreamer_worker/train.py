@@ -74,24 +74,24 @@ class Table:
 class Training:
     """Plays a step in every env, does the updates that are due for it, and repeats."""
 
-    def __init__(self, config: DreamerConfig, tell: Telemetry) -> None:
+    def __init__(self, config: DreamerConfig, telemetry: Telemetry) -> None:
         self.config = config
         self.counters = Counters(Path(config.logdir) / "counters.bin")
         self.epochs = Epochs(config.checkpoint_dir)
         self.envs = [make_env(config, index) for index in range(config.envs + config.eval_envs)]
-        self.watcher = Watcher(config, self.envs[: config.envs], tell)
+        self.watcher = Watcher(config, self.envs[: config.envs], telemetry)
         self.agent = make_agent_for(self.envs[0], config)
         self.replay = make_replay(config)
         self.vault = Vault(self.epochs)
         self.logger = make_logger(config)
         self.timers, self.acted = Timers(), Rate()
-        self._connect(tell)
+        self._connect(telemetry)
         self.schedule = Schedule(config, self.log, self.report, self.evaluate, self.save)
 
-    def _connect(self, tell: Telemetry) -> None:
+    def _connect(self, telemetry: Telemetry) -> None:
         """The actor and the learner of the agent process, with a replay and a logger in this one."""
         config = self.config
-        to_replay, to_logger = local_replay(self.replay), local_logger(self.logger, announcer(tell, config))
+        to_replay, to_logger = local_replay(self.replay), local_logger(self.logger, announcer(telemetry, config))
         actor = Actor(self.agent, self.counters, Forwarder(to_replay, to_replay, to_logger), self.timers)
         self.streams = LocalStreams(self.agent, config, make_streams(self.replay))
         findings = LateFindings(to_replay)
@@ -179,9 +179,9 @@ class Training:
 class Watcher:
     """Shows the training envs to MOSAIC's viewers, and reports their single steps if `emit_steps` asks for it."""
 
-    def __init__(self, config: DreamerConfig, envs: list[Any], tell: Telemetry) -> None:
+    def __init__(self, config: DreamerConfig, envs: list[Any], telemetry: Telemetry) -> None:
         self._screens = [Screen(index, env.render) for index, env in enumerate(envs)]
-        self._emits_steps, self._tell = config.emit_steps, tell
+        self._emits_steps, self._telemetry = config.emit_steps, telemetry
         self._episodes = [0] * len(envs)
         self._lengths = [0] * len(envs)
 
@@ -199,7 +199,7 @@ class Watcher:
             screen.close()
 
     def _emit(self, index: int, obs: dict[str, Any]) -> None:
-        self._tell.step(
+        self._telemetry.step(
             self._lengths[index],
             float(obs["reward"]),
             env_index=index,
@@ -226,9 +226,9 @@ def local_logger(logger: Logger, announce: Callable[[str, dict[str, Any]], None]
     return LocalClient({**methods, "saved": announce})
 
 
-def run_train(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:
+def run_train(config: DreamerConfig, telemetry: Telemetry) -> dict[str, Any]:
     """The whole run; `config` comes from `prepare`, and `resume` has been called."""
-    training = Training(config, tell)
+    training = Training(config, telemetry)
     try:
         training.run()
     finally:
@@ -239,7 +239,7 @@ def run_train(config: DreamerConfig, tell: Telemetry) -> dict[str, Any]:
 
 @contextmanager
 def stop_request() -> Iterator[threading.Event]:
-    """SIGTERM asks the loop to end between two steps, so that what is saved is whole."""
+    """SIGTERM ends the loop between two steps, so that the last checkpoint is consistent."""
     request = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield request

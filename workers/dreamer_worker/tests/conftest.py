@@ -1,4 +1,4 @@
-"""The tests of the DreamerV3 worker. They need its environment (portal; jax for the agent), else they are left out."""
+"""The tests of the DreamerV3 worker. Without its environment (portal; jax for the agent) they are not collected."""
 
 import importlib.util
 import json
@@ -31,9 +31,9 @@ def secret():
 
 @pytest.fixture
 def full_disk():
-    """`with full_disk(1000):` no file can be written beyond so many bytes, here and in processes started meanwhile.
+    """`with full_disk(1000):` limits the size of files, here and in processes started meanwhile.
 
-    To who writes it is what a full disk is: an OSError in the middle of a file.
+    A writer sees the same as on a full disk: an OSError in the middle of a file.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
@@ -49,10 +49,10 @@ def full_disk():
 
 
 class Run:
-    """A real run of the worker, as MOSAIC would start it; with a random agent unless told otherwise."""
+    """A real run of the worker, started as MOSAIC starts it; with a random agent by default."""
 
     limit_s = LIMIT_S
-    prefix = ()  # a command that starts it elsewhere, e.g. in another network
+    prefix = ()  # a command prefix, such as for another network
 
     def __init__(self, folder, config):
         self.folder = folder
@@ -61,7 +61,7 @@ class Run:
         self.process = None
 
     def start(self, *arguments):
-        path = f"{HERE.parent}{os.pathsep}{HERE}"  # beside the worker the tests' own envs
+        path = f"{HERE.parent}{os.pathsep}{HERE}"  # the worker, and the envs of the tests
         variables = {**os.environ, "PYTHONPATH": path, "DREAMER_LOG": "INFO"}
         for name in ("MOSAIC_RUN_DIR", "MOSAIC_CHECKPOINT_DIR", "MOSAIC_RUN_ID"):
             variables.pop(name, None)
@@ -84,38 +84,38 @@ class Run:
         return Counters(self.folder / "counters.bin")
 
     def children(self):
-        """Role → pid, of those that are alive."""
+        """Role → pid of the live processes."""
         found = {}
         for task in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
             for pid in map(int, task.read_text().split()):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-                if b"dreamer_worker.life" in words:  # a dead one has none, one that is just made its parent's
+                if b"dreamer_worker.life" in words:  # a dead process has no arguments, a new one still its parent's
                     found[words[-2].decode()] = pid
         return found
 
     def until(self, is_so):
-        """Wait for a fact; fail when the run is over before, or after minutes."""
+        """Wait until `is_so()`; fail if the run ends before, or after minutes."""
         limit = time.monotonic() + self.limit_s
         while not is_so():
-            assert self.process.poll() is None, f"the run ended with {self.process.returncode}: {self.words}"
-            assert time.monotonic() < limit, f"it did not come to pass: {self.words}"
+            assert self.process.poll() is None, f"the run ended with {self.process.returncode}: {self.stderr}"
+            assert time.monotonic() < limit, f"it did not happen: {self.stderr}"
             time.sleep(0.02)
         return self
 
     def played(self, steps):
-        """Wait until so many steps are played."""
+        """Wait until `steps` steps are played."""
         path = self.folder / "counters.bin"
         self.until(path.exists)
         counters = self.counters
         return self.until(lambda: counters["env_steps"] >= steps)
 
     @property
-    def words(self):
+    def stderr(self):
         return (self.folder / "stderr.log").read_text()[-3000:]
 
     @property
     def lines(self):
-        """What it told MOSAIC."""
+        """Its telemetry."""
         return [
             json.loads(line) for line in (self.folder / "stdout.log").read_text().splitlines() if line.startswith("{")
         ]
@@ -126,7 +126,7 @@ class Run:
         text = path.read_text() if path.exists() else ""
         return [
             json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")
-        ]  # one may be half written
+        ]  # the last line may be incomplete
 
     def end(self):
         if self.process and self.process.poll() is None:
@@ -155,7 +155,7 @@ TINY = {
 
 @pytest.fixture
 def run_of(tmp_path):
-    """Makes runs; none of their processes outlives the test."""
+    """Creates runs; their processes end with the test."""
     runs = []
 
     def make(**config):
@@ -171,7 +171,7 @@ def run_of(tmp_path):
 
 @pytest.fixture
 def training_in(monkeypatch, request):
-    """Makes trainings as the worker would, of the module's TINY; one in the same folder goes on with the one before."""
+    """Creates trainings from the module's TINY, as the worker would; a second one in a folder continues the first."""
     from dreamer_worker.config import DreamerConfig
     from dreamer_worker.parallel import prepare, resume
     from dreamer_worker.telemetry import Telemetry
@@ -194,7 +194,7 @@ def training_in(monkeypatch, request):
 
 @pytest.fixture
 def quickly_compiled():
-    """Compiling takes longer than the few updates; without optimisations it is shorter."""
+    """Compile without optimisations: it takes less time than a few updates save."""
     import jax
 
     before = jax.config.read("jax_disable_most_optimizations")

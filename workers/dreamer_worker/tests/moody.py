@@ -1,4 +1,4 @@
-"""A Gymnasium env that fails once, at the thirtieth step of whoever comes there first: env `gym_moody:Moody-v0`."""
+"""A Gymnasium env that fails once, in the first process that reaches step thirty: env `gym_moody:Moody-v0`."""
 
 import os
 import time

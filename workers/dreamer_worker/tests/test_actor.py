@@ -16,7 +16,7 @@ OBS, ACT = {"x": Space("float32", (3,))}, {"action": Space("int32", (), 0, 4)}
 
 
 class Sink:
-    """A replay and a logger that remember."""
+    """A replay and a logger that record their calls."""
 
     def __init__(self, secret):
         self.server = Server("0", secret)
@@ -34,7 +34,7 @@ class Sink:
 
 
 class Noting(RandomAgent):
-    """Notes how large its batches are and in which mode."""
+    """Records the size and mode of its batches."""
 
     def __init__(self):
         super().__init__(OBS, ACT)
@@ -47,7 +47,7 @@ class Noting(RandomAgent):
 
 @pytest.fixture
 def stage(tmp_path, secret):
-    """An actor with its surroundings: `stage(envs=2)`."""
+    """An actor with a replay and a logger: `stage(envs=2)`."""
     parts = []
 
     def make(**options):
@@ -87,7 +87,7 @@ def seen(first=False, reward=0.0):
     return observe({"x": np.zeros(3, np.float32)}, reward, first=first)
 
 
-def test_one_env_of_many_is_not_kept_waiting_for_the_others(stage, env_of):
+def test_an_env_does_not_wait_for_missing_ones(stage, env_of):
     actor = stage(envs=4, actor_batch=4)
     first, second = env_of(actor), env_of(actor)
     both = [first.call("act", 0, seen(True)), second.call("act", 1, seen(True))]
@@ -118,7 +118,7 @@ def test_envs_that_ask_together_are_answered_by_one_call(stage, env_of):
     [(9, {}), (-1, {}), (0, {"x": np.zeros(5, np.float32)}), (0, {"x": None}), (0, {"reward": np.zeros(2)})],
     ids=["no such env", "below zero", "wrong shape", "no value", "two rewards"],
 )
-def test_an_env_that_sends_nonsense_is_refused_alone(stage, env_of, index, change):
+def test_an_invalid_observation_is_refused_without_affecting_other_envs(stage, env_of, index, change):
     actor = stage(actor_batch=1)
 
     with pytest.raises(RpcError, match="ValueError"):
@@ -154,7 +154,7 @@ def test_the_state_of_an_env_goes_with_its_connection(stage, env_of):
     assert int(actor.agent.calls[-1][2][0]) == 0
 
 
-def test_a_request_of_an_env_that_left_fills_no_place_in_a_batch(stage, env_of):
+def test_a_request_of_a_disconnected_env_is_dropped(stage, env_of):
     actor = stage(actor_batch=2, actor_wait_ms=30_000)
     actor._owners.update({0: -1, 1: -1, 2: -1})
     gone = threading.Event()
@@ -171,7 +171,7 @@ def test_a_request_of_an_env_that_left_fills_no_place_in_a_batch(stage, env_of):
     assert actor.agent.calls[-1][1] == 2
 
 
-def test_every_step_goes_on_once_numbered_and_in_order(stage, env_of):
+def test_every_step_is_passed_on_once_numbered_and_in_order(stage, env_of):
     actor = stage(actor_batch=1)
     env = env_of(actor)
 
@@ -190,7 +190,7 @@ def test_every_step_goes_on_once_numbered_and_in_order(stage, env_of):
     assert actor.counters["env_steps"] == 20
 
 
-def test_evaluation_envs_play_their_best_and_feed_the_eval_buffer(stage, env_of):
+def test_evaluation_envs_play_the_most_likely_actions_and_fill_the_eval_buffer(stage, env_of):
     actor = stage(envs=1, actor_batch=1)
 
     env_of(actor).ask("act", 1, seen(True))
@@ -212,7 +212,7 @@ def _answers(env):
     return True
 
 
-def test_a_replay_that_takes_nothing_stops_the_playing_after_a_few_steps(stage, env_of):
+def test_a_blocked_replay_stops_the_actor_after_a_few_steps(stage, env_of):
     actor = stage(actor_batch=1)
     actor.sink.gate.clear()
     env = env_of(actor)
@@ -222,7 +222,7 @@ def test_a_replay_that_takes_nothing_stops_the_playing_after_a_few_steps(stage, 
         answered += 1
     actor.sink.gate.set()
 
-    assert 8 <= answered <= 10  # as many as may be unanswered, and the ones in hand
+    assert 8 <= answered <= 10  # the limit on unanswered calls, and those in progress
 
 
 def test_the_run_is_done_when_it_has_its_steps(stage, env_of):
@@ -238,7 +238,7 @@ def test_the_run_is_done_when_it_has_its_steps(stage, env_of):
     assert actor.counters["env_steps"] == 5
 
 
-def test_nothing_is_played_while_another_has_the_turn(stage, env_of):
+def test_no_step_is_taken_while_another_thread_holds_the_turn(stage, env_of):
     actor = stage(actor_batch=1)
     env = env_of(actor)
     env.ask("act", 0, seen())
@@ -265,7 +265,7 @@ def test_an_env_that_is_played_twice_belongs_to_the_newer_process(stage, env_of)
     assert [int(asked[0]) for _, _, asked in actor.agent.calls] == [0, 0, 1]  # and with a state of its own
 
 
-def test_a_replay_that_refuses_steps_ends_the_playing_with_its_reason(stage, env_of, monkeypatch):
+def test_a_replay_that_rejects_steps_ends_the_actor_with_its_reason(stage, env_of, monkeypatch):
     ends = []
     monkeypatch.setattr(threading, "excepthook", ends.append)
     actor = stage(actor_batch=1)
@@ -280,7 +280,7 @@ def test_a_replay_that_refuses_steps_ends_the_playing_with_its_reason(stage, env
     assert "division by zero" in str(ends[0].exc_value)
 
 
-def test_it_tells_of_its_traffic_with_envs_replay_and_logger(stage, env_of):
+def test_it_reports_its_traffic_with_envs_replay_and_logger(stage, env_of):
     actor = stage(actor_batch=1)
     env_of(actor).ask("act", 0, seen(True))
 

@@ -57,7 +57,7 @@ def compiled():
 
 @pytest.fixture
 def agent(compiled):
-    """As good as new, and compiled only once."""
+    """A fresh agent that is compiled only once."""
     agent, fresh = compiled
     agent.load(fresh)
     return agent
@@ -82,7 +82,7 @@ def test_a_first_observation_forgets_the_state_before_it(agent):
     junk = {"deter": empty["deter"] + 0.7, "stoch": empty["stoch"] + 1, "prevact": empty["prevact"]}
 
     found = agent.policy(empty, seen)
-    agent.load(fresh)  # for the same dice
+    agent.load(fresh)  # for the same random numbers
 
     assert_same(agent.policy(junk, seen), found)
 
@@ -128,11 +128,11 @@ def test_an_update_moves_every_weight_and_returns_what_replay_keeps(agent):
     assert np.asarray(outs["priority"]).min() > 0
 
 
-def test_learning_sees_a_sequence_as_acting_saw_it():
+def test_learning_observes_a_sequence_as_acting_did():
     """Which action led to which observation, where episodes begin, and where a replayed sequence starts."""
     agent = agent_with(rssm={"free_nats": 0.0, "unimix": 0.0}, optimizer={"warmup": 10})  # whose first rate is zero
     sure = agent.save()
-    sure["params/dyn/posterior_out/kernel"] *= 1e4  # so that no die is cast: acting and learning have different ones
+    sure["params/dyn/posterior_out/kernel"] *= 1e4  # so that nothing is random: acting and learning draw differently
     agent.load(sure)
     carry, rows = agent.init_policy(BATCH), []
     for step in range(8):
@@ -170,7 +170,7 @@ def test_a_batch_that_lacks_a_key_is_refused_by_name(agent):
         agent.train(agent.init_train(BATCH), data)
 
 
-def test_the_policy_acts_on_new_weights_only_after_they_are_handed_over(agent):
+def test_the_policy_uses_new_weights_only_after_a_sync(agent):
     old = np.asarray(agent.policy_params["pol"]["logits/button"]["bias"])
 
     agent.train(agent.init_train(BATCH), batch_for(agent))
@@ -181,7 +181,7 @@ def test_the_policy_acts_on_new_weights_only_after_they_are_handed_over(agent):
     assert_same(new["pol"]["logits/button"]["bias"], agent.train_state.params["pol"]["logits/button"]["bias"])
 
 
-def test_a_loaded_agent_goes_on_to_the_last_bit(agent):
+def test_a_loaded_agent_continues_bit_for_bit(agent):
     agent.train(agent.init_train(BATCH), batch_for(agent))
     saved = agent.save()
     agent.train(agent.init_train(BATCH), batch_for(agent, seed=1))
@@ -237,16 +237,16 @@ def test_a_report_shows_the_dream_beside_what_happened(agent):
     assert_same(agent.save(), before)
 
 
-def test_keys_meant_for_the_log_are_not_looked_at(agent):
+def test_keys_meant_for_the_log_are_not_encoded(agent):
     assert set(agent.model.sensors) == {"image", "speed", "kind"}
 
 
-def test_an_agent_with_nothing_to_look_at_is_refused():
+def test_an_agent_without_an_observation_is_refused():
     with pytest.raises(ValueError, match="No observation is left"):
         agent_with(encode="nothing")
 
 
-def test_an_observation_named_as_a_loss_is_refused():
+def test_an_observation_with_the_name_of_a_loss_is_refused():
     with pytest.raises(ValueError, match="may not be called 'value'"):
         make_agent({**OBS, "value": Space("float32")}, ACT, SMALL)
 

@@ -1,4 +1,4 @@
-"""Whole runs with the real agent: it compiles for a minute, and whatever is killed, stopped or elsewhere comes back."""
+"""Whole runs with the real agent, which compiles for a minute; processes that are killed or remote come back."""
 
 import json
 import os
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 @pytest.fixture
 def real_run(run_of, tmp_path_factory, monkeypatch):
-    """Makes runs with the real agent. Programs that are compiled once are kept for the other tests."""
+    """Creates runs with the real agent. Compiled programs are cached for the other tests."""
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "compiled"))
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
 
@@ -45,7 +45,7 @@ def test_each_process_is_killed_while_it_compiles_and_again_while_it_learns(run_
         run.played(begun + EVERY * number)
         kill(run, [role])
 
-    assert run.wait() == 0, run.words
+    assert run.wait() == 0, run.stderr
     summary = run.lines[-1]["payload"]
     assert run.lines[-1]["event"] == "run_completed"
     assert summary["restarts"] >= 2 * len(ROLES)
@@ -55,14 +55,14 @@ def test_each_process_is_killed_while_it_compiles_and_again_while_it_learns(run_
 
 
 def kill(run, roles):
-    """With SIGKILL, each once it is there."""
+    """Send SIGKILL to each role once it is running."""
     for role in roles:
         run.until(lambda role=role: role in run.children())
         os.kill(run.children()[role], signal.SIGKILL)
 
 
 def check_epoch(run):
-    """All parts of the newest epoch are of the moment at which the run ended."""
+    """All parts of the newest epoch belong to the end of the run."""
     epochs = Epochs(run.folder / "checkpoints")
     epoch = epochs.newest()
     parts = {name: read_json(epochs.path(epoch) / f"{name}.json") for name in ("commit", "replay", "logger")}
@@ -78,13 +78,13 @@ def learned(run):
     return read_arrays(epochs.path(epochs.newest()) / "agent.npz")
 
 
-def test_a_run_is_stopped_while_it_compiles_and_while_it_learns_and_goes_on_as_if_it_had_not(run_of):
+def test_a_run_is_stopped_while_it_compiles_and_while_it_learns_and_resumes(run_of):
     run = run_of(**REAL, steps=1_000_000)
     run.limit_s = 900
     run.start().played(45)
     stop(run)
     assert run.counters["updates"] == 0
-    for name in ("metrics.jsonl", "stdout.log"):  # it goes back: what cannot be interrupted cannot be saved either
+    for name in ("metrics.jsonl", "stdout.log"):  # it goes back: an update that compiles cannot be saved
         (run.folder / name).unlink()
 
     run.start().until(lambda: run.counters["updates"] > 20)
@@ -93,23 +93,23 @@ def test_a_run_is_stopped_while_it_compiles_and_while_it_learns_and_goes_on_as_i
     assert run.lines[-1]["event"] == "run_cancelled"
 
     run.config.write_text(run.config.read_text().replace("1000000", str(saved["env_steps"] + 200)))
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
     ended = check_one_moment(run, launches=3)
     assert saved["env_steps"] + 200 <= ended["env_steps"] < saved["env_steps"] + 210
     assert ended["updates"] > saved["updates"]
     check_counts(run)
-    # The optimizer's warm-up goes on as well: fresh moments would have moved every weight by other steps.
+    # The optimizer's warm-up continues as well: fresh moments would have moved every weight by other steps.
     assert learned(run)["acted"] > weights["acted"]
 
 
 def stop(run):
     children = list(run.children().values())
-    assert run.terminate().wait() == 143, run.words
+    assert run.terminate().wait() == 143, run.stderr
     wait_until_gone(children)
 
 
 def check_one_moment(run, launches):
-    """Agent, replay and counters tell of the same steps and updates: nothing was lost, nothing done twice."""
+    """Agent, replay and counters agree on steps and updates: nothing was lost, nothing was done twice."""
     check_epoch(run)
     counters = run.counters.to_dict()
     epochs = Epochs(run.folder / "checkpoints")
@@ -126,7 +126,7 @@ def test_a_report_shows_what_the_agent_dreams_of_training_and_evaluation(real_ru
 
     run = real_run(env="dummy_image", steps=300, report_every_s=2, replay_gb=0.1, report_length=8).start()
 
-    assert run.wait() == 0, run.words
+    assert run.wait() == 0, run.stderr
 
     keys = {key for line in run.metrics for key in line}
     assert {"train/loss/total", "report/loss/total", "eval/loss/total", "eval_episode/score"} <= keys
@@ -156,18 +156,18 @@ def test_roles_on_another_address_serve_the_real_agent_and_come_back_when_killed
     kill(envs, ["env0", "env2"])
     kill(replay, ["replay"])
 
-    assert main.wait() == 0, main.words
+    assert main.wait() == 0, main.stderr
     assert main.counters["env_steps"] >= 500
-    assert main.lines[-1]["payload"]["restarts"] == 0  # the launcher had nobody to bring back
+    assert main.lines[-1]["payload"]["restarts"] == 0  # the launcher had no process to restart
     check_epoch(main)
     for role in (replay, envs):
         children = list(role.children().values())
-        assert role.terminate().wait() == 0, role.words
+        assert role.terminate().wait() == 0, role.stderr
         wait_until_gone(children)
 
 
 def test_a_replay_elsewhere_goes_back_with_a_run_that_was_killed(run_of, secret):
-    """Without an agent that compiles: what matters is whose steps the replay holds."""
+    """With the random agent: this is about which steps the replay holds."""
     addresses = {name: free_address() for name in ("actor_addr", "logger_addr", "replay_addr")}
     config = {**addresses, "secret": secret, "remote_replay": True, "steps": 1_000_000}
     main = run_of(**config)

@@ -1,6 +1,7 @@
 """The agent learns: tasks small enough for a CPU, in the loop of --script train.
 
-Each says what it must reach and within how many env steps. The evaluation env tells, which plays the likeliest actions.
+Each test has a score to reach within a number of env steps. The score is that of the evaluation env, which plays the
+most likely actions.
 """
 
 from collections import deque
@@ -25,7 +26,7 @@ SMALL = {
 
 
 class Scores:
-    """Hears of episodes as an output of the logger does, and keeps the last evaluations."""
+    """An output of the logger that keeps the last evaluations."""
 
     def __init__(self, count):
         self.steps, self.last = 0, deque(maxlen=count)
@@ -47,7 +48,7 @@ class Scores:
 
 
 def learn(folder, goal, over, **config):
-    """Train until the last `over` evaluations have the mean `goal`, or to the end; the scores."""
+    """Train until the last `over` evaluations have the mean `goal`, or to the end; returns the mean score."""
     settings = {"run_id": "LEARN", "script": "train", "logdir": str(folder), "outputs": ["jsonl"], "agent": SMALL}
     settings |= {f"{name}_every_s": 1e6 for name in ("log", "report", "save")}
     config = prepare(DreamerConfig.from_dict({**settings, **config}))
@@ -65,8 +66,8 @@ def learn(folder, goal, over, **config):
     return scores.mean
 
 
-def test_what_was_seen_once_is_remembered_until_it_is_asked_for(tmp_path):
-    # Nothing that is seen later depends on the side. Only the reward does, and it tells of the side only together with
+def test_an_observation_is_remembered_until_it_is_needed(tmp_path):
+    # Nothing that is seen later depends on the side. Only the reward does, and it reveals the side only together with
     # the answer: for some 800 updates nothing seems to be learned, then it is within a few hundred.
     found = learn(
         tmp_path,

@@ -1,4 +1,4 @@
-"""The agent's parts, each against the plainest way to say what it computes."""
+"""The agent's parts, each compared with the simplest implementation."""
 
 import math
 from functools import partial
@@ -124,7 +124,7 @@ def test_categories_know_their_entropy_and_divergence(rng):
     assert p.kl(p).max() < 1e-6
 
 
-def test_the_actors_unimix_has_effect_and_a_switch():
+def test_the_policys_unimix_has_an_effect_and_a_switch():
     space = {"action": Space("int32", (), 0, 4)}
     for unimix, least in ((0.01, 0.0025), (0.0, 0.0)):
         head = PolicyHead(Nets(units=4, policy_layers=1, policy_unimix=unimix), space)
@@ -349,7 +349,7 @@ def test_a_config_survives_being_a_plain_dict():
     assert AgentConfig.from_dict({"size": "12m", "nets": {"bins": 41}, "seed": 3}) == config
 
 
-def test_a_suite_brings_its_size_and_what_it_looks_at():
+def test_a_suite_sets_its_size_and_what_it_encodes():
     config = AgentConfig.from_dict({"suite": "dmc_proprio"})
 
     assert config.rssm.deter == SIZES["1m"]["rssm"]["deter"]

@@ -62,7 +62,7 @@ def test_the_best_evaluation_is_kept_when_later_ones_are_worse(training_in, tmp_
     assert [line["seed"] for line in written if "seed" in line] == SEEDS * 4
 
 
-def test_a_run_that_goes_on_in_its_folder_remembers_its_best(training_in, tmp_path):
+def test_a_run_that_continues_in_its_folder_remembers_its_best(training_in, tmp_path):
     first = training_in(tmp_path, steps=40, eval_every=40, eval_episodes=1)
     scripted(first, [1])
     first.run()
@@ -75,9 +75,9 @@ def test_a_run_that_goes_on_in_its_folder_remembers_its_best(training_in, tmp_pa
 
 
 @pytest.mark.parametrize("script", ["train", "parallel"])
-def test_a_run_tells_its_evaluations_and_its_best_can_be_played(run_of, script):
+def test_a_run_reports_its_evaluations_and_its_best_can_be_played(run_of, script):
     run = run_of(script=script, steps=400, eval_every=100, eval_episodes=3, eval_envs=0, train_ratio=2)
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
 
     best = next(payload for payload in reversed(saved(run)) if payload.get("best"))
     plain = [payload for payload in saved(run) if not payload.get("best")]
@@ -89,7 +89,7 @@ def test_a_run_tells_its_evaluations_and_its_best_can_be_played(run_of, script):
     assert read_json(run.folder / "checkpoints" / "best" / "best.json")["step"] == best["step"] in steps
 
     played = run_of(script="eval", episodes=2, capture_video=True, checkpoint=best["path"])
-    assert played.start().wait() == 0, played.words
+    assert played.start().wait() == 0, played.stderr
 
     summary = read_json(played.folder / "eval_summary.json")
     assert summary["seeds"] == SEEDS[:2]
@@ -97,28 +97,28 @@ def test_a_run_tells_its_evaluations_and_its_best_can_be_played(run_of, script):
     assert films == ["episode-000-seed-1000000.gif", "episode-001-seed-1000001.gif"]
 
 
-def test_a_run_goes_on_from_the_epoch_that_is_named(run_of):
+def test_a_run_continues_from_the_given_epoch(run_of):
     run = run_of(script="train", steps=200, save_every_s=0.05)
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
     older = Epochs(run.folder / "checkpoints").committed()[-1]
     folder = Epochs(run.folder / "checkpoints").path(older)
     step = Epochs(run.folder / "checkpoints").read(older)["counters"]["env_steps"]
 
     other = run_of(script="train", steps=300, checkpoint=str(folder))
-    assert other.start().wait() == 0, other.words
+    assert other.start().wait() == 0, other.stderr
 
     loaded = [line["payload"] for line in other.lines if line.get("event") == "checkpoint_loaded"]
     assert [(payload["epoch"], payload["step"]) for payload in loaded] == [(older, step)]
     assert other.counters["env_steps"] == 300
 
 
-def test_the_best_agent_alone_is_no_training_to_go_on_from(run_of):
+def test_a_run_cannot_continue_from_the_best_agent_alone(run_of):
     run = run_of(script="train", steps=40, eval_every=20, eval_episodes=1)
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
     best = run.folder / "checkpoints" / "best" / "agent.npz"
 
     other = run_of(script="train", steps=80, checkpoint=str(best))
 
     assert other.start().wait() != 0
-    assert "holds the agent alone" in other.words
-    assert "Traceback" not in other.words
+    assert "holds the agent alone" in other.stderr
+    assert "Traceback" not in other.stderr

@@ -1,4 +1,4 @@
-"""Checkpoints: one moment or the one before, never a mixture."""
+"""Checkpoints: all parts are of the same epoch."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def save(epochs, epoch, value=1, replay=None, vault=None):
     epochs.commit(epoch, {"env_steps": epoch * 10})
 
 
-def test_arrays_come_back_as_they_went(tmp_path):
+def test_arrays_are_read_as_they_were_written(tmp_path):
     arrays = {"a/b": np.arange(6).reshape(2, 3), "file": np.float16(3.5), "empty": np.zeros((0, 4))}
 
     write_arrays(tmp_path / "x.npz", arrays)
@@ -98,7 +98,7 @@ def test_an_epoch_counts_only_when_it_is_committed(epochs):
 
 
 @pytest.mark.parametrize("harm", ["flip a byte", "cut", "remove", "commit is no JSON"])
-def test_a_damaged_epoch_gives_way_to_the_one_before(epochs, harm):
+def test_a_damaged_epoch_is_replaced_by_the_previous_one(epochs, harm):
     save(epochs, 1)
     save(epochs, 2)
     part = epochs.path(2) / "agent.npz"
@@ -124,7 +124,7 @@ def test_the_newest_two_are_kept(epochs):
     assert epochs.committed() == [5, 4]
 
 
-def test_what_was_never_committed_does_not_count_among_them(epochs):
+def test_uncommitted_epochs_do_not_count_among_them(epochs):
     for number in (1, 2):
         save(epochs, number)
     epochs.begin(3)
@@ -151,7 +151,7 @@ def test_a_resumed_run_puts_damaged_epochs_aside(epochs, tmp_path):
     assert (epochs.folder / "damaged-00000002").exists()
 
 
-def test_replay_and_limiter_come_back_as_they_were(epochs):
+def test_replay_and_limiter_are_restored_as_they_were(epochs):
     replay, vault = make_replay(), Vault(epochs)
     play(replay, 0, 57)
     replay.sample(7)
@@ -166,7 +166,7 @@ def test_replay_and_limiter_come_back_as_they_were(epochs):
     assert restored.limiter.save() == {"inserts": 57, "samples": 7, "available": 0.5 * 47 - 7}
 
 
-def test_steps_are_written_once_and_removed_when_no_epoch_names_them(epochs):
+def test_steps_are_written_once_and_removed_when_no_epoch_lists_them(epochs):
     replay, vault = make_replay(), Vault(epochs)
     play(replay, 0, 25)
     save(epochs, 1, replay=replay, vault=vault)
@@ -182,7 +182,7 @@ def test_steps_are_written_once_and_removed_when_no_epoch_names_them(epochs):
     assert len(first.items() & later.items()) == 2  # the two that were full; the third has grown and is gone
 
 
-def test_a_run_may_begin_from_another_runs_checkpoint(epochs, tmp_path):
+def test_a_run_may_start_from_another_runs_checkpoint(epochs, tmp_path):
     replay, vault = make_replay(), Vault(epochs)
     play(replay, 0, 25)
     save(epochs, 1, replay=replay, vault=vault)
@@ -209,7 +209,7 @@ def test_a_missing_block_is_damage(epochs):
     assert epochs.newest() == 1
 
 
-def test_blocks_of_two_lives_are_never_mixed_up(epochs):
+def test_blocks_from_before_and_after_a_restart_are_never_mixed_up(epochs):
     replay, vault = make_replay(), Vault(epochs)
     play(replay, 0, 12)
     save(epochs, 1, replay=replay, vault=vault)
@@ -249,7 +249,7 @@ def test_a_snapshot_is_the_moment_it_was_taken_however_late_it_is_written(epochs
         part.close()
 
 
-def test_a_checkpoint_that_does_not_come_leaves_the_ratio_in_force(epochs, secret):
+def test_a_checkpoint_that_is_given_up_leaves_the_ratio_in_force(epochs, secret):
     replay = Replay(lambda spaces: Buffer(spaces, 4, 10_000, block_rows=10), SamplesPerInsert(0.5, 5, 10))
     service = service_of(replay, Server("0", secret), epochs)
     play(replay, 0, 15)
@@ -264,7 +264,7 @@ def test_a_checkpoint_that_does_not_come_leaves_the_ratio_in_force(epochs, secre
 
 
 class Owing:
-    """An actor with steps under way that no replay has taken yet."""
+    """An actor with pending steps that no replay has accepted yet."""
 
     def __init__(self, meanwhile):
         self.turn = threading.Lock()
@@ -282,7 +282,7 @@ class Still:
 
 
 def owing_service(address, secret, epochs):
-    """A replay that lets nobody in for now."""
+    """A replay that admits no inserts for now."""
     replay = Replay(lambda spaces: Buffer(spaces, 4, 10_000, block_rows=10), SamplesPerInsert(0.5, 5, 10))
     play(replay, 0, 15)
     service = service_of(replay, Server(address, secret, patience_s=30), epochs)
@@ -290,7 +290,7 @@ def owing_service(address, secret, epochs):
     return service
 
 
-def test_a_replay_that_is_killed_in_the_middle_of_a_checkpoint_is_told_again(tmp_path, epochs, secret):
+def test_a_replay_that_is_killed_during_a_checkpoint_is_asked_again(tmp_path, epochs, secret):
     services = [owing_service("0", secret, epochs)]
 
     def kill_first():
@@ -301,7 +301,7 @@ def test_a_replay_that_is_killed_in_the_middle_of_a_checkpoint_is_told_again(tmp
 
     logger = Server("0", secret).start()
     for name in ("snapshot", "write", "saved"):
-        logger.bind(name, lambda *told: None)
+        logger.bind(name, lambda *args: None)
     addresses = {"replay_addr": services[0].server.address, "logger_addr": logger.address}
     config = DreamerConfig(run_id="T", logdir=str(tmp_path), secret=secret, **addresses)
     agent = RandomAgent({}, {})
@@ -316,7 +316,7 @@ def test_a_replay_that_is_killed_in_the_middle_of_a_checkpoint_is_told_again(tmp
         server.close()
 
 
-def test_an_agent_that_was_killed_in_the_middle_of_a_checkpoint_leaves_the_ratio_in_force(epochs, secret):
+def test_an_agent_that_was_killed_during_a_checkpoint_leaves_the_ratio_in_force(epochs, secret):
     service = owing_service("0", secret, epochs)
     client = Client(service.server.address, secret)
     client.ask("begin", 1, timeout_s=30)
@@ -342,7 +342,7 @@ def test_counters_survive_their_writer_and_never_go_back(tmp_path):
     assert counters["env_steps"] == 11
 
 
-def test_json_is_written_whole(tmp_path):
+def test_json_is_written_atomically(tmp_path):
     write_json(tmp_path / "x.json", {"a": 1})
     write_json(tmp_path / "x.json", {"a": 2})
 
@@ -350,7 +350,7 @@ def test_json_is_written_whole(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_folder_has_one_writer_until_that_is_dead(tmp_path):
+def test_a_folder_has_one_writer_at_a_time(tmp_path):
     script = "import sys, signal; from dreamer_worker.checkpoint import Claim; c = Claim(sys.argv[1]).take()"
     command = [sys.executable, "-c", f"{script}; print('mine', flush=True); signal.pause()", str(tmp_path)]
     owner = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -376,7 +376,7 @@ def test_every_launch_has_a_number_of_its_own(tmp_path, epochs):
         assert (counters["launches"], counters["env_steps"]) == (launch, 0)
 
 
-def test_a_replay_leaves_when_another_launch_asks_and_answers_nothing(secret, epochs):
+def test_a_replay_exits_without_an_answer_when_another_launch_asks(secret, epochs):
     left = threading.Event()
     service = service_of(make_replay(), Server("0", secret), epochs, on_outdated=left.set)
     client = Client(service.server.start().address, secret)
@@ -391,12 +391,12 @@ def test_a_replay_leaves_when_another_launch_asks_and_answers_nothing(secret, ep
     service.server.close()
 
 
-def test_a_replay_that_came_in_the_midst_of_a_launch_leaves_when_the_next_one_asks(secret, epochs):
+def test_a_replay_restarted_during_a_launch_exits_when_the_next_one_asks(secret, epochs):
     left = threading.Event()
     service = service_of(make_replay(), Server("0", secret), epochs, on_outdated=left.set)
     client = Client(service.server.start().address, secret)
 
-    play(service.replay, 0, 5)  # of the launch in which it was started again; nobody told it which
+    play(service.replay, 0, 5)  # of the launch in which it was restarted, which it does not know
     client.call("begin", 2)
 
     assert left.wait(30)
@@ -421,7 +421,7 @@ class Resting:
 
 
 @pytest.mark.parametrize(("is_stopped", "tries"), [(False, [120, 120]), (True, [5])], ids=["done", "stopped"])
-def test_the_last_checkpoint_is_tried_again_unless_somebody_hurries(is_stopped, tries):
+def test_the_last_checkpoint_is_retried_unless_the_run_is_stopped(is_stopped, tries):
     life, saver = Life(), Failing(failures=1)
     if is_stopped:
         life.stop()
@@ -431,7 +431,7 @@ def test_the_last_checkpoint_is_tried_again_unless_somebody_hurries(is_stopped, 
     assert saver.limits == tries
 
 
-def test_what_finds_no_room_on_disk_leaves_nothing_there(tmp_path, full_disk):
+def test_a_failed_write_on_a_full_disk_leaves_no_file(tmp_path, full_disk):
     with full_disk(5000):
         with pytest.raises(OSError, match="File too large"):
             write_arrays(tmp_path / "x.npz", {"small": np.zeros(10), "large": np.zeros(10_000), "more": np.zeros(10)})
@@ -441,7 +441,7 @@ def test_what_finds_no_room_on_disk_leaves_nothing_there(tmp_path, full_disk):
     assert not list(tmp_path.iterdir())
 
 
-def test_counters_have_their_room_on_disk_before_they_count(tmp_path):
+def test_counters_reserve_their_space_on_disk_first(tmp_path):
     """A hole that no longer fits on the disk would be a SIGBUS in the middle of the run."""
     Counters(tmp_path / "counters.bin")
 
@@ -466,11 +466,11 @@ class Large(RandomAgent):
 
 @pytest.fixture
 def saver(tmp_path, epochs, secret):
-    """Saves a small run: a replay of 15 steps, and a logger that has nothing to say."""
+    """Saves a small run: a replay of 15 steps, and a logger without data."""
     service = owing_service("0", secret, Epochs(tmp_path / "checkpoints"))
     logger = Server("0", secret).start()
     for name in ("snapshot", "write", "saved"):
-        logger.bind(name, lambda *told: None)
+        logger.bind(name, lambda *args: None)
     addresses = {"replay_addr": service.server.address, "logger_addr": logger.address}
     config = DreamerConfig(run_id="T", logdir=str(tmp_path), secret=secret, **addresses)
     saver = Saver(Large({}, {}), Ready(), Ready(), config, Counters(tmp_path / "counters.bin"))
@@ -479,7 +479,7 @@ def saver(tmp_path, epochs, secret):
         part.close()
 
 
-def test_a_checkpoint_on_a_full_disk_leaves_the_one_before_in_force_and_no_rubbish(saver, full_disk):
+def test_a_checkpoint_on_a_full_disk_leaves_the_previous_one_in_force_and_no_files(saver, full_disk):
     assert saver.save(limit_s=60) == 1
 
     with full_disk(5000):
@@ -487,14 +487,14 @@ def test_a_checkpoint_on_a_full_disk_leaves_the_one_before_in_force_and_no_rubbi
 
     assert saver.epochs.newest() == 1
     assert [path.name for path in saver.epochs.folder.glob("epoch-*")] == ["epoch-00000001"]
-    assert saver.save(limit_s=60) == 5  # no number is given twice: a part may still be writing
+    assert saver.save(limit_s=60) == 5  # numbers are not reused: a part may still be writing
 
 
-def test_a_checkpoint_that_is_committed_is_not_given_up_any_more(saver, monkeypatch):
+def test_a_committed_checkpoint_is_not_removed(saver, monkeypatch):
     commit = saver.epochs.commit
 
-    def stumble(*told):
-        commit(*told)
+    def stumble(*args):
+        commit(*args)
         raise OSError("after that")
 
     monkeypatch.setattr(saver.epochs, "commit", stumble)
@@ -503,7 +503,7 @@ def test_a_checkpoint_that_is_committed_is_not_given_up_any_more(saver, monkeypa
     assert saver.epochs.newest() == 1
 
 
-def test_what_a_killed_replay_left_half_written_is_removed(epochs):
+def test_a_block_that_a_killed_replay_left_half_written_is_removed(epochs):
     replay, vault = make_replay(), Vault(epochs)
     play(replay, 0, 25)
     save(epochs, 1, replay=replay, vault=vault)
@@ -516,7 +516,7 @@ def test_what_a_killed_replay_left_half_written_is_removed(epochs):
     assert not epochs.damage(1)
 
 
-def test_a_run_that_was_killed_while_it_copied_anothers_checkpoint_begins_anew(epochs, tmp_path):
+def test_a_run_that_was_killed_while_copying_a_checkpoint_copies_it_again(epochs, tmp_path):
     replay, vault = make_replay(), Vault(epochs)
     play(replay, 0, 25)
     save(epochs, 1, replay=replay, vault=vault)
@@ -528,7 +528,7 @@ def test_a_run_that_was_killed_while_it_copied_anothers_checkpoint_begins_anew(e
 
 
 class Slow(RandomAgent):
-    """An agent that takes its time to remember."""
+    """An agent that takes a while to load."""
 
     gate = threading.Event()
 
@@ -537,10 +537,10 @@ class Slow(RandomAgent):
         super().load(saved)
 
 
-def test_nothing_is_played_before_the_agent_knows_what_it_knew(tmp_path, epochs, secret):
+def test_nothing_is_played_before_the_agent_is_restored(tmp_path, epochs, secret):
     sink = Server("0", secret).start()
     for name in ("begin", "insert", "steps", "prepare", "snapshot", "write", "saved", "release", "metrics"):
-        sink.bind(name, lambda *told: None)
+        sink.bind(name, lambda *args: None)
     addresses = {"replay_addr": sink.address, "logger_addr": sink.address, "actor_addr": free_address()}
     config = DreamerConfig(run_id="T", logdir=str(tmp_path), secret=secret, envs=1, steps=100, **addresses)
     folder = Epochs(config.checkpoint_dir).begin(1)
@@ -575,11 +575,11 @@ def test_a_checkpoint_of_an_older_version_is_continued_and_played(run_of, tmp_pa
     assert "settings" not in source.read(1)
 
     run = run_of(script="train", steps=80, checkpoint=str(tmp_path / "old"))
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
     best = run_of(script="eval", episodes=1, checkpoint=str(tmp_path / "old" / "checkpoints" / "best" / "agent.npz"))
-    assert best.start().wait() == 0, best.words
+    assert best.start().wait() == 0, best.stderr
 
-    assert "The run continues from a checkpoint at step 60" in run.words
+    assert "The run continues from a checkpoint at step 60" in run.stderr
     assert run.counters["env_steps"] == 80
     commit = Epochs(run.folder / "checkpoints").read(2)
     assert (commit["worker"], commit["step"], commit["settings"]["env"]) == ("dreamer", 80, "dummy_grid")
@@ -587,7 +587,7 @@ def test_a_checkpoint_of_an_older_version_is_continued_and_played(run_of, tmp_pa
 
 def test_an_epoch_that_is_copied_elsewhere_takes_its_settings_along(run_of, tmp_path):
     run = run_of(script="train", steps=60, envs=3)
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
     shutil.copytree(run.folder / "checkpoints" / "epoch-00000001", tmp_path / "alone")
 
     config = DreamerConfig.from_dict({"run_id": "T", "script": "eval", "checkpoint": str(tmp_path / "alone")})

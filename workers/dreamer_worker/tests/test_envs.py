@@ -1,4 +1,4 @@
-"""The adapters: what they promise of their spaces is what they give."""
+"""The adapters: observations and actions match their spaces."""
 
 import importlib.util
 
@@ -55,7 +55,7 @@ def test_the_same_seed_plays_the_same_game():
     assert np.array_equal(*runs)
 
 
-def test_a_time_limit_is_no_death():
+def test_a_time_limit_is_not_a_death():
     env = make_env("dummy_grid", length=3)
     env.reset()
     obs = [env.step({"action": 2}) for _ in range(3)][-1]
@@ -64,7 +64,7 @@ def test_a_time_limit_is_no_death():
     assert not obs["is_terminal"]
 
 
-def test_a_gymnasium_time_limit_is_no_death_either():
+def test_a_gymnasium_time_limit_is_not_a_death_either():
     pytest.importorskip("gymnasium")
     env = make_env("Pendulum-v1", max_episode_steps=3)
     env.reset()
@@ -128,7 +128,7 @@ def test_choices_that_do_not_begin_at_zero_are_moved_there_and_back():
 
 
 @pytest.mark.parametrize("length", [1, 4])
-def test_the_memory_task_shows_its_side_once_and_rewards_who_remembers_it(length):
+def test_the_memory_task_shows_its_side_once_and_rewards_remembering_it(length):
     env = make_env("dummy_memory", seed=3, length=length)
     for right in (True, False):
         obs = [env.reset()]

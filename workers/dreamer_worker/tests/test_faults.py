@@ -1,4 +1,4 @@
-"""Processes are killed and the run goes on: every count stays true."""
+"""Processes are killed and the run continues: every count stays correct."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def test_each_process_is_killed_twice_in_one_run_that_still_reaches_its_steps(ru
         run.until(lambda role=role: role in run.children())
         os.kill(run.children()[role], signal.SIGKILL)
 
-    assert run.wait() == 0, run.words
+    assert run.wait() == 0, run.stderr
     told = run.lines
     assert told[-1]["event"] == "run_completed"
     summary = told[-1]["payload"]
@@ -39,7 +39,7 @@ def test_each_process_is_killed_twice_in_one_run_that_still_reaches_its_steps(ru
 
 
 def check_counts(run):
-    """No count goes back, and nothing is counted twice."""
+    """No count decreases, and nothing is counted twice."""
     steps = [line["step"] for line in run.metrics]
     assert steps == sorted(steps)
     for name in ("env_steps", "updates", "episodes", "eval_episodes"):
@@ -57,7 +57,7 @@ def check_counts(run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ["launcher", "group"])
-def test_a_run_that_is_killed_whole_goes_on_from_its_last_checkpoint(run_of, role):
+def test_a_run_whose_processes_are_all_killed_continues_from_its_last_checkpoint(run_of, role):
     run = run_of(steps=1_000_000).start()
     run.played(300).until(lambda: len(Epochs(run.folder / "checkpoints").committed()) >= 2)
     children = run.children().values()
@@ -73,14 +73,14 @@ def test_a_run_that_is_killed_whole_goes_on_from_its_last_checkpoint(run_of, rol
     saved = epochs.read(epochs.newest())["counters"]
     run.config.write_text(run.config.read_text().replace("1000000", str(saved["env_steps"] + 200)))
     run.start()
-    assert run.wait() == 0, run.words
+    assert run.wait() == 0, run.stderr
     assert [line["event"] for line in run.lines if "event" in line].count("checkpoint_loaded") == 1
     assert saved["env_steps"] + 200 <= run.counters["env_steps"] < saved["env_steps"] + 300
     assert run.counters["updates"] > saved["updates"]
 
 
 def wait_until_gone(pids):
-    """Of processes that nobody of ours can wait for."""
+    """CPU time of processes that are not children of the test."""
     limit = time.monotonic() + 60
     while alive := [pid for pid in pids if os.path.exists(f"/proc/{pid}") and not is_zombie(pid)]:
         assert time.monotonic() < limit, f"still alive: {alive}"
@@ -105,7 +105,7 @@ def test_sigterm_to_every_process_at_once_ends_the_tree_with_a_checkpoint(run_of
         os.kill(pid, signal.SIGTERM)
     run.terminate()
 
-    assert run.wait() == 143, run.words
+    assert run.wait() == 143, run.stderr
     wait_until_gone(children)
     epochs = Epochs(run.folder / "checkpoints")
     assert epochs.newest() == 1
@@ -113,12 +113,12 @@ def test_sigterm_to_every_process_at_once_ends_the_tree_with_a_checkpoint(run_of
     assert run.lines[-1]["event"] == "run_cancelled"
 
 
-def test_a_run_is_stopped_while_its_processes_are_being_made(run_of):
+def test_a_run_is_stopped_while_its_processes_start(run_of):
     run = run_of(steps=1_000_000).start()
     run.until(lambda: len(run.children()) == 6)
     children = list(run.children().values())
 
-    assert run.terminate().wait() == 143, run.words
+    assert run.terminate().wait() == 143, run.stderr
     wait_until_gone(children)
 
 
@@ -128,7 +128,7 @@ def test_an_env_that_cannot_play_ends_the_run_with_its_reason(run_of):
 
     assert run.wait() == 1
     failed = next(line for line in run.lines if line.get("event") == "run_failed")
-    assert "dummy_crash was asked for a third step" in failed["payload"]["error"]
+    assert "dummy_crash raises at its third step" in failed["payload"]["error"]
 
 
 def test_an_env_that_does_not_exist_ends_the_run_at_once(run_of):
@@ -142,12 +142,12 @@ def test_an_env_that_does_not_exist_ends_the_run_at_once(run_of):
 @pytest.mark.parametrize(
     ("mood", "words"), [("raises", "not today"), pytest.param("hangs", "Timeout", marks=pytest.mark.slow)]
 )
-def test_an_env_that_fails_once_is_started_anew_and_the_run_goes_on(run_of, tmp_path, monkeypatch, mood, words):
+def test_an_env_that_fails_once_is_restarted_and_the_run_continues(run_of, tmp_path, monkeypatch, mood, words):
     monkeypatch.setenv("MOODY_MARK", str(tmp_path / "mark"))
     options = {"env": "gym_moody:Moody-v0", "env_options": {"mood": mood}, "env_timeout_s": 20}
     run = run_of(**options, envs=1, eval_envs=0, steps=200)
 
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
 
     assert (tmp_path / "mark").exists()
     assert run.lines[-1]["payload"]["restarts"] == 1
@@ -155,16 +155,16 @@ def test_an_env_that_fails_once_is_started_anew_and_the_run_goes_on(run_of, tmp_
 
 
 @pytest.mark.slow
-def test_a_run_on_a_full_disk_goes_on_without_checkpoints(run_of, full_disk):
+def test_a_run_on_a_full_disk_continues_without_checkpoints(run_of, full_disk):
     # A block of images takes more than there is room for; logs and counters do not.
     run = run_of(env="dummy_image", steps=400, replay_gb=0.1)
 
     with full_disk(1_000_000):
         run.start()
 
-    assert run.wait() == 0, run.words
-    assert "no checkpoint this time" in run.words
-    assert "without a last checkpoint" in run.words
+    assert run.wait() == 0, run.stderr
+    assert "no checkpoint this time" in run.stderr
+    assert "without a last checkpoint" in run.stderr
     assert run.lines[-1]["payload"]["restarts"] == 0
     assert not list((run.folder / "checkpoints").rglob("*.tmp"))
     epochs = Epochs(run.folder / "checkpoints")  # the first ones, of few steps, found room
@@ -181,11 +181,11 @@ def test_a_second_run_in_the_same_folder_is_refused_and_harms_nothing(run_of):
     failed = next(line for line in second.lines if line.get("event") == "run_failed")
     assert f"Another run writes to {first.folder}." in failed["payload"]["error"]
     assert first.counters["launches"] == 1
-    assert first.terminate().wait() == 143, first.words
+    assert first.terminate().wait() == 143, first.stderr
     check_counts(first)
 
 
-def test_who_hangs_when_its_launcher_is_gone_goes_all_the_same():
+def test_a_process_that_hangs_exits_after_its_launcher_is_gone():
     script = "from dreamer_worker import life; life.LAST_RESORT_S = 0.5; life.main()"
     read, told = os.pipe()
     command = [sys.executable, "-c", script, str(told), "env0"]
@@ -196,7 +196,7 @@ def test_who_hangs_when_its_launcher_is_gone_goes_all_the_same():
         write_work(orphan.stdin, cloudpickle.dumps(lambda life: (life.ready(), time.sleep(10_000))))
         assert os.read(read, 1) == b"\x01"
 
-        _, words = orphan.communicate(timeout=60)  # closes its lifeline
+        _, words = orphan.communicate(timeout=60)  # closes its stdin
 
         assert orphan.returncode == 1
         assert b"Timeout" in words
@@ -211,25 +211,25 @@ def test_who_hangs_when_its_launcher_is_gone_goes_all_the_same():
 def test_an_agent_that_fails_after_minutes_of_compiling_each_time_is_given_up(name, gives_up):
     child = Child(name, print)
     child.has_been_ready = True
-    child.last_words = lambda: "out of memory"
+    child.error_text = lambda: "out of memory"
     now = time.monotonic()
     child.errors = [now - 500, now - 350, now - 200]
     supervisor = Supervisor([child])
 
     if gives_up:
-        with pytest.raises(RoleFailed, match="agent process of the run does not work: out of memory"):
+        with pytest.raises(RoleFailed, match="agent process keeps failing: out of memory"):
             supervisor._mourn(child, 1)
     else:
         supervisor._mourn(child, 1)
         assert supervisor.restarts == 1
 
 
-def test_one_process_on_a_full_disk_goes_on_without_checkpoints(run_of, full_disk):
+def test_script_train_on_a_full_disk_continues_without_checkpoints(run_of, full_disk):
     run = run_of(env="dummy_image", script="train", steps=400, replay_gb=0.1, save_every_s=1000)
 
     with full_disk(1_000_000):
         run.start()
 
-    assert run.wait() == 0, run.words
-    assert "no checkpoint this time" in run.words
+    assert run.wait() == 0, run.stderr
+    assert "no checkpoint this time" in run.stderr
     assert not list((run.folder / "checkpoints").glob("epoch-*"))

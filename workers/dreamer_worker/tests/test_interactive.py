@@ -169,4 +169,4 @@ def test_an_invalid_config_is_refused_in_one_sentence(run_of):
 
     assert run.start("--interactive").wait() == 2
 
-    assert run.words == "agent: There is no size '13m'. Sizes: debug, 1m, 12m, 25m, 50m, 100m, 200m, 400m.\n"
+    assert run.stderr == "agent: There is no size '13m'. Sizes: debug, 1m, 12m, 25m, 50m, 100m, 200m, 400m.\n"

@@ -1,4 +1,4 @@
-"""The learner: the next batch is staged while one is learned from, and what is found goes back in order."""
+"""The learner: the next batch is staged during an update, and findings are sent back in order."""
 
 import threading
 
@@ -17,7 +17,7 @@ BATCH, LENGTH, PATIENCE_S = 2, 4, 60
 
 
 class Replay:
-    """One that numbers its batches and remembers what comes back."""
+    """Numbers its batches and records the updates it receives."""
 
     def __init__(self, secret):
         self.server = Server("0", secret)
@@ -44,7 +44,7 @@ class Replay:
 
 
 class Noting(RandomAgent):
-    """Notes the order of what it is asked for."""
+    """Records the order of its calls."""
 
     def __init__(self):
         super().__init__({"x": Space("float32", (3,))}, {"action": Space("int32", (), 0, 4)})
@@ -94,7 +94,7 @@ def found(number, **more):
     return {"stepid": np.full((1, 1), number), "start": np.zeros(1, np.int64), **more}
 
 
-def test_every_batch_is_learned_from_once_in_order_and_its_findings_go_back(replay, secret, tmp_path):
+def test_every_batch_is_used_once_in_order_and_its_findings_are_sent_back(replay, secret, tmp_path):
     config = DreamerConfig(
         run_id="T", secret=secret, replay_addr=replay.server.address, logger_addr=replay.server.address,
         batch_size=BATCH, batch_length=LENGTH, log_every_s=1e6, report_every_s=1e6, save_every_s=1e6,
@@ -151,7 +151,7 @@ def test_a_failure_of_the_device_fails_the_learner(findings):
         findings.give_back(found(2))
 
 
-def test_closing_frees_a_learner_that_waits_for_a_replay_that_is_gone(secret):
+def test_closing_releases_a_learner_that_waits_for_a_missing_replay(secret):
     nowhere = Client("127.0.0.1:9", secret, max_inflight=1)
     findings = ThreadedFindings(nowhere, Timers())
     findings.give_back(found(1))

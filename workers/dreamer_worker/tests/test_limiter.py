@@ -1,4 +1,4 @@
-"""The limiter: who is ahead waits, and nobody else."""
+"""The limiter: only the side that is ahead waits."""
 
 import threading
 
@@ -58,7 +58,7 @@ def test_a_wait_ends_when_the_other_side_moves():
     assert passed.wait(30)
 
 
-def test_whoever_waits_is_released_when_the_run_ends():
+def test_waiting_callers_are_released_when_the_run_ends():
     limiter = SamplesPerInsert(1.0, tolerance=2, min_inserts=100)
     errors = []
 
@@ -95,7 +95,7 @@ def test_while_there_is_nothing_to_sample_inserts_pass():
     assert limiter.sample(timeout_s=NOW)
 
 
-def test_a_restored_limiter_goes_on_where_the_saved_one_was():
+def test_a_restored_limiter_continues_where_the_saved_one_was():
     limiter = SamplesPerInsert(1.0, tolerance=5, min_inserts=10)
     fill(limiter, 12)
     restored = SamplesPerInsert(1.0, tolerance=5, min_inserts=10)

@@ -1,4 +1,4 @@
-"""The logger: episodes from steps, averages, counters that never go back."""
+"""The logger: episodes from steps, averages, counters that never decrease."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ from dreamer_worker.telemetry import Telemetry
 
 
 class Paper:
-    """An output that remembers."""
+    """An output that records its calls."""
 
     def __init__(self):
         self.written, self.episodes = [], []
@@ -57,7 +57,7 @@ def play(logger, rewards, env=0, actor="a", number=0, env_steps=0, **more):
         logger.steps(actor, number + index + 1, env_steps + index, step(reward, env=env, **flags, **more))
 
 
-def test_an_episode_is_put_together_from_its_steps(make_logger, paper):
+def test_an_episode_is_assembled_from_its_steps(make_logger, paper):
     logger = make_logger()
 
     play(logger, [1.0, 2.0, 4.0], env=3)
@@ -67,7 +67,7 @@ def test_an_episode_is_put_together_from_its_steps(make_logger, paper):
     assert episode == {"env": 3, "eval": False, "score": 7.0, "length": 3, "terminated": True}
 
 
-def test_an_episode_that_was_abandoned_is_not_told(make_logger, paper):
+def test_an_abandoned_episode_is_not_reported(make_logger, paper):
     logger = make_logger()
 
     logger.steps("a", 1, 1, step(5.0, first=True))
@@ -76,7 +76,7 @@ def test_an_episode_that_was_abandoned_is_not_told(make_logger, paper):
     assert [episode["score"] for _, _, episode in paper.episodes] == [1.0]
 
 
-def test_steps_that_are_told_twice_count_once(make_logger, paper):
+def test_steps_that_are_sent_twice_count_once(make_logger, paper):
     logger = make_logger()
 
     logger.steps("a", 1, 1, step(first=True))
@@ -112,8 +112,8 @@ def test_numbers_are_averaged_under_the_prefix_of_their_process(make_logger, pap
     assert paper.written[0][1]["replay/loss"] == 9.0
 
 
-def test_an_env_that_is_silent_while_others_play_is_forgotten():
-    episodes = Episodes(timeout_s=0.0)  # whatever was heard before the newest is too long ago
+def test_the_episode_of_an_env_that_is_silent_while_others_play_is_dropped():
+    episodes = Episodes(timeout_s=0.0)  # everything before the newest step is too old
     episodes.step(0, 1.0, True, False, {})
     episodes.step(1, 1.0, True, False, {})
 
@@ -121,19 +121,19 @@ def test_an_env_that_is_silent_while_others_play_is_forgotten():
     assert len(episodes) == 1
 
 
-def test_nobody_is_forgotten_while_all_stand_still():
+def test_no_episode_is_dropped_while_all_envs_wait():
     episodes = Episodes(timeout_s=60.0)
     for env in (0, 1):
         episodes.step(env, 1.0, True, False, {})
     for episode in episodes._playing.values():
-        episode.heard -= 3600  # an hour of compiling
+        episode.updated -= 3600  # an hour of compiling
 
     assert episodes.forget_silent() == 0
     assert episodes.step(0, 1.0, False, True, {}).score == 2.0
 
 
-def test_an_episode_whose_beginning_was_not_heard_is_not_told(make_logger, paper):
-    logger = make_logger()  # one that has just come back
+def test_an_episode_whose_beginning_was_missed_is_not_reported(make_logger, paper):
+    logger = make_logger()  # one that was just restarted
 
     logger.steps("a", 7, 7, step(5.0))
     logger.steps("a", 8, 8, step(5.0, last=True))
@@ -142,7 +142,7 @@ def test_an_episode_whose_beginning_was_not_heard_is_not_told(make_logger, paper
     assert [episode["score"] for _, _, episode in paper.episodes] == [1.0]
 
 
-def test_evaluation_episodes_are_counted_apart_and_what_envs_log_is_summed(make_logger, paper):
+def test_evaluation_episodes_are_counted_separately_and_logged_values_are_summed(make_logger, paper):
     logger = make_logger()
 
     play(logger, [1.0], is_eval=True, coins=2.0)
@@ -174,7 +174,7 @@ def test_its_checkpoint_holds_the_step(make_logger, tmp_path, secret):
         part.close()
 
 
-def test_jsonl_goes_on_in_the_same_file_and_stays_json(tmp_path):
+def test_jsonl_appends_to_the_same_file_and_stays_json(tmp_path):
     for _ in range(2):
         output = Jsonl(tmp_path / "metrics.jsonl")
         output.scalars(3, {"loss": float("nan"), "fps": 2.0})
@@ -197,7 +197,7 @@ def test_tensorboard_gets_every_curve(tmp_path):
     assert b"episode/score" in data
 
 
-def test_mosaic_is_told_metrics_and_episodes(capfd):
+def test_metrics_and_episodes_are_sent_to_mosaic(capfd):
     output = Mosaic(Telemetry(run_id="R"))
     output.scalars(7, {"train/loss": 0.5})
     output.episode(8, 2, {"env": 1, "eval": True, "score": 3.0, "length": 4, "terminated": True})
@@ -218,7 +218,7 @@ def test_a_time_limit_is_a_truncation(capfd):
     assert (episode["terminated"], episode["truncated"]) == (False, True)
 
 
-def test_an_episode_is_told_with_the_env_step_at_which_it_ended(make_logger, paper):
+def test_an_episode_is_reported_with_the_env_step_at_which_it_ended(make_logger, paper):
     logger = make_logger()
     both = {"env": np.asarray([0, 1]), "is_eval": False, "reward": np.zeros(2)}
     both |= {"is_last": np.asarray([False, True]), "is_terminal": np.zeros(2, bool)}
@@ -229,7 +229,7 @@ def test_an_episode_is_told_with_the_env_step_at_which_it_ended(make_logger, pap
     assert [step for step, _, _ in paper.episodes] == [102, 104]
 
 
-def test_clips_are_films(make_logger, tmp_path):
+def test_clips_are_animated_gifs(make_logger, tmp_path):
     from PIL import Image
 
     make_logger().clip("report_open_loop", np.random.default_rng(0).integers(0, 255, (5, 8, 16, 1), np.uint8))
@@ -238,7 +238,7 @@ def test_clips_are_films(make_logger, tmp_path):
     assert Image.open(path).n_frames == 5
 
 
-def test_of_too_many_clips_some_from_the_whole_run_are_kept(tmp_path):
+def test_clips_are_thinned_out_evenly_over_the_run(tmp_path):
     for step in range(0, 5000, 10):
         (tmp_path / f"report-{step:010d}.gif").touch()
         thin_out(sorted(tmp_path.iterdir()), most=20)
@@ -248,7 +248,7 @@ def test_of_too_many_clips_some_from_the_whole_run_are_kept(tmp_path):
     assert max(b - a for a, b in pairwise(steps)) <= 4 * 5000 / 20
 
 
-def test_nobody_is_looked_for_among_the_silent_while_a_step_is_being_told(make_logger):
+def test_silent_envs_are_not_searched_while_a_step_is_being_added(make_logger):
     logger = make_logger()
     was_safe = []
     forget = logger._episodes.forget_silent
@@ -260,7 +260,7 @@ def test_nobody_is_looked_for_among_the_silent_while_a_step_is_being_told(make_l
 
 
 class Full(Paper):
-    """An output on a disk that is full."""
+    """An output on a full disk."""
 
     def scalars(self, step, values):
         raise OSError("No space left on device")
@@ -283,11 +283,11 @@ def test_an_output_that_cannot_be_written_stops_neither_the_others_nor_the_run(m
     assert len(paper.episodes) == 1
     assert len(paper.written) == 2
     assert [record.message for record in caplog.records] == [
-        "Full cannot be written, the run goes on: No space left on device"
+        "Full cannot be written; the run continues: No space left on device"
     ]
 
 
-def test_a_clip_that_finds_no_room_leaves_nothing(make_logger, tmp_path, full_disk):
+def test_a_clip_on_a_full_disk_leaves_no_file(make_logger, tmp_path, full_disk):
     frames = np.random.default_rng(0).integers(0, 255, (5, 64, 64, 3), np.uint8)
 
     with full_disk(1000), pytest.raises(OSError, match="File too large"):

@@ -1,4 +1,4 @@
-"""The agent in an env that shows and takes one of everything: it plays, learns, and goes on from a checkpoint."""
+"""The agent in an env with every kind of space: it plays, learns, and continues from a checkpoint."""
 
 import importlib.util
 import json
@@ -33,7 +33,7 @@ TINY = {
 }
 
 
-def test_the_random_agent_plays_one_of_everything_and_replay_keeps_it(training_in, tmp_path):
+def test_the_random_agent_plays_every_kind_of_space_and_replay_stores_it(training_in, tmp_path):
     training = training_in(tmp_path, random_agent=True, steps=60)
 
     training.run()
@@ -48,10 +48,8 @@ def test_the_random_agent_plays_one_of_everything_and_replay_keeps_it(training_i
 @needs_jax
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_agent_acts_learns_and_goes_on_from_a_checkpoint_with_one_of_everything(
-    quickly_compiled, training_in, tmp_path
-):
-    few = {"envs": 1, "eval_envs": 0, "steps": 30}  # each number of envs is compiled anew
+def test_the_agent_acts_learns_and_resumes_with_every_kind_of_space(quickly_compiled, training_in, tmp_path):
+    few = {"envs": 1, "eval_envs": 0, "steps": 30}  # each number of envs is compiled separately
     training = training_in(tmp_path, **few)
     training.run()
     updates, learned = training.counters["updates"], training.agent.save()
@@ -77,13 +75,13 @@ def test_many_processes_play_an_env_of_another_package(run_of, monkeypatch):
     monkeypatch.chdir(Path(__file__).parent)
     run = run_of(env="zoo:Zoo-v0", steps=120).start()
 
-    assert run.wait() == 0, run.words
+    assert run.wait() == 0, run.stderr
 
     assert run.counters["env_steps"] >= 120
     assert run.counters["updates"] > 0
 
 
-def test_an_action_of_several_parts_may_be_given_by_somebody_else(monkeypatch, tmp_path):
+def test_an_action_of_several_parts_may_come_from_a_command(monkeypatch, tmp_path):
     monkeypatch.delenv("MOSAIC_RUN_DIR", raising=False)
     config = DreamerConfig.from_dict({**TINY, "random_agent": True, "logdir": str(tmp_path)})
     resolved = config.resolved()
@@ -112,7 +110,7 @@ def test_a_clip_of_any_number_of_channels_is_written(tmp_path, channels):
 
 
 @needs_jax
-def test_the_chance_and_the_entropy_of_an_action_are_those_of_all_its_parts():
+def test_probability_and_entropy_of_an_action_cover_all_its_parts():
     import jax
     import jax.numpy as jnp
     from dreamer_worker.agent import heads

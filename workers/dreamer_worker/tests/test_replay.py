@@ -10,7 +10,7 @@ from dreamer_worker.factories import make_streams
 from dreamer_worker.limiter import SamplesPerInsert
 from dreamer_worker.replay import Replay, ReplayService
 from dreamer_worker.rpc import Client, Server
-from dreamer_worker.selector import Mixture, Prioritised, Recent, Uniform, make_selector
+from dreamer_worker.selector import Mixture, Prioritized, Recent, Uniform, make_selector
 
 SPACES = {
     "number": ("int64", ()),
@@ -54,7 +54,7 @@ def test_a_sequence_is_an_unbroken_run_of_one_env():
     assert batch["is_first"][:, 0].all()
 
 
-def test_of_a_key_only_the_first_steps_may_be_asked_for():
+def test_only_the_first_steps_of_a_key_may_be_requested():
     buffer = make_buffer()
     play(buffer, 40)
 
@@ -76,7 +76,7 @@ def test_sequences_may_be_shorter_and_longer_than_blocks(length):
     assert len(buffer) == 3 * (60 - length + 1)
 
 
-def test_the_oldest_steps_make_room_and_the_bytes_stay_bounded():
+def test_the_oldest_steps_are_overwritten_and_memory_stays_bounded():
     buffer = make_buffer(rows=100)
     play(buffer, 1000)
 
@@ -89,7 +89,7 @@ def test_the_oldest_steps_make_room_and_the_bytes_stay_bounded():
     assert len(buffer) == int(buffer._starts.sum())
 
 
-def test_a_step_that_is_inserted_twice_is_there_once():
+def test_a_step_that_is_inserted_twice_is_stored_once():
     buffer = make_buffer()
     play(buffer, 20)
 
@@ -109,7 +109,7 @@ def test_a_gap_in_the_numbers_is_never_inside_a_sequence():
     assert (np.diff(batch["number"], axis=1) == 1).all()
 
 
-def test_a_stream_so_slow_that_its_block_is_gone_begins_anew():
+def test_a_stream_so_slow_that_its_block_is_gone_starts_over():
     buffer = make_buffer(rows=100)
     play(buffer, 3, envs=(7,))
     play(buffer, 200, envs=(0, 1))
@@ -133,7 +133,7 @@ def test_an_abandoned_episode_ends_where_the_next_begins():
     assert (batch["is_last"][:, :-1] == begins).all()
 
 
-def test_updates_reach_the_steps_they_name_and_pass_over_those_that_are_gone():
+def test_updates_reach_their_steps_and_skip_those_that_are_gone():
     buffer = make_buffer(rows=100)
     play(buffer, 30)
     batch = buffer.sample(20)
@@ -168,7 +168,7 @@ def test_new_sequences_are_replayed_first_when_online():
     assert fresh.tolist() == list(range(0, 400, 5))
 
 
-def test_the_learner_is_given_nothing_before_a_sequence_is_whole():
+def test_nothing_is_sampled_before_a_sequence_is_complete():
     buffer = make_buffer()
     play(buffer, 4)
 
@@ -195,7 +195,7 @@ def test_a_restored_buffer_holds_what_the_saved_one_held(capacity):
     batch = restored.sample(800)
     assert (np.diff(batch["number"], axis=1) == 1).all()
     assert batch["number"].max() == 109
-    assert restored.gaps == 0  # the streams go on where they were
+    assert restored.gaps == 0  # the streams continue where they were
     if capacity == 200:
         play(buffer, 20, begin=90)
         assert len(restored) == len(buffer)
@@ -213,19 +213,19 @@ def test_uniform_gives_every_start_the_same_chance():
 
 
 def test_priority_draws_in_proportion_and_new_ones_with_the_highest():
-    selector = Prioritised(1000, 10, exponent=1.0)
+    selector = Prioritized(1000, 10, exponent=1.0)
     selector.add(np.asarray([3, 500, 999]))
     selector.prioritize(np.asarray([3, 500, 999, 7]), np.asarray([1.0, 2.0, 5.0, 100.0]))
     selector.add(np.asarray([8]))
 
     drawn = np.bincount(selector.draw(52_000, np.random.default_rng(0)), minlength=1000)
 
-    assert set(np.flatnonzero(drawn)) == {3, 8, 500, 999}  # 7 was no start
+    assert set(np.flatnonzero(drawn)) == {3, 8, 500, 999}  # 7 was not a start
     assert np.allclose(drawn[[3, 500, 999, 8]] / 52_000, np.asarray([1, 2, 5, 5]) / 13, atol=0.02)
 
 
-def test_priority_forgets_a_block_that_went():
-    selector = Prioritised(100, 10)
+def test_priority_drops_a_block_that_was_overwritten():
+    selector = Prioritized(100, 10)
     selector.add(np.asarray([5, 55]))
     selector.drop_block(5)
 
@@ -243,7 +243,7 @@ def test_recency_draws_in_inverse_proportion_to_age():
     assert np.allclose(drawn, expected, atol=0.01)
 
 
-def test_recency_forgets_what_went_and_knows_a_row_that_came_again():
+def test_recency_drops_removed_rows_and_accepts_a_row_again():
     selector = Recent(30, 10)
     selector.add(np.arange(30))
     for block in (0, 1):
@@ -287,7 +287,7 @@ def test_an_unknown_selector_is_named():
         make_selector({"recent": 1.0}, 100, 10)
 
 
-def test_prioritised_buffers_replay_what_the_learner_found_surprising():
+def test_prioritized_buffers_replay_what_the_learner_found_surprising():
     buffer = make_buffer(shares={"priority": 1.0})
     play(buffer, 30, envs=(0,))
     for _ in range(40):
@@ -314,7 +314,7 @@ def test_steps_of_another_kind_are_refused_and_leave_no_trace(change):
     assert (np.diff(buffer.sample(200)["number"], axis=1) == 1).all()
 
 
-def test_what_was_sampled_before_a_restore_updates_nothing():
+def test_sequences_sampled_before_a_restore_update_nothing():
     buffer = make_buffer()
     play(buffer, 20)
     snapshot = buffer.snapshot()
@@ -331,7 +331,7 @@ def test_what_was_sampled_before_a_restore_updates_nothing():
     assert (restored.sample(500)["latent"] == 0).all()
 
 
-def test_new_sequences_that_nobody_replays_are_not_noted_for_ever():
+def test_new_sequences_that_are_not_replayed_are_dropped_from_the_queue():
     buffer = make_buffer(rows=100)
 
     play(buffer, 2000)
@@ -340,7 +340,7 @@ def test_new_sequences_that_nobody_replays_are_not_noted_for_ever():
     assert buffer.sample(3, online=True)["number"].min() > 1900
 
 
-def test_a_replay_in_which_envs_would_take_each_others_room_is_refused():
+def test_a_replay_too_small_for_its_envs_is_refused():
     config = DreamerConfig(run_id="T", envs=20, eval_envs=1, batch_length=8, replay_gb=20 * 256 * ROW_BYTES / 1e9)
 
     with pytest.raises(ValueError, match=r"no room for 20 envs\. Set replay_gb to 0\.00028"):
@@ -363,11 +363,11 @@ def test_each_stream_draws_from_its_own_buffer():
         "report": [0],
         "eval": [7],
     }
-    assert drawn["train"]["latent"].shape[1] == 1  # only the steps that were asked for
+    assert drawn["train"]["latent"].shape[1] == 1  # only the requested steps
     assert limiter.save()["samples"] == 3  # reports do not count
 
 
-def test_who_waits_for_the_limiter_keeps_nobody_else_waiting(secret, tmp_path):
+def test_a_caller_that_waits_for_the_limiter_does_not_block_others(secret, tmp_path):
     limiter = SamplesPerInsert(0.5, tolerance=4, min_inserts=10)
     replay = Replay(lambda spaces: Buffer(spaces, 5, 10_000, block_rows=10), limiter)
     server = Server("0", secret)
@@ -397,12 +397,12 @@ def test_who_waits_for_the_limiter_keeps_nobody_else_waiting(secret, tmp_path):
 
 
 @pytest.mark.parametrize("strange", [np.inf, np.nan])
-def test_a_priority_that_is_no_number_counts_as_the_highest_and_spoils_no_other(strange):
-    selector = Prioritised(100, 10, exponent=1.0)
+def test_a_priority_that_is_nan_counts_as_the_highest_and_affects_no_other(strange):
+    selector = Prioritized(100, 10, exponent=1.0)
     selector.add(np.asarray([3, 50]))
     selector.prioritize(np.asarray([3, 50]), np.asarray([2.0, strange]))
     selector.add(np.asarray([8]))
 
     drawn = np.bincount(selector.draw(30_000, np.random.default_rng(0)), minlength=100) / 30_000
 
-    assert np.allclose(drawn[[3, 50, 8]], [0.4, 0.2, 0.4], atol=0.02)  # 1 was the highest before the 2 was said
+    assert np.allclose(drawn[[3, 50, 8]], [0.4, 0.2, 0.4], atol=0.02)  # 1 was the highest before 2 was set

@@ -1,4 +1,4 @@
-"""Calls between processes: order, limits, reconnection, strangers."""
+"""Calls between processes: order, limits, reconnection, unauthenticated clients."""
 
 import contextlib
 import os
@@ -37,7 +37,7 @@ def client_of(secret):
         client.close()
 
 
-def test_trees_of_arrays_come_back_as_they_went(server, client_of):
+def test_trees_of_arrays_survive_a_round_trip(server, client_of):
     sent = {
         "image": np.arange(24, dtype=np.uint8).reshape(2, 3, 4),
         "half": np.ones((2, 0), np.float16),
@@ -61,7 +61,7 @@ def test_an_array_that_is_not_contiguous_is_sent_too(server, client_of):
     assert (client_of(server.start().address).ask("echo", sent) == sent).all()
 
 
-def test_a_failing_method_tells_its_caller_and_the_server_goes_on(server, client_of):
+def test_a_failing_method_reports_to_its_caller_and_the_server_continues(server, client_of):
     server.bind("fail", lambda: 1 / 0)
     client = client_of(server.start().address)
 
@@ -72,7 +72,7 @@ def test_a_failing_method_tells_its_caller_and_the_server_goes_on(server, client
     assert client.ask("echo", 3) == 3
 
 
-def test_a_method_that_waits_keeps_no_other_waiting(server, client_of):
+def test_a_method_that_waits_does_not_block_others(server, client_of):
     gate = threading.Event()
     server.bind("wait", lambda: gate.wait(60))
     client = client_of(server.start().address)
@@ -130,7 +130,7 @@ def test_an_answer_may_be_given_later_by_another_thread(server, client_of):
     assert [int(future.result(30)) for future in futures] == [0, 10, 20]
 
 
-def test_who_leaves_is_told_once(server, client_of):
+def test_a_disconnect_is_reported_once(server, client_of):
     left = threading.Event()
     peers = []
     server.on_leave = lambda peer: (peers.append(peer), left.set())
@@ -163,18 +163,18 @@ def test_garbage_ends_only_its_own_connection(server, client_of, secret, packet,
     client.ask("echo", 1, timeout_s=30)
     host, port = server.address.split(":")
 
-    with socket.create_connection((host, int(port))) as stranger:
-        stranger.sendall((greeting_of(secret).encode() if greets else b"") + packet)
-        stranger.settimeout(30)
+    with socket.create_connection((host, int(port))) as idler:
+        idler.sendall((greeting_of(secret).encode() if greets else b"") + packet)
+        idler.settimeout(30)
         with contextlib.suppress(OSError):  # the server may be faster and cut us off
-            stranger.shutdown(socket.SHUT_WR)
-            while stranger.recv(4096):
+            idler.shutdown(socket.SHUT_WR)
+            while idler.recv(4096):
                 pass
 
     assert client.ask("echo", 2, timeout_s=30) == 2
 
 
-def test_a_message_that_is_too_large_is_not_waited_for(server, secret):
+def test_a_message_that_is_too_large_ends_the_connection(server, secret):
     host, port = server.start().address.split(":")
 
     with socket.create_connection((host, int(port)), timeout=30) as peer:
@@ -183,19 +183,19 @@ def test_a_message_that_is_too_large_is_not_waited_for(server, secret):
         assert peer.recv(1) == b""
 
 
-def test_what_is_too_large_to_be_taken_is_not_sent(server, client_of, monkeypatch):
+def test_a_message_that_is_too_large_is_not_sent(server, client_of, monkeypatch):
     server.bind("much", lambda: np.zeros(5000, np.uint8))
     client = client_of(server.start().address)
     monkeypatch.setattr(framing, "MAX_MESSAGE_BYTES", 5000)
 
-    with pytest.raises(ValueError, match=r"a message of 50\d\d bytes is more than the 5000"):
+    with pytest.raises(ValueError, match=r"a message of 50\d\d bytes exceeds the limit of 5000"):
         client.call("echo", np.zeros(5000, np.uint8))
-    with pytest.raises(RpcError, match="is more than the 5000"):
+    with pytest.raises(RpcError, match="exceeds the limit of 5000"):
         client.ask("much", timeout_s=30)
     assert client.ask("echo", 1, timeout_s=30) == 1
 
 
-def test_a_server_listens_on_this_machine_only_unless_told(secret):
+def test_a_server_listens_on_loopback_by_default(secret):
     server = Server("0", secret)
 
     assert server.address.startswith("127.0.0.1:")
@@ -251,7 +251,7 @@ def test_unanswered_calls_are_sent_again_to_a_server_that_was_killed(client_of, 
     assert client.ask("who", 1)[0] == "second"
 
 
-def test_without_resending_a_lost_call_says_so_and_the_client_reconnects(client_of, process_at):
+def test_without_resending_a_lost_call_raises_and_the_client_reconnects(client_of, process_at):
     address = free_address()
     first = process_at(address, "first")
     client = client_of(address, resend=False)
@@ -269,7 +269,7 @@ def test_without_resending_a_lost_call_says_so_and_the_client_reconnects(client_
 
 
 def test_a_plain_portal_client_is_answered(server, secret):
-    # Portal refuses to be used by threads it does not know, so its client lives here in the main one.
+    # Portal refuses to be used by threads it does not know, so its client is used here in the main one.
     client = portal.Client(server.start().address, handshake=greeting_of(secret), logging=False)
     try:
         assert client.echo({"x": np.arange(3)}).result(timeout=30)["x"].tolist() == [0, 1, 2]
@@ -308,7 +308,7 @@ def test_closing_while_an_answer_comes_gives_the_caller_one_answer(server, clien
     assert errors == []
 
 
-def test_nothing_runs_while_nobody_calls(server, client_of):
+def test_no_cpu_is_used_while_there_are_no_calls(server, client_of):
     gate = threading.Event()
     server.bind("wait", lambda: gate.wait(60))
     client = client_of(server.start().address)
@@ -317,7 +317,7 @@ def test_nothing_runs_while_nobody_calls(server, client_of):
 
     before = time.process_time()
     waiting_s = 1.0
-    gate.wait(waiting_s)  # nobody sets it: the process sleeps
+    gate.wait(waiting_s)  # never set: the process sleeps
     used = time.process_time() - before
 
     assert used < 0.05 * waiting_s  # Portal uses about 0.16 for a server alone
@@ -325,7 +325,7 @@ def test_nothing_runs_while_nobody_calls(server, client_of):
     waiting.result(30)
 
 
-def test_a_server_waits_for_its_address_while_the_one_before_leaves(secret):
+def test_a_server_waits_for_its_address_until_the_previous_one_releases_it(secret):
     before = Server("0", secret)
     threading.Timer(0.3, before.close).start()
 
@@ -343,13 +343,13 @@ def test_an_address_that_is_taken_is_an_error(secret):
     before.close()
 
 
-def test_a_server_that_is_closed_finishes_what_it_was_asked(server, client_of):
+def test_a_closed_server_finishes_earlier_requests(server, client_of):
     done, gate = [], threading.Event()
     server.bind("work", lambda number: done.append((gate.wait(30), number)))
     client = client_of(server.start().address)
     for number in range(3):
         client.call("work", number)
-    client.ask("echo", 1)  # by now all three have come
+    client.ask("echo", 1)  # all three have arrived by now
 
     server.close()
     gate.set()
@@ -358,33 +358,33 @@ def test_a_server_that_is_closed_finishes_what_it_was_asked(server, client_of):
     assert [number for _, number in done] == [0, 1, 2]
 
 
-def test_who_greets_too_slowly_is_not_waited_for(server, secret, monkeypatch):
+def test_a_client_that_sends_its_greeting_too_slowly_is_disconnected(server, secret, monkeypatch):
     monkeypatch.setattr("dreamer_worker.rpc.server.HANDSHAKE_S", 0.5)
     host, port = server.start().address.split(":")
     clock = threading.Event()
 
-    with socket.create_connection((host, int(port)), timeout=30) as stranger, contextlib.suppress(OSError):
+    with socket.create_connection((host, int(port)), timeout=30) as idler, contextlib.suppress(OSError):
         for byte in greeting_of(secret).encode():
-            stranger.sendall(bytes([byte]))  # a byte now and then, each of them in time
+            idler.sendall(bytes([byte]))  # one byte at a time, each within the timeout
             clock.wait(0.05)
 
     assert server.stats()["connections"] == 0
 
 
-def test_strangers_who_say_nothing_take_only_so_many_connections(server, client_of, monkeypatch):
+def test_idle_unauthenticated_connections_are_limited(server, client_of, monkeypatch):
     monkeypatch.setattr("dreamer_worker.rpc.server.HANDSHAKE_S", 1000)
-    monkeypatch.setattr("dreamer_worker.rpc.server.MOST_STRANGERS", 5)
+    monkeypatch.setattr("dreamer_worker.rpc.server.MOST_PENDING", 5)
     host, port = server.start().address.split(":")
 
     with contextlib.ExitStack() as stack:
-        strangers = [stack.enter_context(socket.create_connection((host, int(port)), timeout=30)) for _ in range(8)]
+        idlers = [stack.enter_context(socket.create_connection((host, int(port)), timeout=30)) for _ in range(8)]
 
-        assert [stranger.recv(1) for stranger in strangers[:3]] == [b"", b"", b""]  # the first ones had to go
-        assert client_of(server.address).ask("echo", 1, timeout_s=30) == 1  # and so had the fourth
-        assert strangers[3].recv(1) == b""
-        strangers[-1].setblocking(False)
+        assert [idler.recv(1) for idler in idlers[:3]] == [b"", b"", b""]  # the oldest ones were closed
+        assert client_of(server.address).ask("echo", 1, timeout_s=30) == 1  # and so was the fourth
+        assert idlers[3].recv(1) == b""
+        idlers[-1].setblocking(False)
         with pytest.raises(BlockingIOError):
-            strangers[-1].recv(1)
+            idlers[-1].recv(1)
 
 
 def test_a_payload_that_claims_to_have_many_parts_takes_no_memory():
@@ -397,7 +397,7 @@ def test_a_payload_that_claims_to_have_many_parts_takes_no_memory():
         tracemalloc.stop()
 
 
-def test_what_a_closing_server_could_not_do_is_asked_of_the_next(server, client_of):
+def test_a_request_that_a_closing_server_could_not_serve_goes_to_the_next(server, client_of):
     asked, again = [], threading.Event()
 
     def close():
@@ -420,7 +420,7 @@ def test_what_a_closing_server_could_not_do_is_asked_of_the_next(server, client_
     after.close()
 
 
-def test_a_client_whom_nobody_answers_says_so_once(client_of, caplog, monkeypatch):
+def test_a_client_without_an_answer_warns_once(client_of, caplog, monkeypatch):
     monkeypatch.setattr("dreamer_worker.rpc.client.BACKOFF_S", (0.001,))
     tries, many = [], threading.Event()
     connect = socket.create_connection
@@ -436,4 +436,4 @@ def test_a_client_whom_nobody_answers_says_so_once(client_of, caplog, monkeypatc
     client_of(free_address())
 
     assert many.wait(60)
-    assert [record.message.startswith("Nobody answers at 127.0.0.1:") for record in caplog.records] == [True]
+    assert [record.message.startswith("No answer from 127.0.0.1:") for record in caplog.records] == [True]

@@ -1,4 +1,4 @@
-"""Whatever a Gymnasium env shows or takes: it becomes flat named spaces for the agent, and goes back as it was."""
+"""Spaces of Gymnasium envs become flat named spaces for the agent, and actions are converted back."""
 
 import gymnasium
 import numpy as np
@@ -117,7 +117,7 @@ def test_every_choice_of_the_env_can_be_made(kind):
     assert found == {str(space.sample()) for _ in range(1000)}
 
 
-def test_an_action_is_put_together_from_its_named_parts():
+def test_an_action_is_assembled_from_its_named_parts():
     controls = Controls(zoo.Zoo.action_space)
     assert controls.spaces == {
         "action/walk": Space("int32", (), 0, 3),
@@ -149,7 +149,7 @@ def test_an_action_is_put_together_from_its_named_parts():
     assert action["none"].shape == (0,)
 
 
-def test_a_single_part_keeps_the_names_that_checkpoints_know():
+def test_a_single_part_keeps_the_name_that_checkpoints_use():
     for space in (spaces.Discrete(2), spaces.Box(-1, 1, (2, 2)), spaces.MultiDiscrete([3, 3]), spaces.MultiBinary(2)):
         assert list(Controls(space).spaces) == ["action"]
     assert list(Sensors(spaces.Discrete(2), (64, 64)).spaces) == ["vector"]
@@ -280,7 +280,7 @@ def test_the_axes_of_a_picture_are_put_in_order_pixel_by_pixel():
 
 
 @pytest.mark.parametrize("channels", [2, 4, 6])
-def test_channels_that_are_no_colours_are_scaled_each_by_itself(channels):
+def test_channels_that_are_not_colours_are_scaled_separately(channels):
     picture = np.random.default_rng(0).integers(0, 256, (40, 40, channels), np.uint8)
 
     found = resize(picture, (64, 64))
@@ -339,7 +339,7 @@ def test_what_has_no_fixed_size_is_refused_with_what_to_do(space):
         Controls(spaces.Dict({"deep": space}))
 
 
-def test_words_beside_what_can_be_read_are_left_out():
+def test_a_text_beside_other_observations_is_left_out():
     found = Sensors(spaces.Dict({"words": spaces.Text(9), "speed": spaces.Box(0, 1, (2,))}), (64, 64))
 
     assert set(found.spaces) == {"speed"}
@@ -348,10 +348,10 @@ def test_words_beside_what_can_be_read_are_left_out():
 @pytest.mark.parametrize(
     "space", [spaces.Dict({}), spaces.Tuple(()), spaces.Box(0, 1, (0,)), spaces.MultiDiscrete([])], ids=str
 )
-def test_an_env_without_anything_to_see_or_to_do_is_refused(space):
-    with pytest.raises(ValueError, match="env: there is nothing to see"):
+def test_an_env_without_observations_or_actions_is_refused(space):
+    with pytest.raises(ValueError, match="has nothing to observe"):
         Sensors(space, (64, 64))
-    with pytest.raises(ValueError, match="env: there is nothing to choose"):
+    with pytest.raises(ValueError, match="has no action to choose"):
         Controls(space)
 
 
@@ -378,7 +378,7 @@ def test_a_reward_may_be_an_array_of_one_and_must_be_a_number():
     assert env.step({"action": 0})["reward"] == 2.5
 
     for wrong in (np.nan, INF, [1.0, 2.0]):
-        with pytest.raises(ValueError, match="which is no number"):
+        with pytest.raises(ValueError, match="which is not a number"):
             Gymnasium(Shown(space, reward=wrong)).step({"action": 0})
 
 
@@ -392,7 +392,7 @@ def test_an_env_of_another_package_is_named_by_both():
         env.close()
 
 
-def test_a_package_that_is_not_there_is_named():
+def test_a_missing_package_is_named():
     with pytest.raises(ValueError, match="package 'dummy_pkg', which is not installed"):
         make_env("dummy_pkg:Env-v0")
 
@@ -405,13 +405,13 @@ def test_a_package_that_is_not_there_is_named():
         ("zoo:Nobody-v0", "`Nobody` doesn't exist"),
     ],
 )
-def test_an_env_that_gymnasium_does_not_know_is_a_mistake_of_the_config(task, words):
+def test_an_env_that_gymnasium_does_not_know_is_a_config_error(task, words):
     with pytest.raises(BadEnv, match=f"^env: .*{words}"):
         make_env(task)
 
 
 @pytest.mark.parametrize("name", ["Zoo-v0", "Blind-v0", "Lambda-v0"])
-def test_an_env_that_cannot_draw_is_played_without_frames(name):
+def test_an_env_that_cannot_render_is_played_without_frames(name):
     env = make_env(f"zoo:{name}")
 
     env.reset()
@@ -419,7 +419,7 @@ def test_an_env_that_cannot_draw_is_played_without_frames(name):
     assert env.render() is None
 
 
-def test_an_env_draws_unless_told_not_to():
+def test_an_env_renders_by_default():
     for options, shape in (({}, (4, 4, 3)), ({"render_mode": None}, ())):
         env = make_env("zoo:Painted-v0", **options)
         env.reset()

@@ -1,4 +1,4 @@
-"""--script train and --script eval: one process that plays, learns, saves, goes on, and shows what it can."""
+"""--script train and --script eval: one process that plays, learns, saves, resumes, and evaluates."""
 
 import importlib.util
 import json
@@ -43,7 +43,7 @@ def same(one, other):
 @needs_jax
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_resumed_training_has_every_weight_to_the_last_bit_and_learns_on(quickly_compiled, training_in, tmp_path):
+def test_a_resumed_training_has_the_same_weights_bit_for_bit_and_continues(quickly_compiled, training_in, tmp_path):
     first = training_in(tmp_path, steps=60)
     first.run()
     learned, counted = first.agent.save(), first.counters.to_dict()
@@ -69,7 +69,7 @@ def test_a_resumed_training_has_every_weight_to_the_last_bit_and_learns_on(quick
 
 @needs_jax
 @pytest.mark.timeout(900)
-def test_a_policy_goes_on_from_what_was_done_not_from_what_it_chose(quickly_compiled, training_in, tmp_path):
+def test_a_policy_continues_from_the_action_taken_not_from_its_own(quickly_compiled, training_in, tmp_path):
     training = training_in(tmp_path)
     training.save()
 
@@ -85,7 +85,7 @@ def test_a_policy_goes_on_from_what_was_done_not_from_what_it_chose(quickly_comp
     assert not np.allclose(*states)
 
 
-def test_evaluation_envs_play_along_with_their_best_and_feed_the_eval_buffer(training_in, tmp_path):
+def test_evaluation_envs_play_the_most_likely_actions_and_fill_the_eval_buffer(training_in, tmp_path):
     training = training_in(tmp_path, random_agent=True, steps=80)
     asked = []
     policy = training.agent.policy
@@ -103,7 +103,7 @@ def test_evaluation_envs_play_along_with_their_best_and_feed_the_eval_buffer(tra
     assert written["eval_episode/length"] == 3
 
 
-def test_a_report_is_made_of_training_and_of_evaluation(training_in, tmp_path):
+def test_a_report_covers_training_and_evaluation_sequences(training_in, tmp_path):
     training = training_in(tmp_path, random_agent=True, steps=80)
     training.report()  # there is nothing yet
 
@@ -117,12 +117,12 @@ def test_a_report_is_made_of_training_and_of_evaluation(training_in, tmp_path):
 @needs_jax
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_training_that_is_stopped_saves_and_goes_on_and_is_evaluated(run_of, monkeypatch):
+def test_a_stopped_training_saves_and_can_be_resumed_and_evaluated(run_of, monkeypatch):
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # it is compiled four times
     real = {"random_agent": False, "script": "train", "size": "debug", "save_every_s": 1000, "report_every_s": 1000}
     run = run_of(**real, steps=10_000_000).start()
     run.until(lambda: (run.folder / "counters.bin").exists() and run.counters["updates"] > 3)
-    assert run.terminate().wait() == 143, run.words
+    assert run.terminate().wait() == 143, run.stderr
     stopped = run.counters.to_dict()
 
     epochs = Epochs(run.folder / "checkpoints")
@@ -131,27 +131,27 @@ def test_a_training_that_is_stopped_saves_and_goes_on_and_is_evaluated(run_of, m
     learned = read_arrays(epochs.path(newest) / "agent.npz")
     assert int(learned["moments/updates"]) == stopped["updates"]
 
-    # With no step left to play it saves what it was given.
+    # Without steps left it saves what it loaded.
     played = stopped["env_steps"]
     ask_for(run, steps=played)
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
     assert epochs.newest() == newest + 1
     assert same(read_arrays(epochs.path(newest + 1) / "agent.npz"), learned)
 
     ask_for(run, steps=played + 40)
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
     assert run.counters["env_steps"] == played + 40
     assert run.counters["updates"] > stopped["updates"]
 
-    assert run.start("--script", "eval").wait() == 0, run.words
+    assert run.start("--script", "eval").wait() == 0, run.stderr
     summary = json.loads((run.folder / "eval_summary.json").read_text())
     assert (summary["episodes"], summary["checkpoint_epoch"]) == (10, newest + 2)
-    assert run.counters["env_steps"] == played + 40  # evaluation is no training
+    assert run.counters["env_steps"] == played + 40  # evaluation is not training
 
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
-    """The folder of a run that kept what it was made with."""
+    """The folder of a run that stored its settings."""
     for name in ("MOSAIC_RUN_DIR", "MOSAIC_CHECKPOINT_DIR"):
         monkeypatch.delenv(name, raising=False)
     settings.keep(DreamerConfig.from_dict({**TINY, "logdir": str(tmp_path), "random_agent": True, "envs": 3}))
@@ -165,7 +165,7 @@ def asked(checkpoint, **keys):
 @pytest.mark.parametrize(
     "place", [".", "checkpoints", "checkpoints/epoch-00000001", "checkpoints/epoch-00000001/a.npz"]
 )
-def test_what_a_checkpoint_was_made_with_need_not_be_said_again(kept, place):
+def test_settings_stored_with_a_checkpoint_need_not_be_repeated(kept, place):
     config = asked(kept / place)
 
     assert (config.env, config.env_options) == ("dummy_memory", {"length": 2})
@@ -173,7 +173,7 @@ def test_what_a_checkpoint_was_made_with_need_not_be_said_again(kept, place):
     assert (config.batch_size, config.batch_length, config.train_ratio) == (2, 6, 2)
 
 
-def test_what_is_asked_for_goes_before_what_a_checkpoint_was_made_with(kept):
+def test_given_settings_take_precedence_over_those_of_the_checkpoint(kept):
     config = asked(kept, env="dummy_grid", batch_length=7, steps=99)
 
     assert (config.env, config.batch_length, config.steps) == ("dummy_grid", 7, 99)
@@ -195,61 +195,61 @@ def test_another_size_than_the_checkpoints_is_refused_with_both_named(kept):
         ({"replay_shares": {"unifrom": 1}}, "replay_shares: there is no 'unifrom'. There are: uniform"),
         ({"replay_shares": {"uniform": 0}}, "replay_shares: none is above 0"),
         ({"outputs": ["wandb"]}, "outputs: there is no 'wandb'. There are: jsonl"),
-        ({"extras": {"mode": "policy_evil"}}, "extras.mode: it must be one of train, resume_training, policy_eval"),
+        ({"extras": {"mode": "policy_evil"}}, "extras.mode: must be one of train, resume_training, policy_eval"),
         ({"extras": {"mode": "policy_eval"}}, "policy_path is missing: mode policy_eval needs"),
     ],
 )
-def test_settings_that_are_of_no_use_are_refused_before_anything_starts(keys, words):
+def test_invalid_settings_are_refused_before_anything_starts(keys, words):
     with pytest.raises(ConfigError) as refused:
         DreamerConfig.from_dict({"run_id": "TEST", **keys}).resolved()
 
     assert words in str(refused.value)
 
 
-def test_an_evaluation_is_asked_for_in_the_words_of_mosaic(kept):
+def test_an_evaluation_is_requested_by_mode_and_policy_path(kept):
     keys = {"mode": "policy_eval", "policy_path": str(kept)}
     config = DreamerConfig.from_dict({"run_id": "TEST", "extras": keys}).resolved()
 
     assert (config.script, config.checkpoint, config.env) == ("eval", str(kept / "checkpoints"), "dummy_memory")
 
 
-def test_under_mosaic_nothing_is_written_outside_of_the_runs_folder(tmp_path, monkeypatch):
+def test_under_mosaic_a_logdir_outside_the_runs_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("MOSAIC_RUN_DIR", str(tmp_path / "run"))
 
     with pytest.raises(ConfigError, match=r"logdir: .* is outside of the run's folder"):
         DreamerConfig.from_dict({"run_id": "TEST", "logdir": str(tmp_path)}).resolved()
 
 
-def test_a_run_says_what_it_does_and_its_checkpoint_can_be_played_by_its_folder_alone(run_of):
+def test_a_run_prints_its_settings_and_its_folder_is_enough_to_play_it(run_of):
     run = run_of(script="train", steps=80)
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
     other = run_of(script="eval", checkpoint=str(run.folder), episodes=3)
     asked = {"script": "eval", "checkpoint": str(run.folder), "episodes": 3}
     other.config.write_text(json.dumps({"run_id": "OTHER", "logdir": str(other.folder), **asked}))
-    said = run.words
+    said = run.stderr
 
-    assert other.start().wait() == 0, other.words
+    assert other.start().wait() == 0, other.stderr
 
     assert "dummy_grid: an agent that acts at random, 2 training and 1 evaluation envs, until step 80" in said
     assert "Done: 80 steps, " in said
-    assert other.words.count("\n") == 2
-    assert "dummy_grid: an agent that acts at random plays 3 episodes.\n3 episodes played: mean return " in other.words
+    assert other.stderr.count("\n") == 2
+    assert "dummy_grid: an agent that acts at random plays 3 episodes.\n3 episodes played: mean return " in other.stderr
 
 
-def test_a_run_with_no_step_left_to_play_says_what_to_give(run_of):
+def test_a_run_without_steps_left_names_the_setting_to_change(run_of):
     run = run_of(script="train", steps=80)
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
 
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
 
-    assert "The run continues from a checkpoint at step 80" in run.words
-    assert "No steps are left: the run ends at step 80. Set more, such as steps=160." in run.words
+    assert "The run continues from a checkpoint at step 80" in run.stderr
+    assert "No steps are left: the run ends at step 80. Set more, such as steps=160." in run.stderr
 
 
 def test_progress_is_counted_in_env_steps_alone(run_of):
     run = run_of(script="train", steps=400, train_ratio=64)
 
-    assert run.start().wait() == 0, run.words
+    assert run.start().wait() == 0, run.stderr
 
     beats = [line["payload"]["progress"] for line in run.lines if line.get("event") == "heartbeat"]
     assert run.counters["updates"] > 400
@@ -264,9 +264,9 @@ def test_an_env_that_does_not_exist_is_named_in_one_sentence(run_of, script):
 
     assert run.start().wait() != 0
 
-    last = run.words.splitlines()[-1]
+    last = run.stderr.splitlines()[-1]
     assert "env: there is no dummy_gird. Did you mean dummy_grid" in last
-    assert "Traceback" not in run.words
+    assert "Traceback" not in run.stderr
 
 
 def test_a_dry_run_finds_what_is_wrong_with_the_env(run_of):
@@ -274,5 +274,5 @@ def test_a_dry_run_finds_what_is_wrong_with_the_env(run_of):
 
     assert run.start("--dry-run").wait() == 2
 
-    assert "env: dummy_grid cannot be made: TypeError" in run.words
-    assert "bogus" in run.words
+    assert "env: dummy_grid cannot be created: TypeError" in run.stderr
+    assert "bogus" in run.stderr

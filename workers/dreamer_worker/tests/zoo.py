@@ -6,7 +6,7 @@ from gymnasium import spaces
 
 
 class Zoo(gymnasium.Env):
-    """Shows one of everything and takes one of everything; an action that is not in its space is an error."""
+    """Observations and actions of every kind; an action outside its space is an error."""
 
     observation_space = spaces.Dict(
         {
@@ -44,7 +44,7 @@ class Zoo(gymnasium.Env):
 
 
 class Desk(gymnasium.Env):
-    """What is shown is what is wanted: a colour, a shape, and how far to turn. One try; the best return is 3."""
+    """The observation is the answer: a colour, a shape, and how far to turn. One try; the best return is 3."""
 
     observation_space = spaces.Dict(
         {"colour": spaces.Discrete(3), "shape": spaces.Discrete(2), "far": spaces.Box(-20, 20)}

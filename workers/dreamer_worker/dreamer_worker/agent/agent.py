@@ -1,9 +1,9 @@
-"""The agent as its processes see it: numpy in, numpy out, one object for acting and learning.
+"""The agent: numpy in, numpy out, one object for acting and learning.
 
 Promises:
 1. `policy` may be called from another thread than `train`: it works on its own copy of the weights.
 2. `train` returns before the device is done; converting what it returned to numpy waits. Fetch one update late.
-3. `save` and `load` are each other's inverse to the last bit; `load` refuses anything that does not fit, and says what.
+3. `save` and `load` are each other's inverse to the last bit; `load` refuses anything that does not fit, and names it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class Agent:
     def __init__(self, obs_space: Spaces, act_space: Spaces, config: AgentConfig) -> None:
         self.obs_space, self.act_space, self.config = obs_space, act_space, config
         self.model = Model(obs_space, act_space, config)
-        self._lock = threading.Lock()  # an update gives its inputs' memory away: nobody may read them meanwhile
+        self._lock = (
+            threading.Lock()
+        )  # an update donates the memory of its inputs: no other thread may read them meanwhile
         self._seed = jax.random.key(config.seed)
         self._acted = 0
         self._update = jax.jit(self._updated, donate_argnums=0)
@@ -82,7 +84,7 @@ class Agent:
     # Acting
 
     def init_policy(self, batch: int) -> Carry:
-        """The state of `batch` envs, stacked on axis 0, in numpy: rows may be taken out, stored and mixed."""
+        """The state of `batch` envs, stacked on axis 0, in numpy: rows may be removed, stored and mixed."""
         size = self.config.rssm
         return {
             "deter": np.zeros((batch, size.deter), np.float32),
@@ -125,7 +127,7 @@ class Agent:
         return {"deter": deter.astype(jnp.float32), "stoch": stoch}, actions
 
     def params_for_policy(self) -> Params:
-        """Lets `policy` act on the newest weights from now on; also returns them."""
+        """Let `policy` use the newest weights from now on; returns them."""
         with self._lock:
             self.policy_params = self._copy(self.train_state.params)
         return self.policy_params
@@ -145,7 +147,7 @@ class Agent:
         """One update on sequences of `replay_context` + length steps, batch on axis 0.
 
         `data` holds the obs_space, the act_space and the ext_space; also, if replay has them, `consec` (which chunk of
-        a longer sequence: the first starts from the stored latents, others from `carry`) and `stepid` (given back).
+        a longer sequence: the first starts from the stored latents, others from `carry`) and `stepid` (returned).
         `outs` are for replay: per trained step the new latents and a priority.
         """
         staged = self.stage(data)
@@ -159,7 +161,7 @@ class Agent:
         return carry, outs, metrics
 
     def stage(self, data: Data) -> Staged:
-        """What `train` and `report` need of `data`. Calling it ahead hides the transfer; twice does no harm."""
+        """What `train` and `report` need of `data`. Calling it ahead hides the transfer; a second call is harmless."""
         if isinstance(data, Staged):
             return data
         context = self.config.learning.replay_context
@@ -179,12 +181,12 @@ class Agent:
         batch, last = self._batch(carry, data)
         loss = jax.value_and_grad(partial(objective, model), has_aux=True)
         (total, result), grads = loss(train_state.params, train_state.slow, train_state.scale, batch, key)
-        params, moments, told = optimizer.step(config.optimizer, train_state.params, grads, train_state.moments)
+        params, moments, stats = optimizer.step(config.optimizer, train_state.params, grads, train_state.moments)
         rate = config.learning.slow_rate
         slow = jax.tree.map(lambda fast, slow: rate * fast + (1 - rate) * slow, params["val"], train_state.slow)
         outs = {**self._latents(result.seen.state), "priority": result.priority.T}
         carry = {"state": jax.tree.map(lambda x: x[-1], result.seen.state), "prevact": last}
-        metrics = {**result.metrics, **told, "loss/total": total}
+        metrics = {**result.metrics, **stats, "loss/total": total}
         return TrainState(params, slow, moments, result.scale), carry, outs, metrics
 
     def _batch(self, carry: Carry, data: dict[str, Array]) -> tuple[Batch, dict[str, Array]]:
@@ -243,7 +245,7 @@ class Agent:
         carry = {"state": jax.tree.map(lambda x: x[-1], result.seen.state), "prevact": last}
         return carry, {**result.metrics, "loss/total": total, **clips}
 
-    # Keeping
+    # Saving
 
     def _fresh(self) -> TrainState:
         params = self.model.init(jax.random.fold_in(self._seed, 0))

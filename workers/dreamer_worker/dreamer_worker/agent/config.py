@@ -84,7 +84,7 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Compute:
-    """How it is computed. Nothing here changes what is computed beyond rounding."""
+    """How it is computed. Nothing here changes the result, except for rounding."""
 
     dtype: str = "bfloat16"
     path: str = "fast"  # or "plain": the same numbers from straightforward code
@@ -100,7 +100,7 @@ class Compute:
             raise ValueError(f"compute.path is {self.path!r}; choose fast or plain.")
 
     def on(self, device: str) -> Compute:
-        """With what was left open decided for `cpu`, `gpu` or `tpu`."""
+        """With the settings that were left open chosen for `cpu`, `gpu` or `tpu`."""
         observe, imagine, phases = (1, 1, 0) if device == "cpu" else (16, 5, 99)
         return replace(
             self,
@@ -112,7 +112,7 @@ class Compute:
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """Everything an agent is made from, beside its spaces."""
+    """All settings of an agent, beside its spaces."""
 
     seed: int = 0
     eval_samples: bool = False  # True: as in the reference, evaluation draws its actions

@@ -89,7 +89,7 @@ class Decoder:
         return losses
 
     def observations(self, found: dict[str, Array]) -> dict[str, Array]:
-        """Predictions as an env would have said them; classes as their index."""
+        """Predictions in the units of the env; classes as their index."""
         said = {}
         for key, space in self.vectors.items():
             x = found[key]

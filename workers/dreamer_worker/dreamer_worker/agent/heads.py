@@ -19,7 +19,7 @@ Policy = dict[str, Categorical | Normal]
 
 @dataclass(frozen=True)
 class Number:
-    """A number of any scale, as weights on bins. It starts by saying zero."""
+    """A number of any scale, as weights on bins. Initially it predicts zero."""
 
     nets: Nets
     layers: int
@@ -38,7 +38,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Chance:
-    """The logit of yes."""
+    """The logit of a probability."""
 
     nets: Nets
     layers: int

@@ -1,7 +1,7 @@
 """Acting inside the model: from every given state, some steps ahead. No gradient passes through it.
 
 The policy, the GRU and the prior all start with a product of deter: in the fast path it is one product for the three,
-made when deter is, and the same for stoch.
+computed together with deter, and the same for stoch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Dream(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """The dice of a dream, time on axis 0."""
+    """The random draws of an imagined sequence, time on axis 0."""
 
     gumbel: Array
     actions: Actions

@@ -81,7 +81,7 @@ def conv(p: Params, x: Array) -> Array:
 
 
 def rms(scale: Array, x: Array) -> Array:
-    """Root mean square one over the last axis, in float32 whatever `x` is."""
+    """Root mean square one over the last axis, in float32 for any dtype of `x`."""
     wide = x.astype(jnp.float32)
     wide = wide * jax.lax.rsqrt(jnp.mean(jnp.square(wide), -1, keepdims=True) + 1e-4) * scale
     return wide.astype(x.dtype)

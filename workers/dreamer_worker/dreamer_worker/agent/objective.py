@@ -36,7 +36,7 @@ class Result(NamedTuple):
 def objective(
     model: Model, params: Params, slow: Params, scale: ReturnScale, batch: Batch, key: Array
 ) -> tuple[Array, Result]:
-    """The sum to minimise, and all that came of computing it."""
+    """The sum to minimise, and the intermediate results."""
     # Rounded once, here; norms and losses work in float32.
     p, slow = cast(params, model.dtype), cast(slow, model.dtype)
     observe_key, imagine_key = jax.random.split(key)

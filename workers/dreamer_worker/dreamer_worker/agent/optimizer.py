@@ -27,7 +27,7 @@ class Moments(NamedTuple):
 
 @jax.named_scope("optimizer")
 def step(opt: Optimizer, params: Any, grads: Any, moments: Moments) -> tuple[Any, Moments, dict[str, Array]]:
-    """New parameters, new moments, and what to tell of it."""
+    """New parameters, new moments, and metrics."""
     updates = moments.updates + 1
     bias1 = 1 - opt.beta1 ** updates.astype(jnp.float32)
     bias2 = 1 - opt.beta2 ** updates.astype(jnp.float32)

@@ -1,4 +1,4 @@
-"""Clips that show what the model believes: the real sequence, the dreamed one, and where they differ."""
+"""Clips of what the model predicts: the real sequence, the imagined one, and where they differ."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _clip(real: Array, made: Array, half: int) -> Array:
     wide = [x.astype(jnp.float32) for x in (real, made)]
     difference = ((wide[1] - wide[0]) / 2 + 128).astype(jnp.uint8)
     stacked = jnp.concatenate([real, made, difference], 2)
-    # The border says which half was dreamed.
+    # The border shows which half was imagined.
     time, count, height, width, channels = stacked.shape
     mark = jnp.where(jnp.arange(time) < half, 0, 255).astype(jnp.uint8)
     stacked = stacked.at[:, :, :, 0].set(mark[:, None, None, None])

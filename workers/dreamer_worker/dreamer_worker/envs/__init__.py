@@ -1,4 +1,4 @@
-"""The envs an agent may live in, each behind the same few methods.
+"""The envs, each behind the same few methods.
 
     obs_space, act_space      names → Space; the actions of all of them are one dict
     reset(), step(action)     → an observation: the sensors, `reward`, `is_first`, `is_last`, `is_terminal`, and what is
@@ -21,7 +21,7 @@ from dreamer_worker.agent.spaces import Spaces
 
 Obs = dict[str, Any]
 Action = dict[str, Any]
-# A bound beyond it says "any number", whichever the largest of its type may be.
+# A bound beyond this one counts as no bound.
 BOUNDLESS = 1e9
 
 SUITES = {
@@ -53,9 +53,9 @@ def split_task(task: str) -> tuple[str, str]:
 
 
 def make_env(task: str, seed: int | None = None, **options: Any) -> Env:
-    """The env of a task. `options` are the adapter's own, e.g. `size` of its images."""
+    """The env of a task. `options` are those of its adapter, such as `size` of its images."""
     suite, name = split_task(task)
-    # Imported here: one suite's library need not be there for another's.
+    # Imported here: a suite needs only its own library.
     make: Callable[..., Env] = import_module(f"dreamer_worker.envs.{SUITES[suite]}").make
     return make(name, seed=seed, suite=suite, **options)
 
@@ -74,7 +74,7 @@ def observe(sensors: Obs, reward: float = 0.0, first: bool = False, last: bool =
 def stretch(action: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """The agent's -1 .. 1 as the env's low .. high, clipped.
 
-    Without bounds it stays -1 .. 1; with one of the two, it is the range as wide that lies next to -1 .. 1 within it.
+    Without bounds it stays -1 .. 1; with one of the two, it is the range of the same width next to -1 .. 1 within it.
     """
     bounded = (low > -BOUNDLESS) & (high < BOUNDLESS)
     start = np.clip(-1.0, low, high - 2.0)

@@ -3,8 +3,8 @@
     atari        96 × 96 gray, sticky actions 0.25, all 18 actions
     atari100k    64 × 64 colour, no sticky actions, the game's own actions
 
-Both: 4 frames per action, the last two pooled, up to 30 no-ops at the start, 108,000 frames at most. A time limit is no
-death, so `is_terminal` is false there (the reference says true).
+Both: 4 frames per action, the last two pooled, up to 30 no-ops at the start, 108,000 frames at most. A time limit is
+not a death, so `is_terminal` is false there (true in the reference implementation).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Atari:
         if path is None:
             near = get_close_matches(name, roms.get_all_rom_ids(), n=3) or roms.get_all_rom_ids()[:6]
             raise BadEnv(
-                f"env: there is no Atari game {name!r}. Games are named like ms_pacman; near to it: {', '.join(near)}."
+                f"env: there is no Atari game {name!r}. Games are named like ms_pacman; similar: {', '.join(near)}."
             )
         self._ale.loadROM(path)
         self._actions = self._ale.getLegalActionSet() if all_actions else self._ale.getMinimalActionSet()

@@ -29,7 +29,7 @@ class Controls:
         self.spaces: Spaces = {}
         self._play = self._part("action", space)
         if not self.spaces:
-            raise BadEnv(f"env: there is nothing to choose in {space}. An agent needs at least one action.")
+            raise BadEnv(f"env: {space} has no action to choose. An agent needs at least one.")
 
     def __call__(self, action: Action) -> Any:
         return self._play(action)
@@ -41,7 +41,7 @@ class Controls:
         if isinstance(space, spaces.Tuple):
             plays = [self._part(f"{name}/{index}", part) for index, part in enumerate(space.spaces)]
             return lambda action: tuple(play(action) for play in plays)
-        if 0 in (space.shape or ()):  # nothing to decide
+        if 0 in (space.shape or ()):  # no action to choose
             return lambda action: np.zeros(space.shape, space.dtype)
         kinds = {
             spaces.Discrete: self._choice,
@@ -87,7 +87,7 @@ class Controls:
             values = stretch(np.asarray(action[name], np.float32), space.low, space.high)
             if space.dtype.kind != "f":
                 values = np.rint(values)
-            # Once more: what was within the bounds may be rounded out of them.
+            # Clip again: rounding may move a value out of the bounds.
             return np.asarray(values.astype(space.dtype).clip(space.low, space.high))
 
         return play

@@ -18,7 +18,7 @@ def make(name: str, seed: int | None = None, suite: str = "", size: tuple[int, i
 
 
 class Crafter:
-    """`reward` or `noreward`. Its time limit (10,000 steps) is no death: is_terminal stays false there."""
+    """`reward` or `noreward`. Its time limit (10,000 steps) is not a death: is_terminal stays false there."""
 
     def __init__(self, name: str, seed: int | None, size: tuple[int, int]) -> None:
         crafter = library("crafter", "crafter")
@@ -44,5 +44,5 @@ class Crafter:
         pass
 
     def _achieved(self, counts: dict[str, Any]) -> Obs:
-        """With the last step, what the episode achieved; with every other, nothing yet: the keys are always there."""
+        """The achievements of the episode with its last step, zeros before: the keys are always there."""
         return {f"log/achievement_{name}": np.float32(counts.get(name, 0) > 0) for name in self._names}

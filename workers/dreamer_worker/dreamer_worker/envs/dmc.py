@@ -14,7 +14,7 @@ from dreamer_worker.agent.spaces import Space, Spaces
 from dreamer_worker.envs import Action, Obs, observe, stretch
 from dreamer_worker.envs.library import library, no_such_env
 
-LOOK = (240, 320)  # what viewers are shown
+LOOK = (240, 320)  # frames for viewers
 
 
 def make(
@@ -41,7 +41,7 @@ class DmControl:
         repeat: int,
         draw: bool,
     ) -> None:
-        # Without a display egl draws. Where it cannot, mujoco does not even load: so only if it must draw.
+        # Without a display EGL renders. Where EGL is unavailable mujoco does not even load, so use it only to render.
         os.environ.setdefault("MUJOCO_GL", "egl" if image or draw else "disable")
         suite = library("dm_control.suite", "dm-control")
         domain, _, task = name.replace("ball_in_cup", "ballincup").partition("_")
@@ -77,7 +77,7 @@ class DmControl:
 
     def render(self) -> np.ndarray | None:
         if os.environ.get("MUJOCO_GL") == "disable":
-            raise RuntimeError("MuJoCo draws only if it is asked to, and needs EGL for it: env_options.draw=true")
+            raise RuntimeError("MuJoCo renders frames only with env_options.draw=true, which needs EGL.")
         return self._draw(LOOK)
 
     def close(self) -> None:

@@ -152,5 +152,5 @@ class Memory:
 class Crash(Walk):
     def step(self, action: Action) -> Obs:
         if self._steps == 2:
-            raise RuntimeError("dummy_crash was asked for a third step")
+            raise RuntimeError("dummy_crash raises at its third step")
         return super().step(action)

@@ -1,4 +1,4 @@
-"""Gymnasium 1.x: any env whose observations and actions are arrays of a fixed size, nested as deep as they like."""
+"""Gymnasium 1.x: any env whose observations and actions are arrays of a fixed size, nested to any depth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make(
     package, _, registered = name.rpartition(":")
     if package:
         _import(package, name)
-    # Frames where the env can draw them; one that cannot is none the worse for it.
+    # Frames only if the env can render them.
     drawing = {"render_mode": "rgb_array"} if _draws(registered) else {}
     try:
         env = gymnasium.make(registered, **{**drawing, **options})
@@ -33,7 +33,7 @@ def make(
 
 
 class Gymnasium:
-    """Continuous actions are given in [-1, 1] and stretched to the env's bounds; images get the wanted size."""
+    """Continuous actions are given in [-1, 1] and stretched to the env's bounds; images are resized."""
 
     def __init__(self, env: Any, seed: int | None = None, size: tuple[int, int] = (64, 64)) -> None:
         self._env = env
@@ -44,7 +44,7 @@ class Gymnasium:
         self.act_space = self._controls.spaces
 
     def reset(self) -> Obs:
-        seed, self._seed = self._seed, None  # once: every later episode goes on with the same generator
+        seed, self._seed = self._seed, None  # once: later episodes continue with the same generator
         sensed, _ = self._env.reset(seed=seed)
         return observe(self._read(sensed), first=True)
 
@@ -71,7 +71,7 @@ def _import(package: str, name: str) -> None:
         import_module(package)
     except ModuleNotFoundError as error:
         if error.name != package.partition(".")[0] and error.name != package:
-            raise  # it is there; something that it needs is not
+            raise  # the package is there; one of its own imports is missing
         raise BadEnv(
             f"env: {name} comes from a package {package!r}, which is not installed beside the worker. Install it into "
             "the worker's environment, or put its folder on PYTHONPATH."
@@ -79,7 +79,7 @@ def _import(package: str, name: str) -> None:
 
 
 def _draws(registered: str) -> bool:
-    """Whether an env takes render_mode="rgb_array". Of one that does not exist, `gymnasium.make` will say so."""
+    """Whether an env takes render_mode="rgb_array". For an unknown one `gymnasium.make` raises."""
     spec = gymnasium.registry.get(registered)
     if spec is None or spec.entry_point is None:
         return True
@@ -94,5 +94,5 @@ def _draws(registered: str) -> bool:
 def _number(reward: Any) -> float:
     found = np.asarray(reward, np.float32)
     if found.size != 1 or not np.isfinite(found).all():
-        raise ValueError(f"The env's reward is {reward!r}, which is no number. Mend the env, or wrap it.")
+        raise ValueError(f"The env's reward is {reward!r}, which is not a number. Fix the env, or wrap it.")
     return float(found.item())

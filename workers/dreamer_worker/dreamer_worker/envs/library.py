@@ -1,4 +1,4 @@
-"""What an env needs and may not find here: its library, its name."""
+"""Errors about envs: a missing library, an unknown name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mosaic_sdk.config import ConfigError
 
 
 class BadEnv(ConfigError, ValueError):
-    """An env that cannot be had; the text says what to do instead."""
+    """An env that is unavailable; the text says what to do."""
 
 
 def library(module: str, package: str) -> Any:
@@ -20,7 +20,7 @@ def library(module: str, package: str) -> Any:
         return import_module(module)
     except ModuleNotFoundError as error:
         raise BadEnv(
-            f"env: it needs {error.name}, which is not in this environment ({package} brings it). Install the worker "
+            f"env: it needs {error.name}, which is not installed here (it is part of {package}). Install the worker "
             f"with its lock file: mosaic worker install dreamer; or there: pip install {package}"
         ) from None
 

@@ -1,4 +1,4 @@
-"""What a Gymnasium env shows, as flat named spaces for the agent. docs/howto/dreamer-envs.md has the table.
+"""The observations of a Gymnasium env, as flat named spaces for the agent. docs/howto/dreamer-envs.md has the table.
 
 Dict({"arm": Dict({"speed": Box}), "lamp": Discrete})   ─▶   {"arm/speed": …, "lamp": …}
 """
@@ -18,7 +18,7 @@ from dreamer_worker.envs.library import BadEnv
 Path = tuple[Any, ...]
 Read = Callable[[Any], np.ndarray]
 
-# Whoever is smaller is a board or a matrix: stretched to a picture it would say less than its numbers do.
+# Anything smaller is a board or a matrix: as an image it would hold less information than its numbers.
 SMALLEST_SIDE = 16
 MOST = float(np.finfo(np.float32).max)
 # Names that replay, the agent's losses or the log use for something else.
@@ -41,7 +41,7 @@ class Sensors:
         for path, part in _parts(space):
             self._place(path, part)
         if not self.spaces:
-            raise BadEnv(f"env: there is nothing to see in {space}. Wrap it so that it shows a Box or a Discrete.")
+            raise BadEnv(f"env: {space} has nothing to observe. Wrap it so that it has a Box or a Discrete.")
 
     def __call__(self, seen: Any) -> Obs:
         return {name: self._read(seen, name, path, read) for name, path, read in self._reads}
@@ -62,7 +62,7 @@ class Sensors:
             self._choices(path, part)
         elif isinstance(part, spaces.MultiBinary):
             self._add(_name(path), path, Space("bool", part.shape), _switches)
-        elif not (path and _is_text(part)):  # a mission in words beside what can be read is left out
+        elif not (path and _is_text(part)):  # a text beside other observations is left out
             raise BadEnv(
                 f"env: its observation {_name(path)!r} is {part}; the agent reads arrays of one size only. Wrap it: "
                 "gymnasium.wrappers.TransformObservation makes a Box of it, FilterObservation leaves it out."
@@ -171,8 +171,8 @@ def _switches(value: Any) -> np.ndarray:
 def _numbers(value: Any) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind == "f":
-        # One of them in replay, and all weights are nan after the first update that meets it.
+        # A single one in the replay makes all weights NaN.
         if not np.isfinite(array).all():
-            raise ValueError("it holds nan or infinity. Mend the env, or wrap it.")
+            raise ValueError("it holds nan or infinity. Fix the env, or wrap it.")
         array = array.clip(-MOST, MOST)
     return array.astype(np.float32)

@@ -6,8 +6,8 @@ client.py    calls, and reconnects automatically
 local.py     the client's interface for methods of the same process
 address.py   host:port          traffic.py   how much went over a connection
 
-A plain `portal.Client` or `portal.Server` with the same handshake understands it. The sockets are ours, because
-Portal's poll (a blocked process takes a seventh of a core), bind every interface and end the process at a bad packet.
+A plain `portal.Client` or `portal.Server` with the same handshake understands it. The sockets are our own, because
+Portal's poll (a blocked process uses a seventh of a core), bind every interface and exit at a bad packet.
 """
 
 from dreamer_worker.rpc.address import free_address, split_address

@@ -8,9 +8,9 @@ import socket
 
 
 def free_address(host: str = "127.0.0.1") -> str:
-    """An address that nobody has at this moment.
+    """An address that is unused at this moment.
 
-    Not a port that the kernel gives to outgoing connections: one of these could take it while its server restarts.
+    The port is outside the range for outgoing connections: one of those could take it while the server restarts.
     """
     while True:
         port = 20_000 + secrets.randbelow(12_000)

@@ -40,16 +40,16 @@ class _Call:
 
     buffers: list[Any]
     future: Future[Any] = field(default_factory=Future)
-    sent_on: int = 0  # the number of the connection that it went over
+    sent_on: int = 0  # the number of the connection that it was sent over
 
 
 class Client:
     """Calls the server at an address. Its promises:
 
-    1. At most `max_inflight` calls wait for an answer; the next one blocks its caller, asleep.
-    2. It reconnects by itself for as long as it takes. With `resend`, unanswered calls are sent again in their order,
-       so a call may be executed twice; without it they raise Disconnected.
-    3. Nothing runs while nothing is asked or answered.
+    1. At most `max_inflight` calls wait for an answer; the next one blocks its caller.
+    2. It reconnects automatically, without a limit. With `resend`, unanswered calls are sent again in order, so a call
+       may be executed twice; without it they raise Disconnected.
+    3. It uses no CPU while there are no calls.
     """
 
     def __init__(self, address: str, secret: str, max_inflight: int = 16, resend: bool = True) -> None:
@@ -70,7 +70,7 @@ class Client:
         self._thread.start()
 
     def call(self, method: str, *args: Any) -> Future[Any]:
-        """Ask; the future has the answer."""
+        """Send a request; the future has the answer."""
         name = method.encode()
         buffers = [u64(len(name)), name, *pack(args)]
         started = time.perf_counter()
@@ -81,7 +81,7 @@ class Client:
         return call.future
 
     def ask(self, method: str, *args: Any, timeout_s: float | None = None) -> Any:
-        """Ask and wait for the answer."""
+        """Send a request and wait for the answer."""
         return self.call(method, *args).result(timeout_s)
 
     def wait_connected(self, timeout_s: float | None = None) -> bool:
@@ -89,7 +89,7 @@ class Client:
             return self._changed.wait_for(lambda: self._socket is not None or self._closed.is_set(), timeout_s)
 
     def drain(self, timeout_s: float | None = None) -> bool:
-        """Wait until everything asked so far is answered."""
+        """Wait until all requests so far are answered."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, timeout_s)
 
@@ -118,7 +118,7 @@ class Client:
         return len(self._waiting) < self._max_inflight or self._closed.is_set() or lost
 
     def _send(self, call: _Call) -> None:
-        """Over the present connection, unless it went over it already; without one it waits for the next."""
+        """Send over the present connection, once; without a connection the call waits for the next one."""
         connection = self._socket
         if connection is None or call.sent_on == self._connection:
             return
@@ -126,7 +126,7 @@ class Client:
         try:
             self._traffic.sent(send_frame(connection, call.buffers))
         except OSError:
-            shut(connection)  # the reading thread finds out and connects anew
+            shut(connection)  # the reading thread notices and reconnects
 
     def _run(self) -> None:
         failures = 0
@@ -137,7 +137,9 @@ class Client:
                 self._use(connection)
             failures = 0 if self._answered else failures + 1
             if failures == MANY_FAILURES:
-                log.warning("Nobody answers at %s. Is that the right address, and the secret the same?", self.address)
+                log.warning(
+                    "No answer from %s. Check the address, and that both sides have the same secret.", self.address
+                )
             if failures:
                 self._closed.wait(BACKOFF_S[min(failures, len(BACKOFF_S)) - 1])
 
@@ -145,7 +147,7 @@ class Client:
         try:
             connection = socket.create_connection(split_address(self.address), timeout=HANDSHAKE_S)
             if connection.getsockname() == connection.getpeername():
-                connection.close()  # nobody listens, and the kernel has connected us to ourselves
+                connection.close()  # no server listens, and the kernel has connected the socket to itself
                 return None
             connection.sendall(self._greeting)
             connection.settimeout(None)
@@ -190,7 +192,7 @@ class Client:
         with self._changed:
             call = self._waiting.pop(number, None)
             self._changed.notify_all()
-        if call is not None:  # else somebody has closed us meanwhile, and told its caller
+        if call is not None:  # else the client was closed meanwhile, and the call has failed
             _resolve(call.future, result, error)
 
     def _lose(self, connection: socket.socket) -> None:

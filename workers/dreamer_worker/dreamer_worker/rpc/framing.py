@@ -20,14 +20,14 @@ from portal import packlib
 
 GREETING = "portal_handshake"
 MAX_MESSAGE_BYTES = 1 << 30
-MAX_NAME_BYTES = 1 << 10  # the method's, and the numbers before it
+MAX_NAME_BYTES = 1 << 10  # of the method, with the numbers before it
 HANDSHAKE_S = 10
-SEND_S = 60  # a peer that takes nothing for so long is given up
+SEND_S = 60  # timeout for a peer that accepts nothing
 OK, UNREADABLE, UNKNOWN, FAILED = 0, 2, 3, 4
 
 
 class RpcError(Exception):
-    """The other side could not do what it was asked; its own words."""
+    """The other side failed; the text is its error."""
 
 
 class Disconnected(Exception):
@@ -35,7 +35,7 @@ class Disconnected(Exception):
 
 
 class Garbage(Exception):
-    """Bytes that are no message."""
+    """Bytes that are not a valid message."""
 
 
 def make_secret() -> str:
@@ -43,26 +43,26 @@ def make_secret() -> str:
 
 
 def greeting_of(secret: str) -> str:
-    """What a client says first. Portal's option `handshake=` takes the same text."""
+    """What a client sends first. Portal's option `handshake=` takes the same text."""
     return f"{GREETING}:{secret}"
 
 
 def pack(tree: Any) -> list[Any]:
-    """The buffers of a payload. One that no peer would take is an error here, no endless reconnecting."""
+    """The buffers of a payload. One that is too large is an error here, instead of endless reconnecting."""
     buffers = list(packlib.pack(_plain(tree)))
     if (size := sum(map(len, buffers))) > MAX_MESSAGE_BYTES - MAX_NAME_BYTES:
-        raise ValueError(f"a message of {size} bytes is more than the {MAX_MESSAGE_BYTES} that one may have")
+        raise ValueError(f"a message of {size} bytes exceeds the limit of {MAX_MESSAGE_BYTES}")
     return buffers
 
 
 def unpack(payload: memoryview) -> Any:
-    """The inverse, or Garbage."""
-    # Portal makes a text of as many letters as the payload says that it has parts; each part's size takes 8 bytes.
+    """The inverse of `pack`; raises Garbage."""
+    # Portal allocates a text with one letter per part that the payload claims; the size of each part takes 8 bytes.
     if 8 * int.from_bytes(payload[:8], "little") > len(payload):
-        raise Garbage("a payload of more parts than it has room for")
+        raise Garbage("a payload that claims more parts than it can hold")
     try:
         return packlib.unpack(payload)
-    except Exception as error:  # noqa: BLE001  # the parser of a foreign format: it may raise anything
+    except Exception as error:  # Portal's parser may raise anything on invalid bytes
         raise Garbage(f"unreadable payload: {error!r}") from None
 
 
@@ -82,14 +82,14 @@ def u64(number: int) -> bytes:
 def tune(connection: socket.socket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_S, 0))
-    # A machine that vanished is noticed after half a minute.
+    # A machine that is gone is noticed after half a minute.
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in ((socket.TCP_KEEPIDLE, 10), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 4)):
         connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def shut(connection: socket.socket) -> None:
-    """End it, so that whoever waits in it wakes up."""
+    """Shut it down, so that a thread that waits on it wakes up."""
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
@@ -97,7 +97,7 @@ def shut(connection: socket.socket) -> None:
 
 
 def read_within(connection: socket.socket, size: int, limit_s: float) -> bytes:
-    """So many bytes in so much time, all together: one byte now and then does not prolong it."""
+    """Read `size` bytes within `limit_s` in total: slow bytes do not extend it."""
     until = time.monotonic() + limit_s
     data = b""
     while len(data) < size:

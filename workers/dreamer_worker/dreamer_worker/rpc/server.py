@@ -37,18 +37,18 @@ from dreamer_worker.rpc.traffic import Traffic
 log = logging.getLogger(__name__)
 
 REST_S = 0.5  # after a connection that could not be accepted
-LEAVING_S = 20.0  # how long one who had the address before may take to leave
-MOST_STRANGERS = 256  # connections that have not said the secret yet
+LEAVING_S = 20.0  # how long the previous owner of the address may take to release it
+MOST_PENDING = 256  # connections that have not sent the secret yet
 
 
 class Server:
     """Answers calls at one address. Its promises:
 
-    1. Each method has threads of its own: one that waits keeps no other waiting, and requests to a method with one
-       thread are handled in the order in which they came.
-    2. Whatever a peer sends, it goes on: without the secret nothing is parsed, and garbage ends that connection only.
-       Who says nothing is not waited for, and has no more than a few hundred of our threads and files.
-    3. Nothing runs while nobody calls.
+    1. Each method has threads of its own: a method that waits does not delay others, and requests to a method with one
+       thread are handled in order.
+    2. No input ends the server: without the secret nothing is parsed, and an invalid message ends its connection only.
+       Idle unauthenticated connections time out and use at most a few hundred threads and files.
+    3. It uses no CPU while there are no calls.
     """
 
     def __init__(self, address: str, secret: str, name: str = "server", patience_s: float = 0.0) -> None:
@@ -57,7 +57,7 @@ class Server:
         self._greeting = greeting_of(secret).encode()
         self._methods: dict[str, _Method] = {}
         self._peers: dict[int, _Peer] = {}
-        self._strangers: dict[int, _Peer] = {}  # the longest silent first
+        self._pending: dict[int, _Peer] = {}  # oldest first
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._is_open = True
@@ -67,11 +67,11 @@ class Server:
         self.address = f"{host}:{port}"
 
     def bind(self, name: str, work: Callable[..., Any], threads: int = 1) -> None:
-        """`work(*args)` answers; with `threads=0` in the connection's own thread: for what never waits."""
+        """`work(*args)` returns the answer. `threads=0`: run in the connection's thread, for work that never waits."""
         self._methods[name] = _Method(name, lambda reply, *args: reply(work(*args)), threads)
 
     def bind_deferred(self, name: str, work: Callable[..., None]) -> None:
-        """`work(reply, *args)` sees that `reply` is called at some time, by any thread; it must not wait itself."""
+        """`work(reply, *args)` must not wait; it makes sure that `reply` is called later, by any thread."""
         self._methods[name] = _Method(name, work, 0)
 
     def start(self) -> Server:
@@ -80,17 +80,17 @@ class Server:
 
     def close(self) -> None:
         self._is_open = False
-        shut(self._socket)  # wakes who waits in accept
+        shut(self._socket)  # wakes the thread that waits in accept
         self._socket.close()
         with self._lock:
-            peers = [*self._peers.values(), *self._strangers.values()]
+            peers = [*self._peers.values(), *self._pending.values()]
         for peer in peers:
             shut(peer.socket)
         for method in self._methods.values():
             method.close()
 
     def finish(self, limit_s: float) -> None:
-        """After `close`: wait until what was asked before is done, though nobody hears the answer."""
+        """After `close`: wait until earlier requests are done, although their answers are not sent."""
         until = time.monotonic() + limit_s
         for method in self._methods.values():
             method.join(until - time.monotonic())
@@ -114,12 +114,12 @@ class Server:
             _thread(self._serve, f"{self.name}-peer", self._admit(connection))
 
     def _admit(self, connection: socket.socket) -> _Peer:
-        """One who has yet to say the secret. Of too many the longest silent one has to go."""
+        """Accept a connection that has yet to send the secret. If there are too many, the oldest is closed."""
         peer = _Peer(next(self._numbers), connection, self._traffic)
         with self._lock:
-            self._strangers[peer.number] = peer
-            if len(self._strangers) > MOST_STRANGERS:
-                shut(self._strangers.pop(next(iter(self._strangers))).socket)
+            self._pending[peer.number] = peer
+            if len(self._pending) > MOST_PENDING:
+                shut(self._pending.pop(next(iter(self._pending))).socket)
         return peer
 
     def _serve(self, peer: _Peer) -> None:
@@ -133,7 +133,7 @@ class Server:
         finally:
             peer.socket.close()
             with self._lock:
-                self._strangers.pop(peer.number, None)
+                self._pending.pop(peer.number, None)
                 known = self._peers.pop(peer.number, None)
             if known:
                 self.on_leave(peer.number)
@@ -141,10 +141,10 @@ class Server:
     def _check_greeting(self, peer: _Peer) -> None:
         said = read_within(peer.socket, len(self._greeting), HANDSHAKE_S)
         if not hmac.compare_digest(said, self._greeting):
-            raise Garbage("not our greeting")
+            raise Garbage("wrong greeting")
         with self._lock:
-            if self._strangers.pop(peer.number, None) is None:
-                raise Garbage("it was sent away just now")
+            if self._pending.pop(peer.number, None) is None:
+                raise Garbage("closed in favour of a newer connection")
             self._peers[peer.number] = peer
 
     def _take(self, peer: _Peer, frame: memoryview) -> None:
@@ -167,7 +167,7 @@ class Server:
 
 
 class Reply:
-    """The way back to one caller; to one who has left it leads nowhere."""
+    """Answers one caller; does nothing if the caller is gone."""
 
     def __init__(self, peer: _Peer, number: bytes) -> None:
         self._peer = peer
@@ -181,7 +181,7 @@ class Reply:
         self._peer.send(self._number, u64(OK), *pack(result))
 
     def hang_up(self) -> None:
-        """No answer, now or later: the caller may ask another."""
+        """Close the connection without an answer: the caller may ask another server."""
         shut(self._peer.socket)
 
     def fail(self, text: str, status: int = FAILED) -> None:
@@ -218,9 +218,9 @@ class _Method:
     def _answer(self, reply: Reply, args: Any) -> None:
         try:
             self._work(reply, *args)
-        except Disconnected:  # what it works with is being closed: the caller is to ask the one who comes after us
+        except Disconnected:  # it is closing: the caller asks its successor
             reply.hang_up()
-        except Exception as error:  # the edge: the caller is told, the server goes on
+        except Exception as error:  # the edge of a request: the caller gets the error, the server continues
             log.exception("%s failed", self._name)
             reply.fail(f"Error in server method: {type(error).__name__}: {error}")
 
@@ -239,7 +239,7 @@ class _Peer:
             with self._sending:
                 self._traffic.sent(send_frame(self.socket, buffers))
         except OSError as error:
-            log.debug("connection %d took no answer: %s", self.number, error)
+            log.debug("connection %d accepted no answer: %s", self.number, error)
             shut(self.socket)
 
 
@@ -250,7 +250,7 @@ def _thread(work: Callable[..., None], name: str, *args: Any) -> threading.Threa
 
 
 def _listen(address: str, patience_s: float) -> socket.socket:
-    """A socket at the address; the process of the run before may still be leaving it."""
+    """A socket at the address; a process of the previous launch may still be releasing it."""
     until = time.monotonic() + patience_s
     while True:
         try:

@@ -6,7 +6,7 @@ import time
 
 
 class Traffic:
-    """Counts messages and bytes, and tells them as rates since it was last asked."""
+    """Counts messages and bytes; `rates` returns them per second since its last call."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()
