@@ -118,7 +118,7 @@ def watch(path: Path, run: subprocess.Popen[bytes], args: argparse.Namespace) ->
     for line in lines_of(path, run, until):
         if "learner/timer/train/rate" not in line:
             continue
-        tell(line)
+        print_progress(line)
         # The first updates are compilations, of the learner's and of each size of the actor's batches.
         if begun is None and line["counters/updates"] > 5:
             begun = line["time"] + args.settle_s
@@ -129,7 +129,7 @@ def watch(path: Path, run: subprocess.Popen[bytes], args: argparse.Namespace) ->
     return settled
 
 
-def tell(line: dict[str, Any]) -> None:
+def print_progress(line: dict[str, Any]) -> None:
     rate, wait = line["learner/timer/train/rate"], line.get("learner/timer/wait/share", 0.0)
     progress = f"{line['counters/updates']:8} updates {line['counters/env_steps']:9} steps {rate:8.2f} updates/s"
     print(f"{progress}, waits {100 * wait:5.1f} % {gpu_use()}", flush=True)

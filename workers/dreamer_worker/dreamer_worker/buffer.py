@@ -284,8 +284,8 @@ class Buffer:
 
     def restore(self, snapshot: Mapping[str, Any], blocks: Mapping[int, Rows]) -> None:
         """Restore the state that `snapshot` describes. A smaller buffer keeps the newest blocks."""
-        told = {key: [dtype.str, list(shape)] for key, (dtype, shape) in self.spaces.items()}
-        if snapshot["block_rows"] != self.block_rows or snapshot["spaces"] != told:
+        own = {key: [dtype.str, list(shape)] for key, (dtype, shape) in self.spaces.items()}
+        if snapshot["block_rows"] != self.block_rows or snapshot["spaces"] != own:
             raise ValueError("The saved replay has other keys, shapes or block sizes than this one. Start without it.")
         with self._lock:
             self._allocated = snapshot["allocated"]

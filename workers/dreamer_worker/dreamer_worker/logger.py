@@ -107,7 +107,7 @@ class Logger:
     """Its promises:
 
     1. The step it counts by never goes back: not when it is restarted, not when the actor is.
-    2. Steps that are told twice count once.
+    2. Steps that are sent twice count once.
     3. Each process's numbers stand under its own prefix.
     4. An output that cannot be written stops neither the others nor the run.
     """

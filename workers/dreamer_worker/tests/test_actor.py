@@ -20,12 +20,12 @@ class Sink:
 
     def __init__(self, secret):
         self.server = Server("0", secret)
-        self.inserted, self.evaluated, self.told = [], [], []
+        self.inserted, self.evaluated, self.logged = [], [], []
         self.gate = threading.Event()
         self.gate.set()
         self.server.bind("insert", self.insert)
         self.server.bind("insert_eval", lambda *args: self.evaluated.append(args))
-        self.server.bind("steps", lambda *args: self.told.append(args))
+        self.server.bind("steps", lambda *args: self.logged.append(args))
         self.server.start()
 
     def insert(self, *args):
@@ -185,8 +185,8 @@ def test_every_step_is_passed_on_once_numbered_and_in_order(stage, env_of):
     assert rewards == list(range(20))
     assert numbers == list(range(20))
     assert {"x", "action", "dyn/deter", "is_first"} <= set(actor.sink.inserted[0][0])
-    assert [int(number) for _, number, _, _ in actor.sink.told] == list(range(1, 21))
-    assert "x" not in actor.sink.told[0][3]  # the logger needs no images
+    assert [int(number) for _, number, _, _ in actor.sink.logged] == list(range(1, 21))
+    assert "x" not in actor.sink.logged[0][3]  # the logger needs no images
     assert actor.counters["env_steps"] == 20
 
 
@@ -201,7 +201,7 @@ def test_evaluation_envs_play_the_most_likely_actions_and_fill_the_eval_buffer(s
     assert len(actor.sink.evaluated) == 1
     assert not actor.sink.inserted
     assert actor.counters["env_steps"] == 0
-    assert bool(actor.sink.told[0][3]["is_eval"])
+    assert bool(actor.sink.logged[0][3]["is_eval"])
 
 
 def _answers(env):
@@ -284,8 +284,8 @@ def test_it_reports_its_traffic_with_envs_replay_and_logger(stage, env_of):
     actor = stage(actor_batch=1)
     env_of(actor).ask("act", 0, seen(True))
 
-    told = actor.stats()
+    stats = actor.stats()
 
-    assert told["rpc/envs/connections"] == 1
-    assert told["rpc/envs/received_rate"] > 0
-    assert {"rpc/replay/sent_rate", "rpc/replay/inflight", "rpc/logger/sent_rate"} <= set(told)
+    assert stats["rpc/envs/connections"] == 1
+    assert stats["rpc/envs/received_rate"] > 0
+    assert {"rpc/replay/sent_rate", "rpc/replay/inflight", "rpc/logger/sent_rate"} <= set(stats)

@@ -31,10 +31,10 @@ class Scores:
     def __init__(self, count):
         self.steps, self.last = 0, deque(maxlen=count)
 
-    def episode(self, step, number, told):
+    def episode(self, step, number, episode):
         self.steps = step
-        if told["eval"]:
-            self.last.append(told["score"])
+        if episode["eval"]:
+            self.last.append(episode["score"])
 
     def scalars(self, step, values):
         pass

@@ -357,7 +357,7 @@ def test_a_suite_sets_its_size_and_what_it_encodes():
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "text"),
     [
         ({"nets": {"bin": 3}}, "Nets has no bin"),
         ({"sized": "1m"}, "AgentConfig has no sized"),
@@ -366,8 +366,8 @@ def test_a_suite_sets_its_size_and_what_it_encodes():
         ({"compute": {"dtype": "float16"}}, "choose bfloat16 or float32"),
     ],
 )
-def test_a_setting_that_does_not_exist_is_refused_by_name(settings, told):
-    with pytest.raises(ValueError, match=told):
+def test_a_setting_that_does_not_exist_is_refused_by_name(settings, text):
+    with pytest.raises(ValueError, match=text):
         AgentConfig.from_dict(settings)
 
 

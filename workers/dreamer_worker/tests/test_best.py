@@ -52,7 +52,10 @@ def test_the_best_evaluation_is_kept_when_later_ones_are_worse(training_in, tmp_
 
     best = read_json(tmp_path / "checkpoints" / "best" / "best.json")
     kept = [json.loads(line)["payload"] for line in capfd.readouterr().out.splitlines() if "checkpoint_saved" in line]
-    assert [(told["step"], told["score"]) for told in kept if told.get("best")] == [(40, pytest.approx(1 / 3)), (80, 1)]
+    assert [(episode["step"], episode["score"]) for episode in kept if episode.get("best")] == [
+        (40, pytest.approx(1 / 3)),
+        (80, 1),
+    ]
     assert (best["step"], best["score"], best["episodes"], best["seeds"]) == (80, 1.0, 3, SEEDS)
     assert "updates" in read_arrays(tmp_path / "checkpoints" / "best" / best["path"])
     written = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]

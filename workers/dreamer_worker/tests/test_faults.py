@@ -30,9 +30,9 @@ def test_each_process_is_killed_twice_in_one_run_that_still_reaches_its_steps(ru
         os.kill(run.children()[role], signal.SIGKILL)
 
     assert run.wait() == 0, run.stderr
-    told = run.lines
-    assert told[-1]["event"] == "run_completed"
-    summary = told[-1]["payload"]
+    lines = run.lines
+    assert lines[-1]["event"] == "run_completed"
+    summary = lines[-1]["payload"]
     assert summary["restarts"] >= len(kills)
     assert summary["env_steps"] >= EVERY * (len(kills) + 2)
     check_counts(run)
@@ -49,7 +49,7 @@ def check_counts(run):
     assert beats == sorted(beats)
     for kind in (False, True):
         episodes = [line["episode"] for line in run.metrics if line.get("eval") is kind]
-        assert all(b == a + 1 for a, b in pairwise(episodes)), "an episode is missing or told twice"
+        assert all(b == a + 1 for a, b in pairwise(episodes)), "an episode is missing or reported twice"
     played = run.counters["env_steps"]
     inserts = [line["replay/limiter/inserts"] for line in run.metrics if "replay/limiter/inserts" in line]
     assert max(inserts) <= played
@@ -187,10 +187,10 @@ def test_a_second_run_in_the_same_folder_is_refused_and_harms_nothing(run_of):
 
 def test_a_process_that_hangs_exits_after_its_launcher_is_gone():
     script = "from dreamer_worker import life; life.LAST_RESORT_S = 0.5; life.main()"
-    read, told = os.pipe()
-    command = [sys.executable, "-c", script, str(told), "env0"]
+    read, write = os.pipe()
+    command = [sys.executable, "-c", script, str(write), "env0"]
     variables = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}
-    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "pass_fds": (told,)}
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE, "pass_fds": (write,)}
     orphan = subprocess.Popen(command, env=variables, **pipes)
     try:
         write_work(orphan.stdin, cloudpickle.dumps(lambda life: (life.ready(), time.sleep(10_000))))
@@ -203,7 +203,7 @@ def test_a_process_that_hangs_exits_after_its_launcher_is_gone():
     finally:
         orphan.kill()
         orphan.wait()
-        for end in (read, told):
+        for end in (read, write):
             os.close(end)
 
 
@@ -218,9 +218,9 @@ def test_an_agent_that_fails_after_minutes_of_compiling_each_time_is_given_up(na
 
     if gives_up:
         with pytest.raises(RoleFailed, match="agent process keeps failing: out of memory"):
-            supervisor._mourn(child, 1)
+            supervisor._restart(child, 1)
     else:
-        supervisor._mourn(child, 1)
+        supervisor._restart(child, 1)
         assert supervisor.restarts == 1
 
 

@@ -33,10 +33,10 @@ def test_a_run_plays_its_steps_learns_at_its_ratio_and_ends(run_of):
     assert counters["eval_episodes"] > 0
     assert list((run.folder / "tensorboard").iterdir())
     assert Epochs(run.folder / "checkpoints").newest(), run.stderr
-    told = run.lines
-    assert (told[0]["event"], told[-1]["event"]) == ("run_started", "run_completed")
-    assert told[-1]["payload"]["restarts"] == 0
-    assert any(line.get("event_type") == "episode" for line in told)
+    lines = run.lines
+    assert (lines[0]["event"], lines[-1]["event"]) == ("run_started", "run_completed")
+    assert lines[-1]["payload"]["restarts"] == 0
+    assert any(line.get("event_type") == "episode" for line in lines)
 
 
 def test_every_process_reports_its_metrics_under_its_own_name(run_of):
@@ -187,8 +187,8 @@ def test_a_run_with_remote_roles_creates_no_secret_of_its_own(tmp_path, monkeypa
 
     with pytest.raises(ConfigError, match="Set DREAMER_SECRET"):
         prepare(config)
-    monkeypatch.setenv("DREAMER_SECRET", "told")
-    assert prepare(config).secret == "told"
+    monkeypatch.setenv("DREAMER_SECRET", "given")
+    assert prepare(config).secret == "given"
 
 
 @pytest.mark.parametrize(

@@ -110,8 +110,8 @@ def test_a_report_covers_training_and_evaluation_sequences(training_in, tmp_path
     training.run()
     training.report()
 
-    told = training.logger._averages.take()
-    assert {"report/loss/total", "eval/loss/total"} <= told.keys()
+    stats = training.logger._averages.take()
+    assert {"report/loss/total", "eval/loss/total"} <= stats.keys()
 
 
 @needs_jax

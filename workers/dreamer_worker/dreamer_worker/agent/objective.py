@@ -42,12 +42,12 @@ def objective(
     observe_key, imagine_key = jax.random.split(key)
     seen, losses, metrics = _world_losses(model, p, batch, observe_key)
     priority = jnp.stack(list(losses.values())).sum(0)
-    acting, returns, scale, told = _behaviour_losses(model, p, slow, scale, seen.state, imagine_key)
+    acting, returns, scale, stats = _behaviour_losses(model, p, slow, scale, seen.state, imagine_key)
     replayed = _replay_value_loss(model, p, slow, batch.obs, seen.state, returns)
     losses = {**losses, **acting, "replay_value": replayed}
     scales = _scales(model)
     total = sum(scales.get(name, scales["reconstruction"]) * loss.mean() for name, loss in losses.items())
-    metrics |= told | {f"loss/{name}": loss.mean() for name, loss in losses.items()}
+    metrics |= stats | {f"loss/{name}": loss.mean() for name, loss in losses.items()}
     return jnp.asarray(total), Result(seen, scale, still(priority), metrics)
 
 

@@ -49,5 +49,5 @@ def step(opt: Optimizer, params: Any, grads: Any, moments: Moments) -> tuple[Any
     squares = jax.tree.map(square, moments.square, grads)
     means = jax.tree.map(mean, moments.mean, grads, squares)
     moved = jax.tree.map(lambda param, mean: param - rate * mean / bias1, params, means)
-    told = {"opt/grad_norm": jnp.sqrt(sum(jax.tree.leaves(sizes))), "opt/rate": rate}
-    return moved, Moments(means, squares, updates), told
+    stats = {"opt/grad_norm": jnp.sqrt(sum(jax.tree.leaves(sizes))), "opt/rate": rate}
+    return moved, Moments(means, squares, updates), stats

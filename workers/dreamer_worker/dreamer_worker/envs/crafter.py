@@ -34,8 +34,8 @@ class Crafter:
 
     def step(self, action: Action) -> Obs:
         image, reward, done, info = self._env.step(int(action["action"]))
-        told = self._achieved(info["achievements"] if done else {})
-        return observe({"image": image}, reward, last=done, terminal=info["discount"] == 0) | told
+        achieved = self._achieved(info["achievements"] if done else {})
+        return observe({"image": image}, reward, last=done, terminal=info["discount"] == 0) | achieved
 
     def render(self) -> np.ndarray | None:
         return np.asarray(self._env.render((256, 256)))
