@@ -242,7 +242,7 @@ class Crew:
     def _run(self, work: Callable[[], Any]) -> None:
         try:
             work()
-        except Exception as error:  # the edge of the thread: the process ends with this error
+        except Exception as error:  # noqa: BLE001  the edge of the thread: the process ends with this error
             if self._over.is_set():
                 return  # it was being closed
             traceback.print_exc()

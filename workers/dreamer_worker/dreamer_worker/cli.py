@@ -66,7 +66,7 @@ def dry_run(config: DreamerConfig) -> int:
         make_env(config, 0).close()
     except ConfigError:
         raise
-    except Exception as error:  # a library may raise anything about an unknown name or option
+    except Exception as error:  # noqa: BLE001  a library may raise anything about an unknown name or option
         raise ConfigError(f"env: {config.env} cannot be created: {type(error).__name__}: {error}") from None
     return print_dry_run({**config.to_dict(), "secret": "…" if config.secret else ""})
 

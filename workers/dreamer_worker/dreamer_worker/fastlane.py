@@ -24,7 +24,7 @@ class Screen:
             return
         try:
             self._show(obs)
-        except Exception as error:  # a renderer may raise anything, and only the frames end
+        except Exception as error:  # noqa: BLE001  a renderer may raise anything, and only the frames end
             from mosaic_sdk.fastlane.lane import note
 
             note(f"no more frames: {type(error).__name__}: {error}")

@@ -71,7 +71,7 @@ class ThreadedFindings:
                 self._send(found)
             except Disconnected:
                 pass  # closing
-            except Exception as error:  # the device failed: the next `give_back` raises it
+            except Exception as error:  # noqa: BLE001  the device failed: the next `give_back` raises it
                 self._error = error
             with self._changed:
                 self._given = None

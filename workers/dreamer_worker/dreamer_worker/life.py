@@ -83,7 +83,7 @@ def main() -> int:
     except ConfigError as error:  # for the user to fix: a traceback would hide the message
         life.fail(str(error))
         leave(1)
-    except Exception as error:  # the edge of the process: the launcher reports it
+    except Exception as error:  # noqa: BLE001  the edge of the process: the launcher reports it
         traceback.print_exc()
         life.fail(f"{type(error).__name__}: {error}")
         leave(1)

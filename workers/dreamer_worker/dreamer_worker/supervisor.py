@@ -165,7 +165,7 @@ class AgentThread:
         code = 0
         try:
             self._work(self._life)
-        except Exception as error:  # the edge of the thread: the supervisor reports it
+        except Exception as error:  # noqa: BLE001  the edge of the thread: the supervisor reports it
             self._error, code = f"{type(error).__name__}: {error}", 1
         on_end(self, code)
 

@@ -62,7 +62,7 @@ def unpack(payload: memoryview) -> Any:
         raise Garbage("a payload that claims more parts than it can hold")
     try:
         return packlib.unpack(payload)
-    except Exception as error:  # Portal's parser may raise anything on invalid bytes
+    except Exception as error:  # noqa: BLE001  Portal's parser may raise anything on invalid bytes
         raise Garbage(f"unreadable payload: {error!r}") from None
 
 
