@@ -6,7 +6,8 @@
 
 Each run is `dreamer_worker.cli` with `--script parallel` in processes of its own. The lines of its episodes are copied
 to OUT/RECIPE-SEED.jsonl every half minute, so an interrupted benchmark still has the curve so far; a line per run shows
-its progress. dreamer_system.py describes what must be on the path.
+its progress. dreamer_system.py describes what must be on the path. Start nvidia-cuda-mps-control before several runs on
+one card: without it they share the card in time slices, and all together are slower than two.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ NOT_RUN = {
     "cleanrl-modes.md": {},
     "command-line.md": {ELSEWHERE: 1},
     "dreamer.md": {INSTALLS: 2, GPU: 3, ELSEWHERE: 3},
-    "dreamer-agent.md": {GPU: 3},
+    "dreamer-agent.md": {GPU: 5},
     "dreamer-envs.md": {},
     "frames.md": {ELSEWHERE: 1},
     "getting-started.md": {INSTALLS: 2},
