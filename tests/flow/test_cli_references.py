@@ -53,7 +53,7 @@ def test_a_shared_name_is_refused_with_the_candidates(shared, mosaic):
 
 
 def test_an_unknown_name_gets_a_suggestion(mosaic):
-    assert "There is no run 'alhpa'. Did you mean 'alpha'? List them with: mosaic runs" in mosaic(
+    assert "There is no run 'alhpa'. Did you mean 'alpha'? List all runs with: mosaic runs" in mosaic(
         "show", "alhpa", code=1
     )
 

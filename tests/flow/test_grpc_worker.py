@@ -137,7 +137,11 @@ def test_the_tailer_registers_the_capabilities_in_the_catalog(lab):
         ({"run_id": "01HZY0000000000000000000AB"}, Code.NOT_FOUND, "There is no run"),
         ({"capabilities_json": "{"}, Code.INVALID_ARGUMENT, "capabilities_json: is not valid JSON"),
         ({"capabilities_json": "[]"}, Code.INVALID_ARGUMENT, "must be a JSON object"),
-        ({"capabilities_json": '{"max_agents": "four"}'}, Code.INVALID_ARGUMENT, "max_agents: must be a whole number"),
+        (
+            {"capabilities_json": '{"max_agents": "four"}'},
+            Code.INVALID_ARGUMENT,
+            "max_agents: must be a non-negative integer",
+        ),
         ({"capabilities_json": '{"requires_gpu": 1}'}, Code.INVALID_ARGUMENT, "requires_gpu: must be true or false"),
         ({"capabilities_json": '{"x": "' + "x" * 70_000 + '"}'}, Code.INVALID_ARGUMENT, "is longer than 65536 bytes"),
     ],

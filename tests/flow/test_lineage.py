@@ -296,7 +296,7 @@ def test_eval_as_json(mosaic, trained):
 def test_invalid_arguments_of_eval_are_refused(mosaic, trained):
     assert "has no setting for video recording" in mosaic("eval", trained.run_id, "--video", code=1)
     assert "is not an option of" in mosaic("eval", trained.run_id, "--bset", code=2)
-    assert "exclude each other" in mosaic("eval", trained.run_id, "--best", "--checkpoint", "x", code=2)
+    assert "cannot be used together" in mosaic("eval", trained.run_id, "--best", "--checkpoint", "x", code=2)
     assert "does not exist" in mosaic("eval", trained.run_id, "--checkpoint", "x", code=1)
 
 

@@ -88,7 +88,9 @@ def test_the_options_of_a_start_are_kept_until_auto_resets_them(home, mosaic):
         mosaic("daemon", "start", *options)
         assert json.loads(mosaic("daemon", "status", "--json"))["cpus"] == cpus
         mosaic("daemon", "stop")
-    assert "'lots' is not a number of CPUs such as 4 or 0.5" in mosaic("daemon", "start", "--cpus", "lots", code=2)
+    assert "'lots' is not a valid number of CPUs, such as 4 or 0.5" in mosaic(
+        "daemon", "start", "--cpus", "lots", code=2
+    )
 
 
 def test_the_cpus_of_a_run_that_died_without_a_daemon_are_freed(make_lab):

@@ -127,7 +127,7 @@ def read(path: PathLike) -> Checkpoint:
         about = read_json(_commit_path(target))
     except FileNotFoundError:
         if os.path.isdir(target):
-            raise CheckpointError(f"{target} is not a whole checkpoint: it has no {COMMIT_FILE}.") from None
+            raise CheckpointError(f"{target} is not a complete checkpoint: it has no {COMMIT_FILE}.") from None
         return Checkpoint(target)
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{_commit_path(target)} cannot be read: {error}. Use an older checkpoint.") from None
@@ -147,7 +147,7 @@ def find(path: PathLike, pattern: str = PATTERN) -> Checkpoint:
         found = _named_by(folder) or Checkpoints(folder, pattern).latest()
         if found:
             return found
-    raise CheckpointError(f"The folder {target} holds no whole checkpoint.")
+    raise CheckpointError(f"The folder {target} has no complete checkpoint.")
 
 
 def remove(path: PathLike) -> None:
@@ -278,9 +278,7 @@ def _part_damage(path: str, known: Mapping[str, Any], digests: bool) -> str:
 
 def _refuse_newer(path: str, key: str, found: Any, known: Optional[int]) -> None:
     if known is not None and isinstance(found, int) and found > known:
-        raise CheckpointError(
-            f"{path} was written in {key} {found}, and this worker reads {key} {known}. Install a newer worker."
-        )
+        raise CheckpointError(f"{path} has {key} {found}, but this worker reads {key} {known}. Install a newer worker.")
 
 
 def _unlink(path: str) -> None:

@@ -93,7 +93,7 @@ class Session:
             do = self._do.get(command[names.CMD_KEY])
             if do is None:
                 known = ", ".join(sorted(self._do))
-                raise CommandError(f"There is no command {command[names.CMD_KEY]!r}. There are: {known}.")
+                raise CommandError(f"There is no command {command[names.CMD_KEY]!r}. Choose from: {known}.")
             return do(command)
         except CommandError as error:
             return [_error(str(error))]

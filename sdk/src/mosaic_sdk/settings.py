@@ -274,7 +274,7 @@ class _Base:
         return f"It has {len(known)} settings; list them with: mosaic run WORKER --help"
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"settings do not change; use replace({name}=…)")
+        raise AttributeError(f"settings are read-only; use replace({name}=…)")
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, _Base) and self.to_dict() == other.to_dict()

@@ -25,7 +25,7 @@ def how_to_get(asked: str, variant: str, known: Collection[str], packages: Colle
         return f"Did you mean '{near[0]}'? It comes with MOSAIC. Install it with: mosaic worker install {near[0]}"
     brought = ", ".join(each for each in names_brought_along() if each not in known)
     offer = f" These come with MOSAIC: {brought} (mosaic worker install NAME)." if brought else ""
-    return f"{_installed(known)}{offer} Install a worker of your own from its folder: mosaic worker install PATH"
+    return f"{_installed(known)}{offer} Install your own worker from its folder: mosaic worker install PATH"
 
 
 def how_to_get_again(name: str, envs: Path) -> str:

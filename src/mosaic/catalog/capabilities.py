@@ -56,9 +56,9 @@ def _check(name: str, value: object) -> None:
     if isinstance(default, bool):
         expected, is_good = "true or false", isinstance(value, bool)
     elif name == "spin_s":
-        expected, is_good = "a number of 0 or more", _is_count(value) or (isinstance(value, float) and value >= 0)
+        expected, is_good = "a non-negative number", _is_count(value) or (isinstance(value, float) and value >= 0)
     elif isinstance(default, int) or default is None:
-        expected, is_good = "a whole number of 0 or more", _is_count(value)
+        expected, is_good = "a non-negative integer", _is_count(value)
     elif isinstance(default, tuple):
         expected, is_good = "a list of strings", isinstance(value, list) and all(isinstance(one, str) for one in value)
     else:

@@ -8,24 +8,24 @@ from mosaic.catalog.schema import Schema, properties_of
 
 FILLED_IN = ("version", "run_id", "worker_id")
 EXTRAS: dict[str, dict[str, Any]] = {
-    "mode": {"enum": ["train", "policy_eval"], "description": "policy_eval: put the run's folder into evals/"},
-    "test_mode": {"type": "boolean", "description": "the same as mode=policy_eval"},
+    "mode": {"enum": ["train", "policy_eval"], "description": "With policy_eval, the run's folder is in evals/."},
+    "test_mode": {"type": "boolean", "description": "The same as mode=policy_eval."},
     "fastlane_video_mode": {
         "enum": [VideoModes.SINGLE, VideoModes.GRID, VideoModes.OFF],
         "default": VideoModes.SINGLE,
-        "description": "which environments to show live",
+        "description": "Which environments to show live.",
     },
     "fastlane_slot": {
         **{"type": "integer", "minimum": 0, "maximum": 63, "default": 0},
-        "description": "which environment to show in mode single",
+        "description": "The environment that `single` shows.",
     },
     "fastlane_grid_limit": {
         **{"type": "integer", "minimum": 1, "maximum": 1024, "default": 4},
-        "description": "how many environments to show in mode grid",
+        "description": "The number of environments that `grid` shows.",
     },
     "store_observations": {
         **{"type": "boolean", "default": False},
-        "description": "also store observations larger than 4 kB",
+        "description": "Also store observations larger than 4 kB.",
     },
 }
 

@@ -69,7 +69,7 @@ class Inspector:
         await asyncio.to_thread(self._refuse_missing, worker.name, variant, setting)
         return await self.inspect(replace(spec, variant=variant))  # the variant's own schema decides
 
-    async def told(self, spec: WorkerSpec) -> Descriptor | None:
+    async def descriptor_of(self, spec: WorkerSpec) -> Descriptor | None:
         """The worker's descriptor; None for a script, and for a package without a worker's entry point."""
         worker, descriptor = await asyncio.to_thread(self._look_up, spec)
         return None if worker is None else descriptor or await self._ask(worker)

@@ -88,7 +88,7 @@ def remove(root: StateRoot, name: str, progress: Progress) -> None:
     folder = root.envs / name
     if "/" in name or name.startswith(".") or not folder.is_dir():
         known = ", ".join(sorted(path.name for path in root.envs.glob("[!.]*"))) or "none"
-        raise InstallFailed(f"There is no environment '{name}'. There are: {known}.")
+        raise InstallFailed(f"There is no environment '{name}'. Installed: {known}.")
     with place.changing(root.envs, progress):
         place.remove(folder)
         _delete_compiled(root, name)

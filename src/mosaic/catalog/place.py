@@ -81,7 +81,7 @@ def refuse_if_used(folder: Path) -> None:
         shown = ", ".join(map(str, pids[:4])) + (" …" if len(pids) > 4 else "")
         raise InstallFailed(
             f"{folder.name} is in use by {len(pids)} process{'es' if len(pids) > 1 else ''} (pid {shown}), "
-            "whose modules would change while it runs. Wait for its runs, or cancel them: mosaic runs"
+            "whose modules would change while they run. Wait for its runs, or cancel them: mosaic runs"
         )
 
 
@@ -98,7 +98,7 @@ def _wait_for(fd: int, progress: Progress) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        progress.phase("Waiting for another install to end")
+        progress.phase("Waiting for another install to finish")
         fcntl.flock(fd, fcntl.LOCK_EX)
 
 

@@ -45,7 +45,7 @@ def _known(uv: Uv) -> str:
     except (ValueError, KeyError, TypeError):
         versions = set()
     good = sorted((version for version in versions if _as_numbers(version) >= OLDEST), key=_as_numbers, reverse=True)
-    return f"There are: {', '.join(good)}" if good else "Install one, and pass its path"
+    return f"Installed: {', '.join(good)}" if good else "Install one, and pass its path"
 
 
 def _as_numbers(version: str) -> tuple[int, ...]:

@@ -145,7 +145,7 @@ def _put(settings: dict[str, Any], key: str, value: Any) -> None:
         if not isinstance(place, dict):
             raise BadConfig(key, f"'{name}' already has a value, so it cannot contain '{last}' as well.")
     if last in place:
-        raise BadConfig(key, "it is given twice.")
+        raise BadConfig(key, "given twice.")
     place[last] = value
 
 

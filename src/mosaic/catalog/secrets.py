@@ -61,7 +61,7 @@ def _mask(value: Any, kinds: tuple[type, ...]) -> Any:
         return {name: _mask(item, kinds) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_mask(item, kinds) for item in value]
-    # An empty string or a boolean is no secret, and showing it helps to find out why a login failed.
+    # An empty string or a boolean is not a secret, and showing it helps to find out why a login failed.
     is_hidden = isinstance(value, kinds) and not isinstance(value, bool) and value != ""
     return MASK if is_hidden else value
 

@@ -17,7 +17,9 @@ _WHEEL = re.compile(r"torch-([^-]+)-")
 
 def refuse_unknown_build(asked: str, driver: Path = _DRIVER) -> None:
     if asked and not _BUILDS.fullmatch(asked):
-        raise InstallFailed(f"'{asked}' is not a build of torch. There are: cpu, cuda, auto, and by name cu128 …")
+        raise InstallFailed(
+            f"'{asked}' is not a build of torch. Choose from: cpu, cuda, auto, or a CUDA version such as cu128"
+        )
     if asked == "cuda" and not driver.exists():
         # uv would choose the CPU build, which is not what was requested.
         raise InstallFailed(
@@ -29,7 +31,7 @@ def arguments_for(asked: str, environ: Mapping[str, str], planned: Callable[[], 
     """The arguments for uv. PyTorch's index is not needed if a folder that the user named has a wheel of that build.
 
     `planned` returns the version of torch that uv would choose without them, "" for none. It is called before anything
-    is downloaded: the wrong build would be gigabytes for nothing.
+    is downloaded: the wrong build would waste gigabytes.
     """
     if not asked:
         return ()

@@ -97,7 +97,7 @@ class Catalog:
             if environment.name == name or (not name and environment.is_own):
                 return environment
         names = ", ".join(environment.name for environment in self.environments())
-        raise UnknownWorker("metadata.worker.variant", f"there is no environment '{name}'. There are: {names}.")
+        raise UnknownWorker("metadata.worker.variant", f"there is no environment '{name}'. Installed: {names}.")
 
     def environment_for(self, spec: WorkerSpec) -> Environment:
         """The environment of a run's worker. A script names it with `variant` (`cleanrl`, `cleanrl@jax`)."""
@@ -171,7 +171,7 @@ def _sdk_problem(sdk: str) -> str:
     """Empty if the environment's SDK is compatible with ours, or has no recorded version."""
     if not sdk or sdk.split(".")[:2] == __version__.split(".")[:2]:
         return ""
-    return f"its mosaic-sdk is {sdk}, and this MOSAIC needs {__version__}"
+    return f"its mosaic-sdk is {sdk}, but this MOSAIC needs {__version__}"
 
 
 def _choose(field: str, requested: str, found: list[Worker]) -> Worker:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GONE_WITHIN_S = 30.0
 STORED = """The options are stored and apply to later starts, too.
---cpus, --memory and --max-runs accept auto, the default: what this machine has."""
+--cpus, --memory and --max-runs default to what this machine allows; auto restores that."""
 
 
 def add_verbs(verbs: "Verbs") -> None:

@@ -235,7 +235,7 @@ def check_environments(installation: Installation) -> Iterator[Finding]:
 
 
 def check_unfinished(installation: Installation) -> Iterator[Finding]:
-    """Folders that a killed install left. A running install owns its folders, so they are no problem."""
+    """Folders that a killed install left. Those of a running install are not a problem."""
     from mosaic.catalog.place import tidy_now
 
     envs = installation.root.envs
@@ -254,7 +254,7 @@ def check_unfinished(installation: Installation) -> Iterator[Finding]:
         else:
             yield Finding(
                 f"{folder} ({size(usage_of_path(folder))}) is an unfinished environment, left by a killed install.",
-                "It uses disk space for nothing.",
+                "It wastes disk space.",
                 "Remove it.",
                 partial(tidy_now, envs),
             )

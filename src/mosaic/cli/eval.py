@@ -41,7 +41,7 @@ def evaluate_run(args: argparse.Namespace) -> int:
 
 def evaluation_config(args: argparse.Namespace) -> dict[str, Any]:
     if args.best and args.checkpoint:
-        raise BadUsage("--best and --checkpoint exclude each other")
+        raise BadUsage("--best and --checkpoint cannot be used together")
     if args.episodes == 0:
         raise BadUsage("--episodes must be at least 1")
     config = derived_config(args, "eval", "best" if args.best else args.checkpoint)

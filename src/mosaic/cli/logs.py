@@ -37,7 +37,7 @@ def add_verbs(verbs: "Verbs") -> None:
 
 def show_logs(args: argparse.Namespace) -> int:
     if args.rejects and args.tail is not None:
-        raise BadUsage("--tail and --rejects exclude each other")
+        raise BadUsage("--tail and --rejects cannot be used together")
     with connected(args) as client:
         since = {"stdout": 0, "stderr": 0}
         run_id = client.get_run(args.run).run_id  # resolved once, so that `last` cannot become another run meanwhile

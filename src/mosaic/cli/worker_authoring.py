@@ -22,7 +22,11 @@ STYLES = {"ok": "green", "failed": "red", "skipped": "dim"}
 
 def add_verbs(actions: "Verbs") -> None:
     parser = add_verb(
-        actions, "new", new_worker, "create a new worker from a template", "mosaic worker new acme\ncd acme_worker"
+        actions,
+        "new",
+        new_worker,
+        "create a new worker from a template",
+        "mosaic worker new acme\nmosaic worker new acme --in workers",
     )
     parser.add_argument("name", metavar="NAME", help="lower-case letters, digits and _; the folder is NAME_worker")
     parser.add_argument(

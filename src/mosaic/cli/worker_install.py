@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """
 mosaic worker install toy                        a worker that is included in MOSAIC
-mosaic worker install ./my_worker                a worker in a folder of your own
+mosaic worker install ./my_worker                a worker in a local folder
 mosaic worker install cleanrl --variant jax      a variant, in a separate environment
 mosaic worker install "acme-worker>=2"           a worker from the package index
 mosaic worker install ./my_worker --python 3.12
@@ -26,7 +26,7 @@ WHAT = "a worker that is included in MOSAIC or already installed, a folder, or a
 
 
 def add_verbs(actions: "Verbs") -> None:
-    parser = add_verb(actions, "install", install_worker, "install a worker in an environment of its own", EXAMPLES)
+    parser = add_verb(actions, "install", install_worker, "install a worker in its own environment", EXAMPLES)
     parser.add_argument("what", metavar="NAME|PATH|REQUIREMENT", help=WHAT)
     parser.add_argument(
         "--variant", default="", help="install the lock file or extra of this name, in a separate environment"

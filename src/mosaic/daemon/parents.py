@@ -123,7 +123,7 @@ class Parents:
         return Parent(record.run_id, record.name, record.worker_name, document, about.schema, is_finished)
 
     async def _describe(self, worker: WorkerSpec) -> Descriptor:
-        return await self._inspector.told(worker) or Descriptor()
+        return await self._inspector.descriptor_of(worker) or Descriptor()
 
     # ---- settings that are checkpoints
 

@@ -56,10 +56,10 @@ class Sessions:
         return token, rundir
 
     async def allow(self, run_id: str, token: str) -> RunDir:
-        """The run's folder, if `token` opens it."""
+        """The run's folder, if `token` is valid for it."""
         session = self._sessions.get(run_id) or await self._load(run_id)
         if not token or not session.token_hash or not hmac.compare_digest(token_hash(token), session.token_hash):
-            raise NotAllowed(f"This session token does not open run {run_id}.")
+            raise NotAllowed(f"This session token is not valid for run {run_id}.")
         return session.rundir
 
     async def note_heartbeat(self, run_id: str) -> None:

@@ -83,7 +83,7 @@ def _amount(option: str, text: str, parse: Callable[[str], T]) -> T:
     try:
         amount = parse(text)
     except ValueError as error:
-        raise BadConfig(option, f"{error}, nor 'auto'.") from None
+        raise BadConfig(option, f"{error}, or 'auto'.") from None
     if not amount:
         raise BadConfig(option, "must be more than 0; with 0 no run could start.")
     return amount
@@ -91,7 +91,7 @@ def _amount(option: str, text: str, parse: Callable[[str], T]) -> T:
 
 def _run_count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"'{text}' is not a valid number of runs")
+        raise ValueError(f"'{text}' is not a valid number of runs, such as 8")
     return int(text)
 
 

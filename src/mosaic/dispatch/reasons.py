@@ -37,7 +37,7 @@ def _cause(record: RunRecord, exit: Mapping[str, Any], stderr: str) -> str:
         case "time limit":
             return f"time limit: it ran longer than {record.limits.time_s:g} s"
         case "hang":
-            return "hang: it gave no sign of life"
+            return "hang: no output and no heartbeat"
         case "spawn error":
             return f"spawn error: {exit.get('error') or 'the worker could not be started'}"
         case "holder died":

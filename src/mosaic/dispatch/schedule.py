@@ -108,11 +108,11 @@ def exceeds(run: RunRecord, machine: Machine, gpu_count: int) -> str:
     """What the run requests beyond the whole machine; empty when it fits."""
     asked = run.resources
     if run.gpus.mandatory and run.gpus.requested > gpu_count:
-        return f"{_format_gpus(run.gpus.requested)}, and this machine has {gpu_count}"
+        return f"{_format_gpus(run.gpus.requested)}, but this machine has {gpu_count}"
     if asked.cpus > machine.cpus + _ROUNDING:
-        return f"{format_cpus(asked.cpus)}, and runs may use {machine.cpus:g}"
+        return f"{format_cpus(asked.cpus)}, but runs may use {machine.cpus:g}"
     if asked.memory_mb > machine.memory_mb:
-        return f"{format_memory(asked.memory_mb)} of memory, and runs may use {format_memory(machine.memory_mb)}"
+        return f"{format_memory(asked.memory_mb)} of memory, but runs may use {format_memory(machine.memory_mb)}"
     return ""
 
 

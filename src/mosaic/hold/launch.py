@@ -51,7 +51,7 @@ def read_launch(value: "Mapping[str, Any] | None") -> Launch:
 def _text(value: "Mapping[str, Any]", name: str) -> str:
     text = value.get(name)
     if not isinstance(text, str) or not text or "\0" in text:
-        raise BadLaunch(f"launch.json: {name} must be a text, not {text!r}.")
+        raise BadLaunch(f"launch.json: {name} must be a string, not {text!r}.")
     return text
 
 
@@ -59,25 +59,25 @@ def _number(value: "Mapping[str, Any]", name: str, default: "float | None" = Non
     number = value.get(name, default)
     # NaN and negative numbers would make deadlines that never come, or are already past.
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not number >= 0:
-        raise BadLaunch(f"launch.json: {name} must be a number of 0 or more, not {number!r}.")
+        raise BadLaunch(f"launch.json: {name} must be a non-negative number, not {number!r}.")
     return float(number)
 
 
 def _texts(value: "Mapping[str, Any]", name: str, at_least: int = 0) -> "list[str]":
     texts = value.get(name, [])
     if not isinstance(texts, list) or not all(_is_text(text) for text in texts) or len(texts) < at_least:
-        raise BadLaunch(f"launch.json: {name} must be a list of {at_least} or more texts, not {texts!r}.")
+        raise BadLaunch(f"launch.json: {name} must be a list of {at_least} or more strings, not {texts!r}.")
     return texts
 
 
 def _variables(value: "Mapping[str, Any]", name: str) -> "dict[str, str]":
     pairs = value.get(name, {})
     if not isinstance(pairs, dict) or not all(_is_text(key) and "=" not in key for key in pairs):
-        raise BadLaunch(f"launch.json: {name} must map variables to texts.")
+        raise BadLaunch(f"launch.json: {name} must map variables to strings.")
     # The values are not in the message, because they may be secrets.
     wrong = [key for key, text in pairs.items() if not _is_text(text)]
     if wrong:
-        raise BadLaunch(f"launch.json: {name}: {', '.join(wrong)} must be a text.")
+        raise BadLaunch(f"launch.json: {name}: {', '.join(wrong)} must be a string.")
     return pairs
 
 

@@ -49,10 +49,8 @@ class UnknownWorker(BadConfig):
 class UnknownRun(MosaicError):
     """A reference that matches no run."""
 
-    def __init__(self, reference: str, hint: str = "") -> None:
-        super().__init__(
-            f"There is no run '{reference}'. {f'{hint} ' if hint else ''}List them with: mosaic runs --all"
-        )
+    def __init__(self, reference: str, hint: str = "", advice: str = "List all runs with: mosaic runs --all") -> None:
+        super().__init__(" ".join(filter(None, (f"There is no run '{reference}'.", hint, advice))))
 
 
 class AmbiguousRun(MosaicError):
@@ -60,7 +58,7 @@ class AmbiguousRun(MosaicError):
 
     def __init__(self, why: str, lines: Sequence[str], is_cut: bool = False) -> None:
         shown = "\n".join(f"  {line}" for line in (*lines, *(["…"] if is_cut else [])))
-        super().__init__(f"{why}. Use an id, or as much of it as no other run shares:\n{shown}")
+        super().__init__(f"{why}. Use an id, or a unique prefix of one:\n{shown}")
 
 
 class IllegalMove(MosaicError):

@@ -41,7 +41,7 @@ def detect(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -
 def parse_cpus(text: str) -> float:
     """A number of CPUs, fractions allowed; ValueError with a message for the user."""
     if not re.fullmatch(r"\d+(\.\d+)?", text.strip()) or float(text) > MAX_CPUS:
-        raise ValueError(f"'{text}' is not a number of CPUs such as 4 or 0.5")
+        raise ValueError(f"'{text}' is not a valid number of CPUs, such as 4 or 0.5")
     return float(text)
 
 
@@ -50,7 +50,7 @@ def parse_memory(text: str) -> int:
     match = _MEMORY.fullmatch(text.strip())
     memory_mb = round(float(match[1]) * _MB_PER[match[2].lower()]) if match else -1
     if not 0 <= memory_mb <= MAX_MEMORY_MB:
-        raise ValueError(f"'{text}' is not an amount of memory such as 512M or 4G")
+        raise ValueError(f"'{text}' is not a valid amount of memory, such as 512M or 4G")
     return memory_mb
 
 

@@ -61,7 +61,7 @@ def _last(runs: Runs, n: int, reference: str) -> RunRecord:
         return found
     known = runs.count()
     if not known:
-        raise UnknownRun(reference, "No run has been submitted yet.")
+        raise UnknownRun(reference, "No run has been submitted yet.", "Start one with: mosaic run toy steps=500")
     raise UnknownRun(reference, f"There are {known} runs: the oldest is last~{known - 1}.")
 
 

@@ -90,7 +90,7 @@ def floats_of(raw: Raw) -> dict[str, float]:
 
 
 def whole(fields: Fields, name: str, default: int | None) -> int:
-    """A 64-bit whole number: 3.0 is one, true is not. Without a default the field is required."""
+    """A 64-bit integer: 3.0 is one, true is not. Without a default the field is required."""
     raw = fields.pop(name, None)
     try:
         # Raw is a buffer, which int() and float() can read. Most lines need no more than this.
@@ -105,7 +105,7 @@ def whole(fields: Fields, name: str, default: int | None) -> int:
 
 
 def count_in(fields: Fields, name: str) -> int | None:
-    """A whole number of at least 0, removed; other values stay: libraries use common names for other things."""
+    """A non-negative integer, removed; other values stay: libraries use common names for other things."""
     raw = fields.get(name)
     if raw is None:
         return None
@@ -119,11 +119,11 @@ def count_in(fields: Fields, name: str) -> int | None:
 
 
 def _whole_of_float(name: str, raw: Raw) -> int:
-    value = scalar(name, raw, "a whole number")
+    value = scalar(name, raw, "an integer")
     if math.isinf(value):
         raise InvalidField(name, "does not fit into 64 bits")
     if not value.is_integer():
-        raise InvalidField(name, f"{excerpt(raw)} is not a whole number")
+        raise InvalidField(name, f"{excerpt(raw)} is not an integer")
     return int(value)
 
 
@@ -171,7 +171,7 @@ def _text(name: str, raw: bytes) -> str:
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise InvalidField(name, f"{excerpt(raw)} is not a text")
+        raise InvalidField(name, f"{excerpt(raw)} is not a string")
     return valid_text(name, str(value))
 
 

@@ -194,7 +194,7 @@ def _values(fields: Fields) -> dict[str, float]:
     if "name" in fields or not values:
         raw = fields.pop("name", NULL)
         if not bytes(raw).startswith(b'"'):
-            raise InvalidField("name", "is missing" if raw == NULL else f"{excerpt(raw)} is not a text")
+            raise InvalidField("name", "is missing" if raw == NULL else f"{excerpt(raw)} is not a string")
         values[text_of("name", bytes(raw))] = scalar("value", fields.pop("value", NULL))
     return values
 

@@ -138,7 +138,9 @@ def test_a_schema_of_the_wrong_shape_is_not_used(catalog, answers, make_environm
     source = f"{GOOD}def get_worker_schema():\n    return {schema!r}\n"
     install(make_environment("mine"), "mine", "my_worker", source)
 
-    told = asyncio.run(Inspector(catalog, answers).told(WorkerSpec(module="my_worker.cli", config={"name": "x"})))
+    told = asyncio.run(
+        Inspector(catalog, answers).descriptor_of(WorkerSpec(module="my_worker.cli", config={"name": "x"}))
+    )
 
     assert told.schema == {}
     assert told.capabilities == {"worker_type": "mine"}

@@ -25,7 +25,7 @@ def test_a_python_is_mosaics_own_a_version_or_a_path(uv, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("asked", ["3.99", "/bin/sh"])
 def test_a_python_that_is_not_here_is_named_beside_those_that_are(uv, asked):
-    with pytest.raises(InstallFailed, match=rf"Python '{asked}' is not installed here\. (There are: 3\.|Install one)"):
+    with pytest.raises(InstallFailed, match=rf"Python '{asked}' is not installed here\. (Installed: 3\.|Install one)"):
         find_python(asked, uv)
 
 

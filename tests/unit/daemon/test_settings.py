@@ -98,10 +98,10 @@ def test_auto_returns_to_the_resources_of_the_machine(root):
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        (Asked(cpus="many"), "--cpus: 'many' is not a number of CPUs such as 4 or 0.5, nor 'auto'"),
+        (Asked(cpus="many"), "--cpus: 'many' is not a valid number of CPUs, such as 4 or 0.5, or 'auto'"),
         (Asked(cpus="0"), "--cpus: must be more than 0"),
-        (Asked(memory="16"), "--memory: '16' is not an amount of memory such as 512M or 4G, nor 'auto'"),
-        (Asked(max_runs="-3"), "--max-runs: '-3' is not a valid number of runs, nor 'auto'"),
+        (Asked(memory="16"), "--memory: '16' is not a valid amount of memory, such as 512M or 4G, or 'auto'"),
+        (Asked(max_runs="-3"), "--max-runs: '-3' is not a valid number of runs, such as 8, or 'auto'"),
         (Asked(max_runs="0"), "--max-runs: must be more than 0"),
     ],
 )

@@ -63,7 +63,7 @@ def test_a_run_that_requests_more_gpus_than_the_machine_has_delays_no_other():
 
     found = decisions(runs, free_gpus=["GPU-1"], gpu_count=1)
 
-    assert found[0] == Wait("big", "2 GPUs, and this machine has 1. Cancel it, or restart the daemon with more")
+    assert found[0] == Wait("big", "2 GPUs, but this machine has 1. Cancel it, or restart the daemon with more")
     assert found[1] == Start("small", ("GPU-1",))
 
 
@@ -137,8 +137,8 @@ def test_a_run_that_waits_for_cpus_keeps_its_gpus():
 def test_a_request_larger_than_the_machine_delays_no_other_run():
     found = decisions([waiting("huge", cpus=8.0), waiting("vast", memory_mb=9216), waiting("a")], machine=SMALL)
 
-    assert found[0].waiting_for.startswith("8 CPUs, and runs may use 2")
-    assert found[1].waiting_for.startswith("9 GB of memory, and runs may use 4 GB")
+    assert found[0].waiting_for.startswith("8 CPUs, but runs may use 2")
+    assert found[1].waiting_for.startswith("9 GB of memory, but runs may use 4 GB")
     assert started(found) == ["a"]
 
 

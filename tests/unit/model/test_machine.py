@@ -60,13 +60,13 @@ def test_amounts_are_parsed_as_users_write_them():
 
 @pytest.mark.parametrize("text", ["", "-1", "four", "1e3", "nan", "99999", "1,5"])
 def test_an_invalid_number_of_cpus_is_refused(text):
-    with pytest.raises(ValueError, match="not a number of CPUs such as 4 or"):
+    with pytest.raises(ValueError, match="not a valid number of CPUs, such as 4 or"):
         parse_cpus(text)
 
 
 @pytest.mark.parametrize("text", ["", "4", "-1G", "4K", "much", "999999T"])
 def test_an_invalid_amount_of_memory_is_refused(text):
-    with pytest.raises(ValueError, match="not an amount of memory such as 512M or 4G"):
+    with pytest.raises(ValueError, match="not a valid amount of memory, such as 512M or 4G"):
         parse_memory(text)
 
 

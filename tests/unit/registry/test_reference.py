@@ -36,7 +36,7 @@ def test_last_is_the_run_submitted_last_whatever_its_id_or_state(registry, add):
 
 
 def test_last_of_too_few_runs_says_how_many_there_are(registry, add):
-    with pytest.raises(UnknownRun, match=r"'last'. No run has been submitted yet"):
+    with pytest.raises(UnknownRun, match=r"'last'\. No run has been submitted yet\. Start one with: mosaic run"):
         registry.find("last")
 
     add(), add()

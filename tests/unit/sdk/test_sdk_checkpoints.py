@@ -51,7 +51,7 @@ def test_a_folder_counts_when_its_commit_file_is_there(folder):
 
     assert [checkpoint.name for checkpoint in epochs.all()] == ["epoch-00000001"]
     assert (epochs.latest().step, epochs.latest().about["epoch"]) == (100, 1)
-    with pytest.raises(CheckpointError, match=r"epoch-00000002 is not a whole checkpoint: it has no commit\.json"):
+    with pytest.raises(CheckpointError, match=r"epoch-00000002 is not a complete checkpoint: it has no commit\.json"):
         read(folder / "epoch-00000002")
 
 
@@ -91,7 +91,7 @@ def test_changed_bytes_are_found_by_their_digest(folder):
         ({"worker": "other"}, "is a checkpoint of the worker acme, and this run's is other. Choose another"),
         ({"env_id": "B-v1"}, "is a checkpoint of the environment A-v1, and this run's is B-v1. Set env_id=A-v1"),
         ({"algo": "dqn"}, "is a checkpoint of the algorithm ppo, and this run's is dqn. Set algo=ppo"),
-        ({"format": 1}, "was written in format 2, and this worker reads format 1. Install a newer worker."),
+        ({"format": 1}, "has format 2, but this worker reads format 1. Install a newer worker."),
     ],
 )
 def test_a_checkpoint_of_something_else_is_refused_in_one_sentence(folder, wanted, reason):
@@ -109,7 +109,7 @@ def test_a_checkpoint_of_a_newer_mosaic_is_refused_and_not_listed(folder):
     sidecar = folder / f"{made.name}.commit.json"
     sidecar.write_text(json.dumps({**json.loads(sidecar.read_text()), "version": 2}))
 
-    with pytest.raises(CheckpointError, match="was written in version 2, and this worker reads version 1"):
+    with pytest.raises(CheckpointError, match="has version 2, but this worker reads version 1"):
         read(made.path)
     assert Checkpoints(folder).all() == []
 
@@ -167,5 +167,5 @@ def test_a_run_its_folders_and_a_checkpoint_itself_are_found(folder):
     assert find(folder.parent) == find(folder) == find(newest.path) == newest
     assert find(folder / "best") == best
     assert find(epoch(folder, 1)).about["worker"] == "dreamer"
-    with pytest.raises(CheckpointError, match="holds no whole checkpoint"):
+    with pytest.raises(CheckpointError, match="has no complete checkpoint"):
         find(folder.parent.parent)

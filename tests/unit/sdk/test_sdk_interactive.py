@@ -132,7 +132,7 @@ def test_each_agent_has_its_own_first_request(session):
         ("[" * 100_000, "This is not JSON"),
         ("[1]", 'A command is an object with a "cmd"'),
         ('{"cmd": 3}', 'A command is an object with a "cmd"'),
-        ('{"cmd": "dance"}', "There is no command 'dance'. There are: init_agent, ping, reset, select_action, step"),
+        ('{"cmd": "dance"}', "There is no command 'dance'. Choose from: init_agent, ping, reset, select_action, step"),
         ('{"cmd": "reset", "seed": -1}', "seed: must be an integer from 0"),
         ('{"cmd": "reset", "seed": true}', "seed: must be an integer from 0"),
         ('{"cmd": "reset", "options": 3}', "options: must be an object"),

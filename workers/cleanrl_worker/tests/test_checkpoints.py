@@ -155,7 +155,7 @@ def test_an_unusable_checkpoint_is_refused_with_the_reason(tmp_path):
         ("new.pt", "its format is 99, not 1"),
         ("half.pt", "not a complete checkpoint: its env_id"),
         ("cut.pt", "damaged or not a checkpoint"),
-        (".", "holds no whole checkpoint"),
+        (".", "has no complete checkpoint"),
     ):
         with pytest.raises(CheckpointError, match=message):
             load_checkpoint(tmp_path / name)

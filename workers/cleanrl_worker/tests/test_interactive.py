@@ -174,7 +174,7 @@ def test_an_agent_selects_an_action_for_a_given_observation(session, checkpoint)
         ('{"cmd": 3}', 'A command is an object with a "cmd"'),
         (
             '{"cmd": "dance"}',
-            "There is no command 'dance'. There are: init_agent, ping, reset, select_action, step, stop",
+            "There is no command 'dance'. Choose from: init_agent, ping, reset, select_action, step, stop",
         ),
         ('{"cmd": "reset", "seed": -1}', "seed: must be an integer from 0"),
         ('{"cmd": "reset", "seed": true}', "seed: must be an integer from 0"),

@@ -151,7 +151,7 @@ def test_over_pipes_every_line_is_answered(run_of):
 
     assert ended.returncode == 0, ended.stderr
     assert [answer["type"] for answer in answers] == ["pong", *["error"] * 5, "ready", "stopped"]
-    assert "There is no command 'dance'. There are: " in answers[3]["message"]
+    assert "There is no command 'dance'. Choose from: " in answers[3]["message"]
 
 
 def test_a_checkpoint_that_cannot_be_used_is_answered_and_ends_with_exit_code_2(run_of, tmp_path):

@@ -77,7 +77,7 @@ def refuse_other_machines() -> None:
     machine = os.uname().machine
     if machine not in ("x86_64", "AMD64"):
         raise FastLaneError(
-            f"FastLane relies on the memory ordering of x86-64, and this machine is {machine}. Frames are unavailable."
+            f"FastLane relies on the memory ordering of x86-64, but this machine is {machine}. Frames are unavailable."
         )
 
 
