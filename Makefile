@@ -1,7 +1,7 @@
 # make run · make test · make check: what each does is in CONTRIBUTING.md.
 PYTHON ?= python3
 UV = .tools/bin/uv
-# A folder of wheels and a certificate that pip is configured with serve uv too.
+# uv uses the folder of wheels and the certificate that pip is configured with.
 export UV_FIND_LINKS := $(PIP_FIND_LINKS)
 # Without such a folder, take torch's CPU build.
 ifeq ($(PIP_FIND_LINKS),)
@@ -12,7 +12,7 @@ export SSL_CERT_FILE ?= $(PIP_CERT)
 endif
 export UV_PYTHON_DOWNLOADS = never
 BIN = .venv/bin
-# Test processes at a time.
+# The number of parallel test processes.
 JOBS ?= 2
 COMPILE = $(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header
 
@@ -63,6 +63,7 @@ docs: setup .venv-docs/.ready
 	$(BIN)/python docs/tools/pages.py build/docs
 	.venv-docs/bin/sphinx-build -q -W --keep-going -c docs/tools -d build/doctrees build/docs build/site
 	@echo "The documentation is ready: build/site/index.html"
+
 # The wheels and sdists of every package. dist/*.whl is what people install; docs/howto/install.md says how.
 BUILD = SOURCE_DATE_EPOCH=315532800 $(UV) build -q --no-build-isolation --python $(BIN)/python
 dist: setup
@@ -117,7 +118,7 @@ test-all: setup .venv-frames/.ready .venv-cleanrl/.ready .venv-dreamer/.ready
 	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "slow or not slow" -n $(JOBS)
 	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "slow or not slow" -n $(JOBS)
 
-# The demonstration: a daemon, a real training through the whole pipeline with a live view, and an evaluation of the result.
+# The demonstration: starts the daemon, trains a policy with a live view, and evaluates the result.
 run: setup
 	@$(BIN)/mosaic worker install cleanrl --torch cpu
 	@$(BIN)/python examples/first_run.py
