@@ -1,4 +1,4 @@
-"""Checkpoints: what a worker saved, with the settings in force, and which of them are whole.
+"""Checkpoints: what a worker saved, with the settings in force, and which of them are complete.
 
     path = files.write_bytes("checkpoints/checkpoint-000000050000.pt", data)
     commit(path, worker="acme", step=50_000, env_id=config.env_id, algo="ppo", settings=config.to_dict())
@@ -21,8 +21,9 @@ A checkpoint is a file or a folder. What is known about it is written last, besi
     commit.json: {"version": 1, "worker": "acme", "format": 1, "sdk": "0.1.0", "step": 50000, "env_id": "CartPole-v1",
                   "algo": "ppo", "settings": {…}, "parts": {"agent.npz": {"bytes": 1234, "sha256": "…"}}}
 
-`version` is the shape of commit.json, `format` the worker's own number for what it saves. A folder counts as whole with
-its commit.json only. A file without one counts too (it may be older than this), but nothing is known about it.
+`version` is the format of commit.json itself, `format` the worker's own number for what it saves. A folder counts as
+complete only if it has a commit.json. A file counts even without one, because older versions wrote none, but nothing is
+known about it.
 """
 
 import fnmatch
@@ -67,7 +68,7 @@ class Checkpoint(NamedTuple):
         return settings if isinstance(settings, dict) else {}
 
     def damage(self, digests: bool = True) -> str:
-        """What is wrong with its parts; empty when nothing is. Without `digests` only sizes are compared."""
+        """What is wrong with its parts; empty if they are intact. Without `digests` only sizes are compared."""
         folder = self.path if os.path.isdir(self.path) else os.path.dirname(self.path)
         parts = self.about.get("parts", {})
         if not isinstance(parts, dict):
@@ -79,9 +80,9 @@ class Checkpoint(NamedTuple):
         return ""
 
     def require(self, *, worker: str = "", format: Optional[int] = None, env_id: str = "", algo: str = "") -> None:
-        """CheckpointError if it is another worker's, another environment's, another algorithm's, or newer.
+        """CheckpointError if it belongs to another worker, environment or algorithm, or has a newer format.
 
-        Only what the caller names and the checkpoint knows is compared.
+        Only what the caller passes and the checkpoint records is compared.
         """
         _refuse_newer(self.path, "format", self.about.get("format"), format)
         wanted = {"worker": worker, "env_id": env_id, "algo": algo}
@@ -109,7 +110,7 @@ def commit(
     digests: bool = False,
     **more: Any,
 ) -> Checkpoint:
-    """Write the commit.json of a checkpoint whose files are complete. `digests`: with a SHA-256 of each part."""
+    """Write the commit.json of a checkpoint whose files are complete. `digests`: include a SHA-256 of each part."""
     target = os.fspath(path)
     about = {"version": VERSION, "worker": worker, "format": format, "sdk": __version__, "step": step}
     about.update(env_id=env_id, algo=algo, **more)
@@ -138,7 +139,7 @@ def read(path: PathLike) -> Checkpoint:
 def find(path: PathLike, pattern: str = PATTERN) -> Checkpoint:
     """A checkpoint by its path: itself, a run's folder, its `checkpoints` folder, or `checkpoints/best`.
 
-    A folder of checkpoints stands for its newest whole one, a folder `best` for the one that its best.json names.
+    A folder of checkpoints means its newest complete one, a folder `best` the one that its best.json names.
     """
     target = os.path.expanduser(os.fspath(path))
     if not os.path.isdir(target) or os.path.exists(_commit_path(target)):
@@ -151,7 +152,7 @@ def find(path: PathLike, pattern: str = PATTERN) -> Checkpoint:
 
 
 def remove(path: PathLike) -> None:
-    """Remove a checkpoint with its commit.json. One that is removed halfway does not look whole."""
+    """Remove a checkpoint and its commit.json. A checkpoint that is only partly removed does not count as complete."""
     target = os.fspath(path)
     if os.path.isdir(target):
         import shutil
@@ -171,7 +172,7 @@ class Checkpoints:
         self.pattern = pattern
 
     def all(self) -> List[Checkpoint]:
-        """The whole ones, oldest first. Sizes are compared, digests are not."""
+        """The complete ones, oldest first. Sizes are compared, digests are not."""
         found = (_whole(os.path.join(self.folder, name)) for name in self._names())
         return [checkpoint for checkpoint in found if checkpoint]
 
@@ -180,7 +181,7 @@ class Checkpoints:
         return next((checkpoint for checkpoint in found if checkpoint), None)
 
     def best(self) -> Optional[Checkpoint]:
-        """The one that best/best.json names, if it is whole."""
+        """The one that best/best.json names, if it is complete."""
         return _named_by(os.path.join(self.folder, BEST))
 
     def best_score(self, **same: Any) -> Optional[float]:
@@ -203,7 +204,7 @@ class Checkpoints:
         return os.fspath(path)
 
     def prune(self, keep: int) -> None:
-        """Remove all but the newest `keep` whole ones, and unfinished ones older than the newest whole one."""
+        """Remove all but the newest `keep` complete ones, and incomplete ones older than the newest complete one."""
         kept = {checkpoint.name for checkpoint in self.all()[-keep:]} if keep > 0 else set()
         newest = max(kept, default="")
         for name in self._names():

@@ -101,7 +101,7 @@ def conduct(work: Callable[[], Optional[Mapping[str, Any]]], emitter: Optional[e
     except SystemExit as error:
         return _end_by_exit(error, telemetry)
     except (ConfigError, WorkFailed) as error:
-        # A config that proves to be unusable only now is for the user to correct: a traceback would hide the reason.
+        # The user has to correct the config: a traceback would hide the reason.
         print(error, file=sys.stderr)
         telemetry.run_failed(error)
         return USAGE if isinstance(error, ConfigError) else FAILED
@@ -138,7 +138,7 @@ def _sigterm_raises() -> Iterator[None]:
     try:
         yield
     finally:
-        # Not after a stop: a second SIGTERM must not interrupt the last lines.
+        # After a stop, SIGTERM stays ignored: a second one must not interrupt the last lines.
         if signal.getsignal(signal.SIGTERM) is handler:
             signal.signal(signal.SIGTERM, before)
 

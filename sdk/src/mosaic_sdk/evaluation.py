@@ -11,7 +11,7 @@
      "rows": [{"episode_index": 0, "seed": 1000000, "return": 500.0, "length": 500, "terminated": false,
                "truncated": true}, …]}
 
-A worker may add keys of its own. While a training runs, pass `agent_id=EVAL_AGENT` and `global_step`: such episodes do
+A worker may add its own keys. While a training runs, pass `agent_id=EVAL_AGENT` and `global_step`: such episodes do
 not count as training episodes.
 """
 
@@ -36,7 +36,7 @@ def seeds_from(first: Optional[int], count: int) -> List[int]:
 
 
 class Evaluation:
-    """The episodes of one policy. `add` reports each one; `write` leaves the summary."""
+    """The episodes of one policy. `add` reports an episode; `write` writes the summary."""
 
     def __init__(
         self,
@@ -123,6 +123,6 @@ def _mean(values: List[float]) -> float:
 
 
 def _spread(values: List[float]) -> float:
-    """The population's standard deviation."""
+    """The population standard deviation."""
     mean = _mean(values)
     return math.sqrt(_mean([(value - mean) ** 2 for value in values]))

@@ -1,4 +1,4 @@
-"""Heartbeats: lines that report progress, from a thread of their own."""
+"""Heartbeats: lines that report progress, sent by a background thread."""
 
 import os
 import threading

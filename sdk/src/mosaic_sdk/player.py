@@ -67,7 +67,7 @@ class Player:
         raise CommandError("This worker has no environment to step. Send init_agent and select_action.")
 
     def step(self, action: Any) -> Step:
-        """Take `action`, or the policy's own if it is None. CommandError for an invalid action: the episode goes on."""
+        """Take `action`, or the policy's if it is None. CommandError for an invalid action: the episode continues."""
         raise CommandError("This worker has no environment to step. Send init_agent and select_action.")
 
     def init_agent(self, agent_id: AgentId, seed: Optional[int]) -> None:

@@ -131,7 +131,7 @@ def _part(setting: Setting, kinds: Sequence[str]) -> Dict[str, Any]:
 def _aliases(name: str, setting: Setting, part: Mapping[str, Any]) -> Iterator[Tuple[str, str, Dict[str, Any]]]:
     """Place, name and property of each other name.
 
-    `x-mosaic-same-as` is for names in one place; the first one in another place is a property of its own there.
+    `x-mosaic-same-as` is for names in one place; the first one in another place is a separate property there.
     """
     first = {setting.place: name}
     for dotted in setting.aliases:

@@ -134,7 +134,7 @@ def _declared(cls: type, name: str) -> Setting:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class _Base:
-    """Everything of Settings but its fields: those of a class that is marked this way are not seen by type checkers."""
+    """All of Settings except its fields: type checkers ignore the fields of a class that is marked this way."""
 
     open_places: ClassVar[Tuple[str, ...]] = ()
     _settings: ClassVar[Dict[str, Setting]] = {}
@@ -320,7 +320,7 @@ def _object(keys: Mapping[str, Any], place: str, name: str) -> Mapping[str, Any]
 
 
 def _leave_to_mosaic(key: str, value: Any) -> None:
-    """A key that MOSAIC reads and this worker does not. ConfigError if ignoring it would do something else."""
+    """A key that MOSAIC reads and this worker does not. ConfigError if the worker may not ignore this value."""
     harmless = COMMON_EXTRAS[key]
     if value is not None and harmless is not None and value not in harmless:
         raise ConfigError(f"extras.{key}: this worker does not support {shown(value)}.")

@@ -62,7 +62,7 @@ def assert_conforms(package: str, **more: Any) -> ScoreCard:
 
 
 def assert_layout(folder: "str | os.PathLike[str]") -> None:
-    """AssertionError that names what a worker's folder lacks of the layout in docs/howto/new-worker.md."""
+    """AssertionError that lists the files that a worker's folder lacks; the layout is in docs/howto/new-worker.md."""
     missing = missing_files(folder)
     assert not missing, f"{os.fspath(folder)} lacks {', '.join(missing)}"
 

@@ -19,7 +19,7 @@ _TYPES = {
     tuple: "array",
     dict: "object",
 }
-_UNIONS = (Union, getattr(types, "UnionType", Union))  # `int | None` is a type of its own since Python 3.10
+_UNIONS = (Union, getattr(types, "UnionType", Union))  # `int | None` is a separate type since Python 3.10
 _CLASSES: "Mapping[str, Tuple[type, ...]]" = {
     "integer": (int,),
     "number": (int, float),

@@ -42,7 +42,7 @@ _MAKERS = {
     "gym.envs.registration": {"make": "make_shown"},
     "pettingzoo.env_registry.registration": {"make": "make_game_shown"},
 }
-# A game of PettingZoo is a module of its own: pettingzoo.classic.chess_v6.
+# Each game of PettingZoo is a separate module: pettingzoo.classic.chess_v6.
 _GAME_MAKERS = {"env": "make_game_shown", "parallel_env": "make_game_shown"}
 
 

@@ -1,4 +1,4 @@
-"""FastLane: live frames through shared memory. A frame costs one copy, and nothing while no one watches.
+"""FastLane: live frames through shared memory. A frame costs one copy, and nothing while no one is watching.
 
     writer = FastLaneWriter.create(run_id, FastLaneConfig(width=640, height=480))
     writer.publish(pixels, metrics=FastLaneMetrics(last_reward=1.0))

@@ -138,7 +138,7 @@ class ControlPage:
 
     @property
     def generation(self) -> int:
-        """Of the last frames that the owner has published."""
+        """The generation of the last frames that the owner has published."""
         return self._frames[0]
 
     def point_to(self, generation: int, shape: Tuple[int, int, int]) -> None:
@@ -149,7 +149,7 @@ class ControlPage:
         self.words[GENERATION] = generation
 
     def repair(self) -> bool:
-        """Recreate the page if another program removed it (logind does at logout) or damaged it; whether it had."""
+        """Recreate the page if another program removed it (logind may, at logout) or damaged it; whether one did."""
         if self.is_current:
             if self._is_whole:
                 return False

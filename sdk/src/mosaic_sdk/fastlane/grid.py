@@ -1,4 +1,4 @@
-"""Many envs in one picture. The env in slot 0 composes it; each other env is a tile with a lane of its own.
+"""Many envs in one picture. The env in slot 0 composes it; each other env is a tile with its own lane.
 
 The composer reads the tiles like any viewer. So a tile may be in another process (AsyncVectorEnv), is rendered only
 while the grid is watched, and is always the newest frame of its env.

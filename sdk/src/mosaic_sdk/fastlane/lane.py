@@ -24,7 +24,7 @@ _COST_WEIGHT = 0.3  # of the newest frame in the reported cost
 
 
 class Lane:
-    """Its promises:
+    """The frames of one env. Its promises:
 
     1. The lease and then the throttle are checked before a frame is rendered; not at every step, but after as many as
        pass in a small part of the interval, at most 16.
@@ -147,8 +147,8 @@ class Lane:
         """Show a frame that most likely has the shape of the one before.
 
         After thirty milliseconds of training the caches are cold, and this takes ten times as long as in a loop. So
-        nothing is checked, not even the shape (three microseconds), because numpy refuses another one. What it would
-        broadcast instead, a picture one pixel high or wide, is found by the next close look.
+        nothing is checked, not even the shape (three microseconds): numpy refuses most other shapes. Those that it
+        would broadcast, pictures one pixel high or wide, are found by the next full check.
         """
         rolling = self._rolling_return
         if rolling is None:

@@ -2,7 +2,7 @@
 
     0     header            8-byte words: magic, width, height, channels, pixel format, stride, newest, cost
     128   head of slot 0    words: sequence, last_reward, rolling_return, step_rate_hz, when (monotonic ns), read until
-    256   head of slot 1    … each in cache lines of its own
+    256   head of slot 1    … each in separate cache lines
     4096  pixels of slot 0  rows from the top, channels together
           pixels of slot 1  `stride` bytes further; slot 2; slot 3
 
@@ -13,12 +13,12 @@ frame takes from its env, render and copy, in ns of CPU; 0 if it was not measure
 
 While a reader copies a slot, "read until" is in the future (monotonic ns; 0 when it is done), and the writer skips that
 slot and its number, never two in a row. Otherwise a writer that publishes without pause would return to the slot in a
-quarter of the time that a copy takes, and overtake the reader again and again. It is a request, not a lock: it expires,
+quarter of the time that a copy takes, and overtake the reader repeatedly. It is a request, not a lock: it expires,
 and only the sequence decides whether a frame is whole.
 
-Every word is one aligned 8-byte store (memoryview), never struct.pack_into, which zero-fills first. That the stores are
-seen in this order is x86's promise; control.py refuses other machines. The pixels begin with a page: 64 bytes further,
-beside numpy's own arrays, the same copy took a quarter longer.
+Every word is one aligned 8-byte store (memoryview), never struct.pack_into, which zero-fills first. x86 guarantees that
+other processes see the stores in this order; control.py refuses other machines. The pixels start at a page boundary: at
+an offset of 64 bytes, as in numpy's own arrays, the same copy took a quarter longer.
 """
 
 import contextlib

@@ -31,7 +31,7 @@ def maybe_wrap_env(env: Any) -> Any:
         settings = Settings.of()
         is_shown = isinstance(env, Shown)  # wrapped already: one make function may call another
         return _wrap(env, settings) if settings.enabled and not is_shown else env
-    except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must go on
+    except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must continue
         note(f"no frames of {_name(env)}: {error}")
         return env
 
@@ -99,7 +99,7 @@ class Shown:
         outcome = self.env.reset(*args, **kwargs)
         try:
             self._lane.start_episode(self._picture)
-        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must go on
+        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must continue
             self._stop_showing(error)
         return outcome
 
@@ -162,7 +162,7 @@ def _shown_step(env: Any, lane: Lane, stop: Callable[[Exception], None]) -> Call
                 lane.end_episode()
             if lane.steps >= lane.next_look:
                 lane.look(env.render, outcome[1])
-        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must go on
+        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must continue
             stop(error)
         return outcome
 
@@ -174,7 +174,7 @@ def _shown_reset(env: Any, lane: Lane, stop: Callable[[Exception], None]) -> Cal
         outcome = env.reset(*args, **kwargs)
         try:
             lane.start_episode(env.render)
-        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must go on
+        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must continue
             stop(error)
         return outcome
 
@@ -202,7 +202,7 @@ class ShownVector(ShownGym):
         outcome = self.env.step(actions)
         try:
             self._count_step(*(column[self._seen[0]] for column in outcome[1:4]))
-        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must go on
+        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must continue
             self._stop_showing(error)
         return outcome
 
@@ -227,7 +227,7 @@ class ShownParallel(Shown):
         outcome = self.env.step(actions)
         try:
             self._count(sum(outcome[1].values()), is_over=not self.env.agents)
-        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must go on
+        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must continue
             self._stop_showing(error)
         return outcome
 
@@ -248,7 +248,7 @@ class ShownTurns(ShownParallel):
         self.env.step(action)
         try:
             self._count(sum(self.env.rewards.values()), is_over=not self.env.agents)
-        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must go on
+        except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything; the training must continue
             self._stop_showing(error)
 
 

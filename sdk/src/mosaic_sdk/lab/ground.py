@@ -50,7 +50,7 @@ class Ground:
         return {**variables, **xdg, "HOME": home, "PYTHONUSERBASE": packages}
 
     def files_outside(self) -> List[str]:
-        """The files that a run left outside its folder, in words."""
+        """The files that a run left outside its folder, as text."""
         beside = [name for name in os.listdir(self.path) if name not in _OURS]
         forgotten = os.listdir(os.path.join(self.path, "tmp"))
         home = [name for name in self._in_home() if not name.startswith(_CACHE)]

@@ -116,7 +116,7 @@ class Trial:
 
     @property
     def ended(self) -> str:
-        """How it ended, as a text."""
+        """How it ended, as text."""
         if self.code is None:
             return "it did not end in time"
         return f"exit code {self.code}" if self.code >= 0 else f"killed by signal {-self.code}"
