@@ -1,5 +1,5 @@
 """Advice for a worker that is not installed. It names only commands that can work, and never sends an unknown name to
-the package index, where the package of that name may be somebody else's."""
+the package index, where an unrelated package may have that name."""
 
 from collections.abc import Collection
 from pathlib import Path

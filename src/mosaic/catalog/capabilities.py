@@ -1,4 +1,4 @@
-"""What a worker can do and what it needs: the fields of the SDK's WorkerCapabilities, and any fields of its own."""
+"""What a worker can do and what it needs: the fields of the SDK's WorkerCapabilities, and any others."""
 
 import json
 from collections.abc import Mapping

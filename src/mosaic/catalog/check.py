@@ -36,9 +36,11 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "null": type(None),
 }
-_MANY_CHOICES = 12  # more are not listed when one of them is close
+_MANY_CHOICES = 12  # with more, only similar ones are listed
 _MANY_KEYS = 40
-_BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (  # keyword, whether it is violated, in words
+_BOUNDS: tuple[
+    tuple[str, Callable[[Any, Any], bool], str], ...
+] = (  # keyword, whether the value violates it, its text in messages
     ("minimum", operator.lt, "at least"),
     ("maximum", operator.gt, "at most"),
     ("exclusiveMinimum", operator.le, "more than"),

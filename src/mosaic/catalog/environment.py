@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from pathlib import Path
 
-OWN = ".venv"  # the name of the platform's own environment, whatever its folder is called
+OWN = ".venv"  # the name of the platform's own environment; its folder may have another
 # Two threads that invalidate the caches at the same moment delete the same entry, and one gets a KeyError.
 _IMPORT_CACHES = threading.Lock()
 

@@ -44,8 +44,8 @@ class Verdict:
 class Inspector:
     """Used by the daemon's loop alone.
 
-    1. A worker whose schema is not known is asked once for all waiting submits, with a timeout and in a thread of its
-       own: neither the loop nor a submit for another worker waits for a library's import.
+    1. A worker whose schema is not known is asked once for all waiting submits, with a timeout and in a separate
+       thread: neither the loop nor a submit for another worker waits for a library's import.
     2. An unavailable schema rejects no run: the settings stay unchecked, and the run's record says so.
     3. A schema with a keyword that MOSAIC does not support is rejected: its values would seem to be checked.
     """

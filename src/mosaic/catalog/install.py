@@ -1,4 +1,4 @@
-"""Creating and removing worker environments. A new one replaces the old one only when its worker answers."""
+"""Creates and removes worker environments. A new one replaces the old one only when its worker answers."""
 
 import hashlib
 import json

@@ -22,7 +22,7 @@ ANNOTATIONS = (
 
 
 def unsupported(schema: Schema) -> str:
-    """What MOSAIC cannot check in this schema: the first such part, as a sentence. Empty when it can check all."""
+    """The first part of this schema that MOSAIC cannot check, as a sentence; empty if it can check all of it."""
     try:
         return next(_problems(schema, ""), "")
     except RecursionError:

@@ -48,7 +48,7 @@ def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _misplaced(settings: Mapping[str, Any], schema: Schema) -> Iterator[tuple[_Place, str]]:
     for place in PLACES:
         part = inside(schema, place)
-        # An open place below the top level may have a key of its own with the name of another setting.
+        # An open place below the top level may have a key with the same name as another setting.
         if place and part.get("additionalProperties") is not False:
             continue
         for key in _object_at(settings, place) or ():

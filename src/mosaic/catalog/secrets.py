@@ -1,4 +1,4 @@
-"""Removing secrets from what is shown or stored: configs, environments, command lines."""
+"""Removes secrets from what is shown or stored: configs, environments, command lines."""
 
 import re
 from collections.abc import Mapping, Sequence

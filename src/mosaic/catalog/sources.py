@@ -61,7 +61,7 @@ def find_source(asked: str, earlier: str = "") -> Source:
     """A folder if `asked` looks like a path, a worker that comes with MOSAIC, else a requirement for the index.
 
     `earlier`: the source of the installed environment of that name. Without it, `install mine --upgrade` would take a
-    package of that name from the index, which may be somebody else's.
+    package of that name from the index, which may be unrelated.
     """
     if _is_path(asked):
         return Source(asked, folder=_package_folder(asked))
@@ -104,7 +104,7 @@ def guide_source() -> Source:
 def _own_folder(place: str) -> Path:
     home = platform_sources()
     if home is None:
-        # Never from an index instead: the name may belong to somebody else there.
+        # Never from an index instead: an unrelated package may have the name there.
         raise InstallFailed("MOSAIC's own wheels are missing from this installation. Install mosaic-rl again")
     return home / place
 

@@ -180,7 +180,7 @@ def uv_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def explain(lines: list[str]) -> str:
-    """The reason in plain words, followed by uv's own message in brackets."""
+    """The reason, followed by uv's own message in parentheses."""
     lost = [line for line in _own_message(lines) if _NO_NETWORK.search(line)]
     if lost:
         return (

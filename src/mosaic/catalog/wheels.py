@@ -1,5 +1,5 @@
 """The wheels that worker environments are made from. Each is installed by its path and checksum, never by its name:
-under the same name a package index may have a package of somebody else's.
+a package index may have an unrelated package under the same name.
 
 An installed MOSAIC contains the wheels of its SDK and its workers (setup.py). Those of any other folder are built, and
 kept until the folder's contents change:

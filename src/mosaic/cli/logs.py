@@ -60,7 +60,7 @@ def tail_pieces(client: "TrainerClient", run_id: str, lines: int) -> "list[LogPi
         pieces = list(client.stream_logs(run_id, tail_bytes=tail_bytes))
         by_stream = [[p for p in pieces if p.stream == stream] for stream in ("stdout", "stderr")]
         # Telemetry lines are mixed with log lines, so a tail in bytes may contain few log lines. Look further back
-        # until that finds nothing earlier. (The number of pieces does not tell: a live run keeps printing.)
+        # until that finds nothing earlier. (The number of pieces is not a criterion: a live run keeps printing.)
         first = [own[0].offset if own else None for own in by_stream]
         if min(map(count_lines, by_stream)) >= lines or (first == before and tail_bytes > 64 * FIRST_TAIL_BYTES):
             return pieces

@@ -121,6 +121,6 @@ def _refuse_foreign_file(path: Path) -> None:
         raise MosaicError(f"{path} cannot be read: {error.strerror}") from None
     if not is_ours:
         raise MosaicError(
-            f"{path} was not written by mosaic, so it is left as it is. Move it away, or see what would be written: "
+            f"{path} was not written by mosaic, so it was not changed. Move it away, or see what would be written: "
             "mosaic daemon install --print"
         )

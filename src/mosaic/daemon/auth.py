@@ -1,4 +1,4 @@
-"""Tokens: who may call what.
+"""Tokens: which caller may make which calls.
 
 The owner's token is in `daemon.token` (0600) and allows every call. A session token allows publishing the telemetry of
 one run and nothing else. It is derived from the owner's token, so a restarted daemon can verify it, and its hash is in

@@ -32,11 +32,11 @@ THREADS = 2
 
 
 class Frames:
-    """Its promises:
+    """The frame streams of all clients. Its promises:
 
     1. A stream is a viewer like any other: while it is read, the worker renders; soon after its end it stops. It ends
        after 10 s and a live client calls again: the connection would buffer minutes of frames for a dead one.
-    2. Frames are read and encoded in threads of their own: the daemon's loop never waits for them.
+    2. Frames are read and encoded in separate threads: the daemon's loop never waits for them.
     3. A slow client gets fewer frames, each the newest when it was sent; one that stops reading renews no lease.
     """
 

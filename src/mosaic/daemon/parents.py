@@ -1,7 +1,7 @@
 """Parents: completes a config that refers to another run or to one of its checkpoints.
 
 1. `metadata.parent_run_id` and `policy_path=last` take any run reference; the id and a resolved path are recorded.
-2. A config with a parent and no module of its own gets the parent's module and settings (submit/derive.py).
+2. A config with a parent and without a module gets the parent's module and settings (submit/derive.py).
 3. A run that loads a checkpoint of another run has that run as its parent, even if the config does not say so.
 """
 

@@ -1,4 +1,4 @@
-"""What clients, tailers and workers can ask of the daemon, without the owner's token and status codes of gRPC.
+"""What clients, tailers and workers can ask of the daemon. The owner's token and gRPC's status codes: see guard.py.
 
 Arguments are plain values. Answers about runs are wire messages: they are converted here and only sent.
 """
@@ -169,7 +169,7 @@ class Trainer:
     async def register(
         self, run_id: str, attempt: int, nonce: str, capabilities_json: str = ""
     ) -> tuple[str, pb.Cursor]:
-        """A session token (see Sessions.register) and where the run's streams go on."""
+        """A session token (see Sessions.register) and the offsets at which the run's streams continue."""
         token, rundir = await self.sessions.register(run_id, attempt, nonce, capabilities_json)
         cursor = await self.ingest.open(run_id, rundir)
         self.dispatcher.wake(run_id)

@@ -30,7 +30,7 @@ from mosaic.registry.thread import RegistryThread
 
 log = logging.getLogger(__name__)
 SWEEP_S = 2.0
-LONGEST_TURN_S = 5 * SWEEP_S  # a longer pause between turns means that the daemon or the machine stood still
+LONGEST_TURN_S = 5 * SWEEP_S  # a longer pause between turns means that the daemon was stopped or the machine suspended
 
 
 class Dispatcher:

@@ -1,4 +1,4 @@
-"""Ending a run: GPUs back after proof of death, the final state once its last line is stored."""
+"""Ends a run: frees its GPUs after proof of death, and writes the final state once its last line is stored."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ class Finisher:
     # ---- from death to the final state
 
     async def clean_up(self, record: RunRecord, live: LiveRun, started: dict[str, Any]) -> None:
-        """The holder died, and its namespace with it: make sure, then write the exit.json that it could not write."""
+        """The holder died: make sure that its tree is dead too, then write the exit.json that it could not write."""
         is_clean = await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, started)
         live.cleanup_since = live.cleanup_since or self._runs.now()
         if not is_clean and self._runs.now() - live.cleanup_since < UNKILLABLE_S:

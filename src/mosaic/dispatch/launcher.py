@@ -183,7 +183,7 @@ def _refuse_links(rundir: RunDir) -> None:
 def _spawn(
     command: list[str], log_file: Path, umask: int, env: dict[str, str] | None = None
 ) -> "subprocess.Popen[bytes]":
-    """Start a process in a session of its own, which outlives the daemon."""
+    """Start a process in a new session, so that it outlives the daemon."""
     # O_NOFOLLOW: a symbolic link would make the daemon write elsewhere.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     with open(os.open(log_file, flags, 0o600), "ab") as out:

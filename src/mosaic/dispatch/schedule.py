@@ -69,8 +69,8 @@ def decide(
 ) -> Iterator[Start | Wait]:
     """One decision per waiting run, oldest first.
 
-    1. First come, first served: a run that waits for CPUs or memory delays every later run that requests any, small
-       ones too, or a large run might starve. It keeps the GPUs that it would get.
+    1. First come, first served: a run that waits for CPUs or memory delays every later run that requests any, even
+       a small one; otherwise a large run might starve. It keeps the GPUs that it would get.
     2. A run that waits for GPUs delays later runs that request GPUs, and no others.
     3. Runs that request neither CPUs nor memory (drivers, which wait for other runs) are limited by `max_runs` only.
     4. A run that requests more than the whole machine, GPUs included (there was more when it was submitted), waits

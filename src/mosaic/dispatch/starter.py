@@ -1,4 +1,4 @@
-"""Starting a run: claim it, plan its launch, spawn its holder; again when a holder never started."""
+"""Starts a run: claims it, plans its launch, spawns its holder; again if a holder never started."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Supervising a run whose holder lives: its state, a requested cancel, the handshake timeout, and hangs."""
+"""Supervises a run whose holder is alive: its state, a requested cancel, the handshake timeout, and hangs."""
 
 import asyncio
 from collections.abc import Mapping

@@ -21,7 +21,7 @@ class Step(Enum):
 
 
 class Ending:
-    """The first cause wins: a cancel during the grace period of a time limit changes nothing."""
+    """The first cause counts: a cancel during the grace period of a time limit changes nothing."""
 
     def __init__(self, grace_s: float, unkillable_s: float) -> None:
         self.cause: str | None = None

@@ -25,7 +25,7 @@ class Command(NamedTuple):
 
 
 def spawn(command: Command, prepare: "Callable[[], None]") -> int:
-    """Start the program in a session of its own and return its pid; SpawnFailed contains the reason when it fails."""
+    """Start the program in a new session and return its pid; SpawnFailed contains the reason when it fails."""
     problem, problem_to_write = os.pipe()
     try:
         # A signal between fork and exec waits, and then gets the program's default action, not our handlers.

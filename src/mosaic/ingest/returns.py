@@ -1,6 +1,6 @@
 """The returns of a run's episodes in bounded memory: the newest ones, a trace of the whole run, its evaluations.
 
-Returns are added one at a time, so the same episodes in the same order give the same numbers, whatever the batches.
+Returns are added one at a time, so the same episodes in the same order give the same numbers in batches of any size.
 A snapshot saves this object unchanged.
 """
 

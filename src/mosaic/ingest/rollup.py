@@ -208,7 +208,7 @@ class Curves:
         return [(curve.state(), curve.number) for curve in map(self.by_name.__getitem__, touched)]
 
     def _fold_episodes(self, rows: list[Row], finished: Finished) -> None:
-        # Evaluation episodes of a training run have a curve of their own.
+        # Evaluation episodes of a training run have separate curves.
         evals = [row for row in rows if row[AGENT] == EVALUATION]
         trained = [row for row in rows if row[AGENT] != EVALUATION] if evals else rows
         for prefix, played in (("episode", trained), ("eval", evals)):

@@ -33,7 +33,7 @@ CREATE TABLE episodes (
   extra         BLOB    NOT NULL
 );
 
--- One row per line, whatever its number of values. Loggers repeat the same names, so a row only refers to them.
+-- One row per line, with any number of values. Loggers repeat the same names, so a row only refers to them.
 CREATE TABLE metrics (
   seq        INTEGER PRIMARY KEY,
   ts_ns      INTEGER NOT NULL,

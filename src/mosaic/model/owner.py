@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mosaic.model.errors import BadRoot
 
-ADVICE = "Set MOSAIC_HOME to a folder of your own on a local disk of this machine."
+ADVICE = "Set MOSAIC_HOME to your own folder on a local disk of this machine."
 
 
 def refuse_foreign(path: Path) -> None:

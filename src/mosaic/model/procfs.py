@@ -17,7 +17,7 @@ class Stat(NamedTuple):
     state: str
     parent: int
     cpu_ticks: int  # of the process and of the children it has waited for
-    start_ticks: int  # since boot; with the pid and the boot id this identifies a process for good
+    start_ticks: int  # since boot; with the pid and the boot id this identifies a process uniquely
 
     @property
     def is_dead(self) -> bool:
@@ -30,7 +30,7 @@ def pids() -> "list[int]":
 
 def stat(pid: int) -> "Stat | None":
     """None when there is no such process. A zombie still has one: see `is_alive`."""
-    # The name in parentheses may hold anything, a parenthesis too; the fields begin after the last one.
+    # The name in parentheses may contain anything, even a parenthesis; the fields begin after the last one.
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     if not fields:
         return None

@@ -65,7 +65,7 @@ def _make(path: Path) -> None:
 
 
 def _close_to_others(path: Path) -> None:
-    # It contains tokens and nonces; its mode keeps other users out, whatever the modes of the files are.
+    # It contains tokens and nonces; its mode keeps other users out, even if the files have permissive modes.
     if path.stat().st_mode & 0o077:
         path.chmod(0o700)
 

@@ -63,7 +63,7 @@ def version(db: sqlite3.Connection) -> int:
 
 
 def upgrade(db: sqlite3.Connection, steps: Sequence[str]) -> None:
-    """Run the steps that this file has not had yet, each in a transaction of its own."""
+    """Run the steps that this file has not had yet, each in its own transaction."""
     for number in range(version(db), len(steps)):
         _run_step(db, steps[number], number + 1)
 
@@ -80,7 +80,7 @@ def back_up(db: sqlite3.Connection, target: Path) -> None:
 
 
 def is_in_wal_mode(path: Path) -> bool:
-    """Whether reading the file may need its -wal: it is in use, or was not closed for good before a crash."""
+    """Whether reading the file may need its -wal: it is in use, or a crash prevented a clean close."""
     with path.open("rb") as file:
         return file.read(20)[18:20] == b"\x02\x02"
 

@@ -46,7 +46,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RESERVED = {
     "CUDA_VISIBLE_DEVICES": "MOSAIC sets it to the granted GPUs. Request GPUs with payload.resources.gpus.",
-    "LD_PRELOAD": "would affect every process of the run. If you need it, set it in a script of your own.",
+    "LD_PRELOAD": "would affect every process of the run. If you need it, set it in your own script.",
 }
 
 

@@ -103,7 +103,7 @@ def derive(document: Mapping[str, Any], parent: Parent, relation: str, values: M
 
 
 def merged(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """Both, merged object by object; `top` wins."""
+    """Both, merged object by object; values of `top` take precedence."""
     whole = copy.deepcopy(dict(base))
     for name, value in top.items():
         here = whole.get(name)
@@ -167,7 +167,7 @@ def _base(parent: Parent, relation: str, asked: Mapping[str, Any]) -> dict[str, 
     """The settings to inherit: all for a resume; for an evaluation the schema names them."""
     if relation == EVAL:
         return {}
-    # These are names of one setting: the user's value must replace the parent's, whatever its name.
+    # These are names of one setting: the user's value must replace the parent's under any of them.
     renamed = TOTAL_NAMES if any(name in asked for name in TOTAL_NAMES) else ()
     left_out = (*_OF_PARENT, *renamed)
     return {name: value for name, value in parent.config.items() if name not in left_out}

@@ -63,7 +63,7 @@ def _originals(line: bytes, strict: bytes, fields: "dict[str, Raw]") -> "dict[st
 
 
 def _fields_of_tree(line: bytes) -> "dict[str, Raw] | None":
-    """The slow way. It is rare: it takes an unpaired surrogate, or a name that occurs twice."""
+    """The slow path, which is rare: for an unpaired surrogate, or a name that occurs twice."""
     try:
         fields = json.loads(line)
         if not isinstance(fields, dict):

@@ -50,7 +50,7 @@ Request = pb.PublishTelemetryRequest
 class Parser:
     """Parses the output of one run.
 
-    1. It never raises, whatever the bytes.
+    1. It never raises, for any bytes.
     2. Events, texts and rejects together cover every byte once.
     """
 

@@ -39,5 +39,5 @@ class PublishStream:
         return reply
 
     def close(self) -> None:
-        """Send no more requests. This also ends gRPC's thread that waits for them, whatever the state of the call."""
+        """Send no more requests. This also ends gRPC's thread that waits for them, in any state of the call."""
         self._requests.put(None)

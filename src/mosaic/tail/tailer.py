@@ -1,4 +1,4 @@
-"""The tailer, one process per run: reads the spool, parses and publishes it. It may be killed and restarted anytime.
+"""The tailer, one process per run: reads the spool, parses and publishes it. It may be killed and restarted at will.
 
     tail.lock ─▶ RegisterWorker ─▶ cursor ─▶ read, publish, wait ─▶ exit.json ─▶ read to the end, drained ─▶ exit 0
                       ▲                            │
@@ -124,7 +124,7 @@ class Tailer:
         failpoint("publish.ask")
         reply = self._publisher.publish(request)
         failpoint("ack.received")
-        # Never free bytes that are not acknowledged, whatever the reply says is durable.
+        # Never free bytes that are not acknowledged, even if the reply says that they are durable.
         self._spools[request.stream].punch(min(reply.durable_offset, reply.next_offset))
 
     def _behind(self) -> int:
