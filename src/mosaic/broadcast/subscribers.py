@@ -73,7 +73,7 @@ class Subscription:
         return (self.position + 1, first - 1) if self.position + 1 < first else None
 
     @property
-    def has_met_the_ring(self) -> bool:
+    def has_reached_ring(self) -> bool:
         """Whether the ring continues at this position. False for a ring without events: the store may have some."""
         return self._channel.ring.last > 0 and not self.needs_from_store
 
@@ -220,7 +220,7 @@ class Broadcaster:
         self, read: StoreReader, subscription: Subscription, until: "int | None", kinds: "Collection[str] | None"
     ) -> AsyncIterator[pb.EventBatch]:
         """Pages from the store, until the ring continues or the store has no more."""
-        while not (subscription.is_done or subscription.has_met_the_ring):
+        while not (subscription.is_done or subscription.has_reached_ring):
             page = await read(subscription.position, until, kinds, PAGE_EVENTS)
             subscription.skip_to(page.through)
             if page.batch.events:

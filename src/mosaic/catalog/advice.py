@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from mosaic.catalog.installed import read_installed
-from mosaic.catalog.sources import Source, brought_along, find_source, names_brought_along
+from mosaic.catalog.sources import Source, bundled_names, bundled_worker, find_source
 from mosaic.catalog.uv import InstallFailed
 from mosaic.model.nearest import nearest
 
@@ -18,13 +18,13 @@ def how_to_get(asked: str, variant: str, known: Collection[str], packages: Colle
         return _from_source(name, variant, source)
     if name in known:
         return f"Install it from the folder of {name}: mosaic worker install PATH --variant {variant}"
-    near = nearest(asked, [*known, *packages, *names_brought_along()], 1)
+    near = nearest(asked, [*known, *packages, *bundled_names()], 1)
     if near and near[0] in (*known, *packages):
         return f"Did you mean '{near[0]}'? {_installed(known)}"
     if near:
         return f"Did you mean '{near[0]}'? It comes with MOSAIC. Install it with: mosaic worker install {near[0]}"
-    brought = ", ".join(each for each in names_brought_along() if each not in known)
-    offer = f" These come with MOSAIC: {brought} (mosaic worker install NAME)." if brought else ""
+    bundled = ", ".join(each for each in bundled_names() if each not in known)
+    offer = f" These come with MOSAIC: {bundled} (mosaic worker install NAME)." if bundled else ""
     return f"{_installed(known)}{offer} Install your own worker from its folder: mosaic worker install PATH"
 
 
@@ -41,7 +41,7 @@ def _installed(known: Collection[str]) -> str:
 
 def _source_of(name: str, envs: Path) -> Source | None:
     """The source of a worker of that name: one that comes with MOSAIC, or that of the installed one."""
-    if brought_along(name):
+    if bundled_worker(name):
         return find_source(name)
     here = read_installed(envs / name)
     try:

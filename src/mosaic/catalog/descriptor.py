@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mosaic.catalog.keywords import unsupported
-from mosaic.catalog.schema import oddity
+from mosaic.catalog.schema import schema_problem
 from mosaic.catalog.workers import Worker
 
 TIME_LIMIT_S = 10.0
@@ -100,8 +100,8 @@ def _parse(text: str) -> Descriptor:
         metadata, capabilities, schema = (dict(part) for part in json.loads(text))
     except (ValueError, TypeError, RecursionError) as error:
         return Descriptor(problem=f"the descriptor cannot be read ({error})")
-    if odd := oddity(schema):
-        return Descriptor(metadata, capabilities, problem=f"its schema cannot be used: {odd}")
+    if problem := schema_problem(schema):
+        return Descriptor(metadata, capabilities, problem=f"its schema cannot be used: {problem}")
     if part := unsupported(schema):
         return Descriptor(metadata, capabilities, problem=f"its schema cannot be used: {part}", unsupported=part)
     return Descriptor(metadata, capabilities, schema)

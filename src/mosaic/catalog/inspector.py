@@ -14,7 +14,7 @@ from mosaic.catalog.check import check
 from mosaic.catalog.common import with_common
 from mosaic.catalog.descriptor import Descriptor
 from mosaic.catalog.in_force import flattened, settings_in_force
-from mosaic.catalog.placement import PATH, put_in_place, with_whole_numbers
+from mosaic.catalog.placement import PATH, put_in_place, with_integers
 from mosaic.catalog.schema import for_config, ships, variant_for
 from mosaic.catalog.workers import Catalog, Worker
 from mosaic.model.errors import BadConfig, UnknownWorker
@@ -141,7 +141,7 @@ def judge(spec: WorkerSpec, descriptor: Descriptor) -> Verdict:
         schema = with_common(descriptor.schema)
         placed = put_in_place(spec.config, schema)
         check(placed, schema, PATH)
-        config = with_whole_numbers(placed, for_config(schema, placed))
+        config = with_integers(placed, for_config(schema, placed))
         # A script has its own defaults, which are not in the schema.
         values = flattened(config) if spec.script else settings_in_force(config, schema)
         return Verdict(spec.variant, config, Settings(values))

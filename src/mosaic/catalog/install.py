@@ -17,11 +17,11 @@ from mosaic.catalog.progress import Progress
 from mosaic.catalog.pythons import find_python, version_of
 from mosaic.catalog.sources import (
     Source,
+    bundled_names,
     distribution_name,
     find_source,
-    guide_source,
+    gym_gui_source,
     is_name,
-    names_brought_along,
     no_entry_point,
     no_worker_package,
     normalized,
@@ -107,19 +107,19 @@ class Parts:
     python: str  # path of the interpreter
     worker: str  # a wheel or a requirement, with its extra
     sdk: str
-    guide: str
+    gym_gui: str
     lock: Path | None
     fingerprint: str
 
     @classmethod
     def gather(cls, source: Source, request: InstallRequest, python: str, extra: str, uv: Uv) -> "Parts":
         worker = _for_uv(source, extra, python, uv)
-        sdk, guide = (_for_uv(part, "", python, uv) for part in (sdk_source(), guide_source()))
+        sdk, gym_gui = (_for_uv(part, "", python, uv) for part in (sdk_source(), gym_gui_source()))
         lock = source.lock(request.variant)
         # Without the build of torch: _has_build looks at the installed one.
-        parts = [worker, sdk, guide, lock.read_text() if lock else "", python, request.variant]
+        parts = [worker, sdk, gym_gui, lock.read_text() if lock else "", python, request.variant]
         fingerprint = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-        return cls(source, python, worker, sdk, guide, lock, fingerprint)
+        return cls(source, python, worker, sdk, gym_gui, lock, fingerprint)
 
 
 def _same_as_before(root: StateRoot, request: InstallRequest, parts: Parts) -> Installed | None:
@@ -177,11 +177,7 @@ def _naming_request(request: InstallRequest) -> Iterator[None]:
         yield
     except InstallFailed as error:
         # A misspelled name was looked up on the index, so uv's error is about another package.
-        near = (
-            did_you_mean(request.asked, set(names_brought_along()) - {request.asked}, 1)
-            if is_name(request.asked)
-            else ""
-        )
+        near = did_you_mean(request.asked, set(bundled_names()) - {request.asked}, 1) if is_name(request.asked) else ""
         raise InstallFailed(f"{request.asked} was not installed: {str(error).rstrip('.')}. {near}".rstrip()) from error
 
 
@@ -209,7 +205,7 @@ def _fill(uv: Uv, new: Path, parts: Parts, request: InstallRequest) -> None:
         uv.progress.phase("Installing the worker and mosaic-sdk")
         uv.run("pip", "install", *target, "--no-deps", parts.sdk, parts.worker)
     if not list(new.glob("lib/python3*/site-packages/gym_gui")):
-        uv.run("pip", "install", *target, "--no-deps", parts.guide)
+        uv.run("pip", "install", *target, "--no-deps", parts.gym_gui)
     # An incomplete lock file is found now, not an hour into a run.
     uv.progress.phase("Checking that every requirement is met")
     with _naming_lock(parts.lock):

@@ -27,16 +27,16 @@ def put_in_place(settings: Mapping[str, Any], schema: Schema, path: str = PATH) 
     return placed
 
 
-def with_whole_numbers(value: Any, schema: Schema) -> Any:
+def with_integers(value: Any, schema: Schema) -> Any:
     """Turn 1e5 into 100000 where the schema asks for an integer: to most programs 1e5 is a float."""
     if isinstance(value, float) and value.is_integer():
         kinds = kinds_of(schema)
         return int(value) if "integer" in kinds and "number" not in kinds else value
     if isinstance(value, Mapping):
         known = properties_of(schema)
-        return {name: with_whole_numbers(item, known.get(name, {})) for name, item in value.items()}
+        return {name: with_integers(item, known.get(name, {})) for name, item in value.items()}
     if isinstance(value, list):
-        return [with_whole_numbers(item, schema.get("items", {})) for item in value]
+        return [with_integers(item, schema.get("items", {})) for item in value]
     return value
 
 

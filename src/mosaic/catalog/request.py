@@ -89,7 +89,7 @@ def place_settings(name: str, variant: str, settings: dict[str, Any], root: Stat
 
     worker, answer = describe_worker(name, variant, root)
     schema = with_common(answer.schema)
-    return worker.module, with_whole_paths(put_in_place(settings, schema), schema)
+    return worker.module, with_absolute_paths(put_in_place(settings, schema), schema)
 
 
 def describe_worker(name: str, variant: str, root: StateRoot) -> "tuple[Worker, Descriptor]":
@@ -104,7 +104,7 @@ def describe_worker(name: str, variant: str, root: StateRoot) -> "tuple[Worker, 
     return worker, answers.ask(worker, PATIENT_S) if answer.problem else answer
 
 
-def with_whole_paths(settings: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def with_absolute_paths(settings: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Make relative checkpoint paths absolute: the daemon does not know the caller's working folder.
 
     A path that does not exist stays as it is, because it may name a run.

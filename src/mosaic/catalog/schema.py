@@ -21,7 +21,7 @@ OPEN_KEY = keywords.OPEN_WITH
 ALGORITHMS_KEY = keywords.ALGORITHMS
 SAME_KEY = keywords.SAME_AS
 INHERITS_KEY = keywords.INHERITS_WITH
-WAY_KEYS = (keywords.RESUME, keywords.EVAL)
+DERIVING_KEYS = (keywords.RESUME, keywords.EVAL)
 CHECKPOINT_KEY = keywords.CHECKPOINT
 SCRIPTS_KEY = keywords.SCRIPTS
 OWNER_KEY = keywords.OWNER
@@ -158,7 +158,7 @@ def inside(schema: Schema, place: tuple[str, ...]) -> Schema:
     return schema
 
 
-def oddity(schema: Schema) -> str:
+def schema_problem(schema: Schema) -> str:
     """Why this is not a schema that other code can read safely; empty if it is one."""
     for place in PLACES:
         part = inside(schema, place)
@@ -167,7 +167,7 @@ def oddity(schema: Schema) -> str:
         for name, value in properties_of(part).items():
             if not isinstance(value, Mapping):
                 return f"{'.'.join((*place, name))} is not described by an object"
-    for keyword in WAY_KEYS:
+    for keyword in DERIVING_KEYS:
         way = schema.get(keyword)
         keys = sorted(way) if isinstance(way, Mapping) else []
         for key in keys:

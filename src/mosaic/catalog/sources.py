@@ -65,7 +65,7 @@ def find_source(asked: str, earlier: str = "") -> Source:
     """
     if _is_path(asked):
         return Source(asked, folder=_package_folder(asked))
-    folder = brought_along(asked)
+    folder = bundled_worker(asked)
     if folder:
         return Source(asked, folder=folder)
     if _is_path(earlier):
@@ -96,8 +96,8 @@ def sdk_source() -> Source:
     return Source("mosaic-sdk", folder=_own_folder("sdk"))
 
 
-def guide_source() -> Source:
-    """The package with the import paths of the worker guide."""
+def gym_gui_source() -> Source:
+    """The compatibility package for workers that were written for the public MOSAIC."""
     return Source("gym_gui", folder=_own_folder("sdk/gym_gui"))
 
 
@@ -158,12 +158,12 @@ def no_worker_package(package: str) -> str:
     )
 
 
-def brought_along(name: str) -> Path | None:
+def bundled_worker(name: str) -> Path | None:
     """The folder of a worker that comes with MOSAIC."""
     return next((folder for folder in _worker_folders() if name in (*entry_points(folder), folder.name)), None)
 
 
-def names_brought_along() -> list[str]:
+def bundled_names() -> list[str]:
     return sorted({name for folder in _worker_folders() for name in entry_points(folder)})
 
 

@@ -80,9 +80,9 @@ def worker_candidates(_: Given, __: str) -> Iterator[Candidate]:
 
 
 def source_candidates(_: Given, __: str) -> Iterator[Candidate]:
-    from mosaic.catalog.sources import names_brought_along
+    from mosaic.catalog.sources import bundled_names
 
-    return (Candidate(name, "included in MOSAIC") for name in names_brought_along())
+    return (Candidate(name, "included in MOSAIC") for name in bundled_names())
 
 
 def setting_candidates(given: Given, word: str) -> Iterator[Candidate]:

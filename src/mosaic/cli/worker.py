@@ -59,9 +59,9 @@ def list_workers(args: argparse.Namespace) -> int:
 
 def _print_more(known: set[str]) -> None:
     """Print the workers that could be installed."""
-    from mosaic.catalog.sources import names_brought_along
+    from mosaic.catalog.sources import bundled_names
 
-    more = [name for name in names_brought_along() if name not in known]
+    more = [name for name in bundled_names() if name not in known]
     if more:
         print(paint(f"Also included in MOSAIC: {', '.join(more)}. Install one with: mosaic worker install NAME", "dim"))
 
@@ -75,9 +75,9 @@ def listing(root: StateRoot, catalog: "Catalog") -> list[dict[str, Any]]:
     descriptors = Answers(root.answers).of_all(sound)
     problems = dict(zip(sound, (descriptor.problem for descriptor in descriptors), strict=True))
     listed = [{**to_dict(worker), "problem": worker.problem or problems[worker]} for worker in workers]
-    lost = [{**_lost(root.envs / broken.name), "problem": broken.problem} for broken in catalog.broken()]
+    broken = [{**_without_worker(root.envs / each.name), "problem": each.problem} for each in catalog.broken()]
     own = {each["name"] for each in listed if each["environment"] == each["name"]}
-    return [{**each, "remedy": _remedy(each), "is_shadowed": _is_shadowed(each, own)} for each in (*listed, *lost)]
+    return [{**each, "remedy": _remedy(each), "is_shadowed": _is_shadowed(each, own)} for each in (*listed, *broken)]
 
 
 def _is_shadowed(listed: dict[str, Any], own: set[str]) -> bool:
@@ -134,7 +134,7 @@ def to_dict(worker: "Worker") -> dict[str, Any]:
     }
 
 
-def _lost(folder: Path) -> dict[str, Any]:
+def _without_worker(folder: Path) -> dict[str, Any]:
     """An environment without a worker, described by the record of its install."""
     from mosaic.catalog.environment import Environment
     from mosaic.catalog.installed import read_installed

@@ -203,7 +203,7 @@ class AsyncTrainerClient:
         """All runs that match, then changes, without end. After 5 s without a change the next item is empty."""
         wire_states = [state_to_wire(state) for state in states]
         request = pb.WatchRunsRequest(states=wire_states, limit=limit, interval_ms=interval_ms, run_ids=run_ids)
-        return watch_runs(self._open(self._stub.WatchRuns), request, self.target, self._revive)
+        return watch_runs(self._open(self._stub.WatchRuns), request, self.target, self._wait_for_daemon)
 
     # Telemetry
 
@@ -249,7 +249,7 @@ class AsyncTrainerClient:
         async def is_over() -> bool:
             return (await self.get_run(run_id)).state.is_over
 
-        stream = EventStream(self._open(calls[kind]), request, self.target, self._revive, is_over)
+        stream = EventStream(self._open(calls[kind]), request, self.target, self._wait_for_daemon, is_over)
         async with aclosing(stream.batches()) as batches:
             async for batch in batches:
                 yield batch
@@ -270,7 +270,7 @@ class AsyncTrainerClient:
         request = pb.StreamLogsRequest(
             run_id=run_id, since_stdout=since_stdout, since_stderr=since_stderr, follow=follow, tail_bytes=tail_bytes
         )
-        stream = LogStream(self._open(self._stub.StreamRunLogs), request, self.target, self._revive)
+        stream = LogStream(self._open(self._stub.StreamRunLogs), request, self.target, self._wait_for_daemon)
         async with aclosing(stream.batches()) as batches:
             async for batch in batches:
                 yield batch
@@ -288,7 +288,7 @@ class AsyncTrainerClient:
         """
         request = FrameRequest(hz, wait_s, max_dim)
         call = self._open(self._stub.StreamFrames)
-        return FrameStream(call, self.get_run, self._revive, self.target, request).of(run_id)
+        return FrameStream(call, self.get_run, self._wait_for_daemon, self.target, request).of(run_id)
 
     async def query_curve(self, run_id: str, name: str, points: int = 0, to_step: int | None = None) -> Curve:
         """A metric, `step/reward`, `episode/return` or `episode/length` in at most `points` (0: 2000) points."""
@@ -321,7 +321,7 @@ class AsyncTrainerClient:
     def _open(self, call: Any) -> Any:
         return lambda request: call(request, metadata=self._metadata)
 
-    async def _revive(self) -> None:
+    async def _wait_for_daemon(self) -> None:
         """Wait until a daemon answers at this address again."""
         try:
             await self._stub.GetHealth(

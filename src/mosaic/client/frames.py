@@ -62,13 +62,13 @@ class FrameStream:
         self,
         call: Callable[[pb.StreamFramesRequest], Any],
         get_run: Callable[[str], Awaitable[Run]],
-        revive: Callable[[], Awaitable[None]],
+        wait_for_daemon: Callable[[], Awaitable[None]],
         target: str,
         request: FrameRequest,
     ) -> None:
         self._call = call
         self._get_run = get_run
-        self._revive = revive
+        self._wait_for_daemon = wait_for_daemon
         self._target = target
         self._request = request
 
@@ -156,7 +156,7 @@ class FrameStream:
         error = error_from(failure, self._target)
         if failure.code() in BROKEN:
             await asyncio.sleep(PAUSE_S)
-            await self._revive()
+            await self._wait_for_daemon()
         elif is_first or not isinstance(error, NoFrames):
             raise error from None
 

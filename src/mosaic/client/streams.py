@@ -15,18 +15,20 @@ from mosaic.wire import mosaic_pb2 as pb
 PAUSE_S = 0.1
 
 Call = Callable[..., Any]
-Revive = Callable[[], Awaitable[None]]  # returns when a daemon answers again, or raises NoDaemon
+WaitForDaemon = Callable[[], Awaitable[None]]  # returns when a daemon answers again, or raises NoDaemon
 IsOver = Callable[[], Awaitable[bool]]
 
 
 class EventStream:
     """The events of one run after `since_seq`. Ranges that a slow reader missed are fetched in order."""
 
-    def __init__(self, call: Call, request: pb.StreamRequest, target: str, revive: Revive, is_over: IsOver) -> None:
+    def __init__(
+        self, call: Call, request: pb.StreamRequest, target: str, wait_for_daemon: WaitForDaemon, is_over: IsOver
+    ) -> None:
         self._call = call
         self._request = request
         self._target = target
-        self._revive = revive
+        self._wait_for_daemon = wait_for_daemon
         self._is_over = is_over
         self._seen = request.since_seq
 
@@ -37,7 +39,7 @@ class EventStream:
                     async for events in self._complete(batch):
                         yield events
             except grpc.aio.AioRpcError as failure:
-                await _recover(failure, self._target, self._revive)
+                await _recover(failure, self._target, self._wait_for_daemon)
                 continue
             # A daemon that stops may end its streams without an error, while the run continues.
             if self._request.HasField("until_seq") or await self._is_over():
@@ -64,7 +66,9 @@ class EventStream:
     async def _fetch(self, missed: pb.Range) -> AsyncIterator[list[Event]]:
         since = max(self._seen, missed.first - 1)
         request = pb.StreamRequest(run_id=self._request.run_id, since_seq=since, until_seq=missed.last)
-        async for events in EventStream(self._call, request, self._target, self._revive, self._is_over).batches():
+        async for events in EventStream(
+            self._call, request, self._target, self._wait_for_daemon, self._is_over
+        ).batches():
             yield events
         self._seen = max(self._seen, missed.last)
 
@@ -72,11 +76,11 @@ class EventStream:
 class LogStream:
     """The log of one run, from two byte offsets on."""
 
-    def __init__(self, call: Call, request: pb.StreamLogsRequest, target: str, revive: Revive) -> None:
+    def __init__(self, call: Call, request: pb.StreamLogsRequest, target: str, wait_for_daemon: WaitForDaemon) -> None:
         self._call = call
         self._request = request
         self._target = target
-        self._revive = revive
+        self._wait_for_daemon = wait_for_daemon
         self._seen = {"stdout": request.since_stdout, "stderr": request.since_stderr}
 
     async def batches(self) -> AsyncGenerator[list[LogPiece], None]:
@@ -87,7 +91,7 @@ class LogStream:
                         yield pieces
                 return
             except grpc.aio.AioRpcError as failure:
-                await _recover(failure, self._target, self._revive)
+                await _recover(failure, self._target, self._wait_for_daemon)
 
     def _next_request(self) -> pb.StreamLogsRequest:
         request = pb.StreamLogsRequest()
@@ -105,7 +109,7 @@ class LogStream:
 
 
 async def watch_runs(
-    call: Call, request: pb.WatchRunsRequest, target: str, revive: Revive
+    call: Call, request: pb.WatchRunsRequest, target: str, wait_for_daemon: WaitForDaemon
 ) -> AsyncGenerator[RunList, None]:
     """All runs that match, then changes. After a failure, which is reported as `problem`, all of them again."""
     while True:
@@ -118,12 +122,12 @@ async def watch_runs(
         except grpc.aio.AioRpcError as failure:
             if failure.code() in BROKEN:
                 yield RunList((), 0, is_whole=False, problem=str(error_from(failure, target)))
-            await _recover(failure, target, revive)
+            await _recover(failure, target, wait_for_daemon)
 
 
-async def _recover(failure: grpc.aio.AioRpcError, target: str, revive: Revive) -> None:
+async def _recover(failure: grpc.aio.AioRpcError, target: str, wait_for_daemon: WaitForDaemon) -> None:
     """Wait for the next daemon if the failure is a lost connection; raise the error otherwise."""
     if failure.code() not in BROKEN:
         raise error_from(failure, target) from None
     await asyncio.sleep(PAUSE_S)
-    await revive()
+    await wait_for_daemon()

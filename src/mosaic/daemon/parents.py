@@ -25,7 +25,16 @@ from mosaic.model.states import RunState
 from mosaic.registry.thread import RegistryThread
 from mosaic.submit.checkpoints import Checkpoint
 from mosaic.submit.config import RELATIONS, read_worker
-from mosaic.submit.derive import EVAL, RESUME, Parent, derive, read_evaluation, refuse_finished, total_of, way_of
+from mosaic.submit.derive import (
+    EVAL,
+    RESUME,
+    Parent,
+    derive,
+    read_evaluation,
+    refuse_finished,
+    schema_settings,
+    total_of,
+)
 from mosaic.submit.paths import resolve
 from mosaic.submit.route import area_of
 from mosaic.submit.section import Section
@@ -86,7 +95,7 @@ class Parents:
         relation = metadata.text("relation")
         _refuse_relation(record, relation)
         parent = await self._parent(record)
-        way_of(parent, relation)  # first: without support in the worker there is no need for a checkpoint
+        schema_settings(parent, relation)  # first: without support in the worker there is no need for a checkpoint
         asked = read_evaluation(metadata, parent) if relation == EVAL else {}
         found = await self._wanted(metadata, parent, record)
         notes += _notes(

@@ -24,7 +24,7 @@ class Session:
 
     token_hash: str
     rundir: RunDir
-    is_beating: bool = False  # the registry knows that its worker calls Heartbeat
+    calls_heartbeat: bool = False  # the registry knows that its worker calls Heartbeat
 
 
 class Sessions:
@@ -65,9 +65,9 @@ class Sessions:
     async def note_heartbeat(self, run_id: str) -> None:
         """Record in the registry, once, that this run's worker calls Heartbeat."""
         session = self._sessions.get(run_id)
-        if session and not session.is_beating:
-            await self._registry.do(lambda r: r.note_beating(run_id))
-            session.is_beating = True
+        if session and not session.calls_heartbeat:
+            await self._registry.do(lambda r: r.note_heartbeat_calls(run_id))
+            session.calls_heartbeat = True
 
     def forget(self, run_id: str) -> None:
         self._sessions.pop(run_id, None)

@@ -98,7 +98,7 @@ class LiveRuns:
             live.measured = True
             self.wake(run_id)
 
-    def was_beating(self, run_id: str) -> None:
+    def had_heartbeats(self, run_id: str) -> None:
         live = self._runs.get(run_id)
         if live and live.vitals.last_heartbeat is None:
             live.vitals.heartbeat(self.now(), None)

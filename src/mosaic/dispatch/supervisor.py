@@ -46,7 +46,7 @@ class Supervisor:
         """Ask the store and the registry what the run sent before: the tailer of a silent run publishes nothing."""
         live.adopted = True
         await self._ingest.open(record.run_id, live.rundir)
-        if live.vitals.last_heartbeat is None and await self._registry.do(lambda r: r.is_beating(record.run_id)):
+        if live.vitals.last_heartbeat is None and await self._registry.do(lambda r: r.calls_heartbeat(record.run_id)):
             live.vitals.heartbeat(self._runs.now(), None)
 
     def _stop(self, live: LiveRun) -> None:

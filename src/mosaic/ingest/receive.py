@@ -38,7 +38,7 @@ class Listener(Protocol):
 
     def heartbeat(self, run_id: str, progress: "int | None") -> None: ...
 
-    def was_beating(self, run_id: str) -> None:
+    def had_heartbeats(self, run_id: str) -> None:
         """The file already had heartbeats when it was opened."""
 
     def activity(self, run_id: str) -> None:
@@ -112,7 +112,7 @@ class Ingest:
             self.broadcaster.open(run_id, cursor.next_seq - 1)
         self._report_measured(run, measured)
         if beating:
-            self.listener.was_beating(run_id)
+            self.listener.had_heartbeats(run_id)
         return cursor
 
     async def publish(self, rundir: RunDir, request: pb.PublishTelemetryRequest) -> pb.PublishTelemetryReply:

@@ -244,13 +244,13 @@ class Registry:
             raise UnknownRun(run_id)
         return str(value)
 
-    def note_beating(self, run_id: str) -> None:
+    def note_heartbeat_calls(self, run_id: str) -> None:
         """Record that this run's worker calls Heartbeat, so that missing heartbeats count from now on."""
-        if not self.is_beating(run_id):
+        if not self.calls_heartbeat(run_id):
             with self._change() as revision:
                 self._db.execute("UPDATE runs SET calls_beats = 1, revision = ? WHERE id = ?", (revision, run_id))
 
-    def is_beating(self, run_id: str) -> bool:
+    def calls_heartbeat(self, run_id: str) -> bool:
         value = self._value("SELECT calls_beats FROM runs WHERE id = ?", run_id)
         if value is None:
             raise UnknownRun(run_id)

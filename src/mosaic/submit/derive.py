@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mosaic.catalog.placement import put_in_place
-from mosaic.catalog.schema import WAY_KEYS, Schema, parameters
+from mosaic.catalog.schema import DERIVING_KEYS, Schema, parameters
 from mosaic.model.errors import BadConfig
 from mosaic.submit.checkpoints import Checkpoint
 from mosaic.submit.config import FIELDS, MAX_NAME, RELATIONS, TOTAL_NAMES
 from mosaic.submit.section import Section
 
 RESUME, EVAL = RELATIONS
-WAYS = dict(zip(RELATIONS, WAY_KEYS, strict=True))
+KEYWORDS = dict(zip(RELATIONS, DERIVING_KEYS, strict=True))
 FIRST_EVAL_SEED = 1_000_000  # trainings do not use these seeds
 OPTIONS = {"episodes": "the number of episodes", "seed": "the first seed", "video": "video recording"}
 PARENT = "{parent}"  # the parent's own value of that setting
@@ -52,12 +52,12 @@ class Parent:
         return found
 
 
-def way_of(parent: Parent, relation: str) -> Mapping[str, Any]:
+def schema_settings(parent: Parent, relation: str) -> Mapping[str, Any]:
     """The settings that the schema has for this relation; BadConfig if it has none."""
-    keyword = WAYS[relation]
-    way = parent.schema.get(keyword)
-    if isinstance(way, Mapping) and way:
-        return way
+    keyword = KEYWORDS[relation]
+    from_schema = parent.schema.get(keyword)
+    if isinstance(from_schema, Mapping) and from_schema:
+        return from_schema
     verb = "resumed" if relation == RESUME else "evaluated"
     who = f"Run {parent.run_id} is a script, which" if parent.worker.get("script") else f"Worker '{parent.worker_name}'"
     raise BadConfig(
@@ -76,7 +76,7 @@ def read_evaluation(metadata: Section, parent: Parent) -> dict[str, Any]:
     section.whole("seed", 0, 2**31 - 1)
     section.flag("video")
     for name in asked:
-        if f"{{{name}}}" not in way_of(parent, EVAL).values():
+        if f"{{{name}}}" not in schema_settings(parent, EVAL).values():
             raise BadConfig("", f"Worker '{parent.worker_name}' has no setting for {OPTIONS[name]} of an evaluation.")
     return {"seed": FIRST_EVAL_SEED, **asked}
 
@@ -86,9 +86,9 @@ def derive(document: Mapping[str, Any], parent: Parent, relation: str, values: M
     metadata = dict(document.get("metadata", {}))
     own = Section(dict(metadata.get("worker") or {}), "metadata.worker")
     asked = put_in_place(own.section("config").values, parent.schema)
-    way = way_of(parent, relation)
-    _refuse_second_checkpoint(way, asked)
-    config = merged(_base(parent, relation, asked), _filled(way, parent, values))
+    from_schema = schema_settings(parent, relation)
+    _refuse_second_checkpoint(from_schema, asked)
+    config = merged(_base(parent, relation, asked), _filled(from_schema, parent, values))
     worker = {
         name: value for name, value in _known(parent.worker, "metadata.worker").items() if name not in _NOT_CARRIED
     }
@@ -154,8 +154,8 @@ def refuse_finished(parent: Parent, before: int | None, found: Checkpoint, confi
         )
 
 
-def _refuse_second_checkpoint(way: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    for key in (key for key, value in way.items() if value == "{checkpoint}"):
+def _refuse_second_checkpoint(from_schema: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    for key in (key for key, value in from_schema.items() if value == "{checkpoint}"):
         if _at(asked, key.split(".")):
             raise BadConfig(
                 f"metadata.worker.config.{key}",
@@ -188,10 +188,10 @@ def _known(values: Mapping[str, Any], path: str) -> dict[str, Any]:
     }
 
 
-def _filled(way: Mapping[str, Any], parent: Parent, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the way in their places, without those whose placeholder has no value."""
+def _filled(from_schema: Mapping[str, Any], parent: Parent, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings from the schema in their places, without those whose placeholder has no value."""
     placed: dict[str, Any] = {}
-    for key, value in way.items():
+    for key, value in from_schema.items():
         names = key.split(".")
         is_placeholder = isinstance(value, str) and value.startswith("{") and value.endswith("}")
         filled = _at(parent.config, names) if value == PARENT else values.get(value[1:-1]) if is_placeholder else value

@@ -4,7 +4,7 @@ import pytest
 from mosaic_sdk.schema import schema_of
 
 from mosaic.catalog.common import with_common
-from mosaic.catalog.placement import put_in_place, with_whole_numbers
+from mosaic.catalog.placement import put_in_place, with_integers
 from mosaic.model.errors import BadConfig
 
 PARAMS = {
@@ -112,7 +112,7 @@ def test_a_whole_number_is_handed_on_as_an_integer():
     settings = {"seed": 1e5, "stages": [{"steps": 2e3}], "extras": {"algo_params": {"num_envs": 4.0, "either": 1e3}}}
     settings["extras"]["algo_params"]["learning_rate"] = 1.0
 
-    whole = with_whole_numbers(settings, SCHEMA)
+    whole = with_integers(settings, SCHEMA)
 
     assert repr(whole) == repr(
         {
@@ -121,4 +121,4 @@ def test_a_whole_number_is_handed_on_as_an_integer():
             "extras": {"algo_params": {"num_envs": 4, "either": 1e3, "learning_rate": 1.0}},
         }
     )
-    assert with_whole_numbers({"seed": 1.5}, SCHEMA) == {"seed": 1.5}
+    assert with_integers({"seed": 1.5}, SCHEMA) == {"seed": 1.5}

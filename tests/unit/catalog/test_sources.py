@@ -3,7 +3,7 @@ import os
 import pytest
 from tiny_wheel import write_wheel
 
-from mosaic.catalog.sources import Source, find_source, guide_source, normalized, platform_sources, sdk_source
+from mosaic.catalog.sources import Source, find_source, gym_gui_source, normalized, platform_sources, sdk_source
 from mosaic.catalog.uv import InstallFailed, explain, uv_environment
 from mosaic.catalog.wheels import SUMS, Wheels, digest, read_wheel
 
@@ -137,7 +137,7 @@ def test_a_wheel_that_came_with_mosaic_is_not_built(tmp_path):
 def test_the_sdk_is_never_taken_from_an_index(monkeypatch):
     monkeypatch.setattr("mosaic.catalog.sources.platform_sources", lambda: None)
 
-    for source in (sdk_source, guide_source):
+    for source in (sdk_source, gym_gui_source):
         with pytest.raises(InstallFailed, match="MOSAIC's own wheels are missing"):
             source()
 

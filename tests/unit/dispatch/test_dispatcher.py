@@ -276,7 +276,7 @@ def test_a_new_daemon_knows_that_a_silent_run_sent_heartbeats(rig):
 
 def test_a_new_daemon_knows_of_heartbeats_that_came_as_calls(rig):
     run = rig.running(limits={"heartbeat_s": 60})
-    rig.ask(lambda r: r.note_beating(run))
+    rig.ask(lambda r: r.note_heartbeat_calls(run))
     rig.restart()
 
     rig.wait(160)

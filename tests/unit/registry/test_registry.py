@@ -176,7 +176,7 @@ CHANGES = {
     "note": lambda registry, run: registry.note(run, held_by="pid namespace"),
     "set_session": lambda registry, run: registry.set_session(run, "hash"),
     "set_session with capabilities": lambda registry, run: registry.set_session(run, "", {"max_agents": 2}),
-    "note_beating": lambda registry, run: registry.note_beating(run),
+    "note_heartbeat_calls": lambda registry, run: registry.note_heartbeat_calls(run),
     "free_gpus": lambda registry, run: registry.free_gpus(run),
     "drain_gpus": lambda registry, run: registry.drain_gpus(run, "unkillable"),
 }
@@ -199,7 +199,7 @@ def test_repeating_a_call_changes_nothing(registry, add):
     registry.note(run, held_by="subreaper", telemetry="draining 3 MB")
     registry.request_cancel(run)
     registry.set_session(run, "hash", {"max_agents": 2})
-    registry.note_beating(run)
+    registry.note_heartbeat_calls(run)
     before = registry.revision()
 
     registry.note(run, held_by="subreaper")
@@ -207,7 +207,7 @@ def test_repeating_a_call_changes_nothing(registry, add):
     registry.request_cancel(run)
     registry.set_session(run, "hash")
     registry.set_session(run, "hash", {"max_agents": 2})
-    registry.note_beating(run)
+    registry.note_heartbeat_calls(run)
     registry.free_gpus(run)
 
     assert registry.revision() == before
@@ -324,7 +324,7 @@ def test_every_query_of_an_unknown_run_raises_unknown_run(registry):
         lambda run: registry.claim(run, []),
         lambda run: registry.set_session(run, "hash"),
         registry.capabilities,
-        registry.note_beating,
+        registry.note_heartbeat_calls,
     )
 
     for question in questions:

@@ -4,7 +4,7 @@ import pytest
 
 from mosaic.model.errors import BadConfig
 from mosaic.submit.checkpoints import Checkpoint
-from mosaic.submit.derive import Parent, derive, name_of, read_evaluation, refuse_finished, way_of
+from mosaic.submit.derive import Parent, derive, name_of, read_evaluation, refuse_finished, schema_settings
 from mosaic.submit.section import Section
 
 SCHEMA = {
@@ -96,7 +96,7 @@ def test_a_second_checkpoint_is_refused():
 @pytest.mark.parametrize(("relation", "verb"), [("resume", "resumed"), ("eval", "evaluated")])
 def test_a_worker_without_the_keyword_is_refused_with_a_sentence(relation, verb):
     with pytest.raises(BadConfig, match=f"Worker 'acme' does not say how its runs are {verb}.*new-worker.md"):
-        way_of(parent(schema={}), relation)
+        schema_settings(parent(schema={}), relation)
 
 
 def test_an_option_that_the_worker_does_not_support_is_refused():
