@@ -229,7 +229,7 @@ def make_table(algorithms: list[dict[str, Any]], results: dict[str, dict[str, st
             cells = [found.get(key, "") for key in COLUMNS]
             lines.append(f"| {name} | {algorithm['env_id']} | " + " | ".join(cells) + " |")
     day = time.strftime("%Y-%m-%d")
-    return "\n".join([*lines, "", f"Made on {day} by `benchmarks/cleanrl_table.py`."]) + "\n"
+    return "\n".join([*lines, "", f"Generated on {day} by `benchmarks/cleanrl_table.py`."]) + "\n"
 
 
 def read_table(page: str) -> dict[str, dict[str, str]]:

@@ -10,7 +10,7 @@ from markdown import code, fence, join, plain, table
 
 REPO = Path(__file__).parents[2]
 SOURCES = {"mosaic": REPO / "src" / "mosaic", "mosaic_sdk": REPO / "sdk" / "src" / "mosaic_sdk"}
-CLIENT = {  # module → the names that a user meets; empty: all public ones
+CLIENT = {  # module → the documented names; empty: all public ones
     "mosaic.client.synchronous": ("TrainerClient",),
     "mosaic.client.handle": ("RunHandle", "AsyncRunHandle"),
     "mosaic.catalog.request": ("RunOptions",),
@@ -103,7 +103,7 @@ def fields_of(node: ast.ClassDef, lines: list[str]) -> list[Field]:
 
 
 def default_of(item: ast.AnnAssign) -> str:
-    """As it reads; `field(default_factory=dict)` is an empty dict."""
+    """The default as source text; for `field(default_factory=dict)` an empty dict."""
     value = item.value
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
         factory = next((ast.unparse(word.value) for word in value.keywords if word.arg == "default_factory"), "")
@@ -129,7 +129,7 @@ def signature(node: Function) -> str:
 
 
 def docstring(node: ast.AST) -> str:
-    """As Markdown, which our docstrings nearly are; what follows `Example::` is a program, and a drawing stays one."""
+    """The docstring as Markdown. Blocks after `Example::` become code, and drawings become plain text blocks."""
     text = ast.get_docstring(node) or ""  # type: ignore[arg-type]
     return join(*(paragraph(block) for block in text.split("\n\n"))) if text else ""
 

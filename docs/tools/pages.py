@@ -26,7 +26,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "reference/sdk.md": api.sdk,
     "adr/index.md": reference.decisions,
 }
-HOWTOS = ("install", "command-line", "python-client", "frames")  # first; then the others, in the order of the alphabet
+HOWTOS = ("install", "command-line", "python-client", "frames")  # these first, then the others in alphabetical order
 CONTENTS = {
     "Start": ("getting-started",),
     "How-tos": tuple(

@@ -132,7 +132,7 @@ def schema_of(folder: Path) -> dict[str, Any]:
 
 
 def wherever_installed(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with the values that are unavailable here, where the library is not installed."""
+    """The schema as if every library were installed: unavailable values are listed with the others."""
     schema = copy.deepcopy(schema)
     for _, _, part in parameters(schema):
         if isinstance(part, dict) and UNAVAILABLE_KEY in part:

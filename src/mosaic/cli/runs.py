@@ -105,7 +105,7 @@ def short_id(run_id: str) -> str:
 
 
 def note(run: "Run") -> str:
-    """What a listing says about a run beside its state: the most important fact only."""
+    """What a listing shows for a run besides its state: only the most important fact."""
     ending = "being cancelled" if run.cancel_requested and not run.state.is_over else ""
     # A reason that only repeats the meaning of the state is left out.
     reason = "" if run.state is RunState.TERMINATED or run.reason == MEANING[run.state] else run.reason
