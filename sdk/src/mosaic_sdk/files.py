@@ -77,7 +77,7 @@ def _remove(path: str) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Without it a power loss may undo the rename."""
+    """Flush the folder to disk: otherwise a power loss may undo the rename."""
     fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fd)

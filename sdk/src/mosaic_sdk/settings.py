@@ -163,7 +163,7 @@ class _Base:
 
     @classmethod
     def from_dict(cls: Type[S], data: Mapping[str, Any]) -> S:
-        """From a worker's config file, flat or as part of a whole trainer config.
+        """Read the content of a worker's config file, flat or as part of a complete trainer config.
 
         A setting is found by its name in any of the three places. ConfigError for an unknown key, for a value that the
         setting does not take, and for two different values of one setting. null means "not given".
@@ -196,7 +196,7 @@ class _Base:
 
     @classmethod
     def kinds(cls) -> Dict[str, List[str]]:
-        """For each setting the JSON types that its hint allows."""
+        """The JSON types that the type hint of each setting allows."""
         if cls._kinds is None:
             hints = get_type_hints(cls)
             cls._kinds = {name: kinds_of(hints[name]) for name in cls._settings}
@@ -207,7 +207,7 @@ class _Base:
         return {name: getattr(self, name) for name in self._settings}
 
     def to_dict(self) -> Dict[str, Any]:
-        """As a worker's config file has it: from_dict() of this is an equal config."""
+        """The content of a worker's config file: from_dict() of this is an equal config."""
         document: Dict[str, Any] = {}
         for name, one in self._settings.items():
             if name not in COMMON or getattr(self, name):

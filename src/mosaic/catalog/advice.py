@@ -29,7 +29,7 @@ def how_to_get(asked: str, variant: str, known: Collection[str], packages: Colle
 
 
 def how_to_get_again(name: str, envs: Path) -> str:
-    """For a broken environment; `name` includes the variant."""
+    """Advice for a broken environment; `name` includes the variant."""
     if read_installed(envs / name) or _source_of(name.partition("@")[0], envs):
         return f"Install it again with: mosaic worker install {name} --upgrade"
     return f"Install it again from its folder: mosaic worker remove {name}, then mosaic worker install PATH"

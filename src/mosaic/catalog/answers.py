@@ -29,7 +29,7 @@ class Answers:
         return self.remembered(worker) or self.ask(worker, limit_s)
 
     def of_all(self, workers: Iterable[Worker]) -> list[Descriptor]:
-        """In the order of the workers. They are asked at the same time, so one that hangs delays no other."""
+        """The answers in the order of the workers. All are asked concurrently, so one that hangs delays no other."""
         todo = list(workers)
         found = [self.remembered(worker) for worker in todo]
         if all(found):

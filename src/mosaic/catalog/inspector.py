@@ -37,7 +37,7 @@ class Verdict:
 
     @property
     def note(self) -> str:
-        """For the run's history."""
+        """A note for the run's history."""
         return f"its settings were not checked: {self.settings.note}" if self.settings.note else ""
 
 

@@ -172,7 +172,7 @@ def _build(new: Path, parts: Parts, request: InstallRequest, uv: Uv, root: State
 
 @contextmanager
 def _naming_request(request: InstallRequest) -> Iterator[None]:
-    """Every error message says what was not installed."""
+    """Make every error message say what was not installed."""
     try:
         yield
     except InstallFailed as error:

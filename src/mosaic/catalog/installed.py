@@ -36,7 +36,7 @@ class Installed:
 
 
 def read_installed(folder: Path) -> Installed | None:
-    """None if the environment was created by hand, or by an incompatible version of MOSAIC."""
+    """The record of an install; None if the environment was created by hand or by an incompatible MOSAIC."""
     try:
         stored = durable.read_json(folder / FILE_NAME) or {}
         return Installed(**{field.name: stored[field.name] for field in fields(Installed) if field.name in stored})

@@ -134,7 +134,7 @@ def _ends(part: Schema) -> list[str]:
 
 
 def _as_typed(value: object) -> str:
-    """As a user would write it after `key=`."""
+    """The value as a user would write it after `key=`."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, default=str)

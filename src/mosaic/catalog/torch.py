@@ -84,7 +84,7 @@ def _label(version: str) -> str:
 
 
 def _build_in(text: str) -> str:
-    """From the text of torch/version.py."""
+    """The build that the text of torch/version.py names."""
     found: dict[str, str] = dict(re.findall(r"^(cuda|hip)\b[^=\n]*= *(.+?) *$", text, re.M))
     if "cuda" not in found:
         return ""

@@ -29,7 +29,7 @@ class Worker:
 
     @property
     def spelled(self) -> str:
-        """As `mosaic run` takes it."""
+        """The name for `mosaic run`: NAME or NAME@VARIANT."""
         return spelled(self.name, self.environment.variant)
 
     @property
@@ -168,14 +168,14 @@ def _worker(point: EntryPoint, version: str, environment: Environment) -> Worker
 
 
 def _sdk_problem(sdk: str) -> str:
-    """Empty if the environment's SDK is compatible with ours, or has no recorded version."""
+    """Why the environment's SDK cannot be used; empty if it is compatible with ours or records no version."""
     if not sdk or sdk.split(".")[:2] == __version__.split(".")[:2]:
         return ""
     return f"its mosaic-sdk is {sdk}, but this MOSAIC needs {__version__}"
 
 
 def _choose(field: str, requested: str, found: list[Worker]) -> Worker:
-    """Its own environment before the platform's, and that before any other one that has it; a tie is refused."""
+    """Prefer the worker's own environment, then the platform's, then any other that has it; a tie is refused."""
     ranks = [0 if worker.environment.worker == worker.name else 2 - worker.environment.is_own for worker in found]
     best = [worker for worker, rank in zip(found, ranks, strict=True) if rank == min(ranks)]
     if len(best) == 1:

@@ -14,7 +14,7 @@ def cpus(text: str) -> float:
 
 
 def memory(text: str) -> int:
-    """In MB."""
+    """The memory in MB."""
     try:
         return parse_memory(text)
     except ValueError as error:

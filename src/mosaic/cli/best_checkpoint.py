@@ -19,7 +19,7 @@ class Best:
 
 
 def read_best(run_dir: str) -> Best | None:
-    """None if there is none or the file is not valid: a worker can write anything into its own folder."""
+    """The best checkpoint; None if there is none or its file is invalid, as a worker can write anything into it."""
     data = _read(Path(run_dir) / "checkpoints" / "best" / "best.json") if run_dir else b""
     try:
         content = json.loads(data) if data else None

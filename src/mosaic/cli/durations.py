@@ -19,7 +19,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """In at most two units: 7s, 3m20s, 2h05m, 4d11h."""
+    """The duration in at most two units: 7s, 3m20s, 2h05m, 4d11h."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole}s"

@@ -68,7 +68,7 @@ class LiveRuns:
 
     @property
     def silent_s(self) -> float:
-        """For how long the daemon has not answered; 0 while it answers."""
+        """How long the daemon has not answered; 0 while it answers."""
         since = self._broken_at or self._received_at
         silent = self._clock() - since
         return silent if self._broken_at or silent > SILENCE_S else 0.0

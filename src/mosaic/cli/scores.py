@@ -22,7 +22,7 @@ def score(run: "Run") -> float | None:
 
 
 def score_cell(run: "Run") -> str:
-    """For a column of a table: 412.3, or 412.3 ±20 for an evaluation run."""
+    """The score in a table: 412.3, or 412.3 ±20 for an evaluation run."""
     value = score(run)
     if value is None:
         return ""

@@ -17,7 +17,7 @@ WIDEST = 120
 
 
 def settings_section(run: "Run") -> str:
-    """Empty for a run of an older version, which recorded no settings."""
+    """The settings as text; empty for a run of an older version, which recorded none."""
     values = run.settings or {}
     given = [key for key in values if key in _given(run.config or {})]
     # Without a schema a key cannot be shortened, because nothing would put it back in its place.

@@ -107,7 +107,7 @@ def unit_text(python: str, root: Path) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As systemd reads it: backslashes and double quotes escaped, percent signs doubled."""
+    """The text quoted for systemd: backslashes and double quotes escaped, percent signs doubled."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 

@@ -109,7 +109,7 @@ class Run:
 
     @property
     def duration_s(self) -> float:
-        """From submission until the end, or until now."""
+        """Seconds from submission until the end, or until now."""
         end = self.updated_at if self.state.is_over else time.time()
         return max(0.0, end - self.created_at)
 

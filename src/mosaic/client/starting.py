@@ -14,7 +14,7 @@ LOCK_IS_HELD = 3  # exit code of a daemon that found another one running
 
 
 def may_start() -> bool:
-    """Not inside a run: the daemon would die with the run's process tree. The run's tailer starts one instead."""
+    """False inside a run: the daemon would die with the run's process tree. The run's tailer starts one instead."""
     return "MOSAIC_RUN_ID" not in os.environ
 
 

@@ -48,7 +48,7 @@ class Ending:
         self._plan_kill(now + self._grace_s)
 
     def worker_ended(self, now: float) -> None:
-        """From now on no cause counts. The root process ends the rest of the tree; these steps are the safety net."""
+        """Ignore later causes. The root process ends the rest of the tree; these steps are a safety net."""
         self._close()
         self._plan_kill(now + self.sweep_s + 1.0)
 

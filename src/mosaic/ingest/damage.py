@@ -29,5 +29,5 @@ def to_mosaic_error(error: sqlite3.Error, path: Path) -> "MosaicError | None":
 
 
 def damaged(path: Path, why: Exception) -> StoreFailed:
-    """For a file that is not a database, has torn pages, or has tables that another program changed."""
+    """The error for a file that is not a database, has torn pages, or has tables that another program changed."""
     return StoreFailed(f"{path} is damaged ({why}). Keep a copy of the run's folder and delete the run.")

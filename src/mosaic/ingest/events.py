@@ -70,7 +70,7 @@ class EventReader:
 
 
 def _first_bytes(found: list[Found]) -> list[Found]:
-    """As many as fit into a page, at least one."""
+    """The first rows, as many as fit into a page, at least one."""
     size = 0
     for place, (_, _, row) in enumerate(found):
         size += 64 + sum(len(part) for part in row[-2:] if isinstance(part, bytes))

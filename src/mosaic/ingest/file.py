@@ -44,7 +44,7 @@ def _open_finished(path: Path) -> sqlite3.Connection:
 
 
 def _open_empty() -> sqlite3.Connection:
-    """For a run that has stored nothing yet: every answer is empty, and no file is created."""
+    """An empty database in memory, for a run that has stored nothing yet: no file is created."""
     db = sqlite.open_in_memory()
     sqlite.upgrade(db, STEPS)
     return db

@@ -123,7 +123,7 @@ class Returns(msgspec.Struct, array_like=True):
         summary.eval_interval = spread.interval
 
     def _newest_evaluation(self) -> Spread:
-        """Of the whole run if it is an evaluation; else of the newest evaluation episodes at the same env step."""
+        """Statistics of the whole run if it is an evaluation, else of the newest evaluation at one env step."""
         if self.is_evaluation:
             return self.whole
         together = _trailing(self.evals, len(self.evals))

@@ -29,7 +29,7 @@ def pids() -> "list[int]":
 
 
 def stat(pid: int) -> "Stat | None":
-    """None when there is no such process. A zombie still has one: see `is_alive`."""
+    """The process's stat fields; None if it does not exist. A zombie still has them: see `is_alive`."""
     # The name in parentheses may contain anything, even a parenthesis; the fields begin after the last one.
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     if not fields:
@@ -105,7 +105,7 @@ def environment(pid: int) -> "list[bytes]":
 
 
 def working_folder(pid: int) -> str:
-    """Empty when we may not know."""
+    """The working folder of the process; empty if we may not read it."""
     try:
         return os.readlink(f"/proc/{pid}/cwd")
     except OSError:
@@ -163,7 +163,7 @@ def _stats() -> "Iterator[tuple[int, Stat]]":
 
 
 def _read(path: str) -> bytes:
-    """Empty when the process is gone (which may also show only while reading) or another user's."""
+    """The content of a file in /proc; empty if the process is gone, even while reading, or is another user's."""
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -180,7 +180,7 @@ def _payload(parent: Parent, relation: str) -> dict[str, Any]:
 
 
 def _known(values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Without unknown fields, which an older MOSAIC accepted and this one refuses."""
+    """The config without unknown fields, which an older MOSAIC accepted and this one refuses."""
     return {
         name: _known(value, f"{path}.{name}") if f"{path}.{name}" in FIELDS else value
         for name, value in values.items()

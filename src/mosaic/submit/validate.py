@@ -95,7 +95,7 @@ def settle(config: RunConfig, verdict: Verdict, context: SubmitContext) -> RunCo
 
 
 def _completed(read: WorkerSpec, worker: Section) -> WorkerSpec:
-    """With what this submit filled in; `config` is the document's own object and needs no copying."""
+    """The spec with what this submit filled in; `config` is the document's own object and needs no copying."""
     return replace(read, name=worker.text("name"), script=worker.text("script"), worker_id=worker.text("worker_id"))
 
 
@@ -195,7 +195,7 @@ def _check_fastlane(extras: Section) -> None:
 
 
 def _with_total(config: RunConfig) -> RunConfig:
-    """With the total steps from the header of a custom script, unless the config has them."""
+    """The run with the total steps from the header of a custom script, unless the config has them."""
     if config.total_steps is not None or not config.worker.script:
         return config
     return replace(config, total_steps=total_timesteps(config.worker.script))
