@@ -70,7 +70,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", default="", help="name the run")
     parser.add_argument("--tag", action="append", default=[], metavar="TAG", help="tag the run; repeat for more tags")
     parser.add_argument("--gpus", type=count, default=0, metavar="N", help="request N GPUs")
-    parser.add_argument("--gpus-mandatory", action="store_true", help="wait for the GPUs instead of running without")
+    parser.add_argument(
+        "--gpus-mandatory", action="store_true", help="wait for the GPUs instead of running without them"
+    )
     parser.add_argument(
         "--cpus", type=cpus, metavar="N", help="request N CPUs and wait for them; 0.5 is valid (default 1)"
     )
