@@ -20,6 +20,7 @@ LAYERS = {  # folder → folders it may import
     "dispatch": {"submit", "ingest", "registry", "broadcast", "catalog", "wire", "model"},
     "hold": {"model"},
     "tail": {"wire", "model"},
+    "proxy": {"tail"},
     "daemon": {"submit", "dispatch", "ingest", "registry", "broadcast", "catalog", "wire", "model"},
     "client": {"catalog", "wire", "model"},
     "cli": {"client", "catalog", "wire", "model"},

@@ -112,8 +112,8 @@ class Bench:
         self.server.stop(None).wait()
         self.server = None
 
-    def start_tailer(self, *more: str, pass_fds: tuple[int, ...] = ()) -> subprocess.Popen:
-        argv = [sys.executable, "-m", "mosaic.tail", "--run-dir", str(self.run.path)]
+    def start_tailer(self, *more: str, pass_fds: tuple[int, ...] = (), module: str = "mosaic.tail") -> subprocess.Popen:
+        argv = [sys.executable, "-m", module, "--run-dir", str(self.run.path)]
         argv += ["--address", self.socket, "--root", str(self.root.path), *more]
         with open(self.run.tailer_log, "ab") as log:
             tailer = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=pass_fds)

@@ -41,6 +41,17 @@ def test_lines_are_stored_while_the_worker_runs_and_the_end_is_reported(bench):
     assert [request.drained for request in bench.store.requests].count(True) == 1
 
 
+def test_a_holder_of_an_older_version_can_still_restart_its_tailer(bench):
+    bench.start_server()
+    bench.stdout.write(step_line(0))
+    more, fds = bench.with_write_fds()
+
+    bench.finish(bench.start_tailer(*more, pass_fds=fds, module="mosaic.proxy.tail"))  # the argv that it keeps
+
+    assert bench.store.steps() == [0]
+    assert bench.store.drained.is_set()
+
+
 def test_json_on_stderr_is_text(bench):
     bench.start_server()
     bench.stderr.write(step_line(0))
