@@ -11,8 +11,8 @@
      "rows": [{"episode_index": 0, "seed": 1000000, "return": 500.0, "length": 500, "terminated": false,
                "truncated": true}, …]}
 
-A worker may add its own keys. While a training runs, pass `agent_id=EVAL_AGENT` and `global_step`: such episodes do
-not count as training episodes.
+Numbers that are not finite are null, so the file is valid JSON. A worker may add keys of its own. While a training
+runs, pass `agent_id=EVAL_AGENT` and `global_step`: such episodes do not count as training episodes.
 """
 
 import math
@@ -115,14 +115,38 @@ class Evaluation:
     def write(self, folder: "Optional[str | os.PathLike[str]]" = None, **more: Any) -> str:
         """Write eval_summary.json into `folder`, or into the run's; returns its path."""
         place = os.fspath(folder) if folder is not None else os.environ.get(WorkerEnv.RUN_DIR) or "."
-        return write_json(os.path.join(place, EVAL_SUMMARY), self.summary(**more), indent=1, default=emit.json_default)
+        path = os.path.join(place, EVAL_SUMMARY)
+        return write_json(path, _finite(self.summary(**more)), indent=1, default=_json_default)
 
 
 def _mean(values: List[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan
+    if not values:
+        return math.nan
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:  # the sum is too large for a float, the mean is not
+        return math.fsum(value / len(values) for value in values)
+    except ValueError:  # Infinity and -Infinity
+        return math.nan
 
 
 def _spread(values: List[float]) -> float:
     """The population standard deviation."""
     mean = _mean(values)
-    return math.sqrt(_mean([(value - mean) ** 2 for value in values]))
+    try:
+        return math.sqrt(_mean([(value - mean) ** 2 for value in values]))
+    except OverflowError:  # a square is too large for a float
+        return math.hypot(*(value - mean for value in values)) / math.sqrt(len(values))
+
+
+def _json_default(value: Any) -> Any:
+    return _finite(emit.json_default(value))
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for each number that JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

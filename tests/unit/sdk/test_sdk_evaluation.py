@@ -74,3 +74,28 @@ def test_the_summary_goes_to_the_runs_folder(tmp_path, emitter, monkeypatch):
 def test_seeds_are_a_range_that_no_training_uses_unless_given():
     assert seeds_from(None, 3) == [FIRST_SEED, FIRST_SEED + 1, FIRST_SEED + 2]
     assert seeds_from(0, 2) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("returns", "mean", "spread"),
+    [
+        ((math.nan, 1.0), None, None),
+        ((math.inf, -math.inf), None, None),
+        ((1e308, 1e308), 1e308, 0.0),
+        ((1e200, -1e200), 0.0, 1e200),
+    ],
+)
+def test_the_summary_is_valid_json_whatever_the_returns_are(tmp_path, emitter, returns, mean, spread):
+    def refuse(constant):
+        pytest.fail(f"{constant} is not JSON")
+
+    found = evaluation(emitter)
+    for seed, one in enumerate(returns):
+        found.add(seed, one, 1, True, False)
+
+    found.write(tmp_path)
+
+    summary = json.loads((tmp_path / "eval_summary.json").read_text(), parse_constant=refuse)
+    assert (summary["mean_return"], summary["std_return"]) == (mean, pytest.approx(spread) if spread else spread)
+    assert summary["rows"][0]["return"] == (returns[0] if math.isfinite(returns[0]) else None)
+    assert math.isnan(found.mean_return) == (mean is None)
