@@ -154,7 +154,7 @@ def find(path: PathLike, pattern: str = PATTERN) -> Checkpoint:
 def remove(path: PathLike) -> None:
     """Remove a checkpoint and its commit.json. A checkpoint that is only partly removed does not count as complete."""
     target = os.fspath(path)
-    if os.path.isdir(target):
+    if os.path.isdir(target) and not os.path.islink(target):  # of a link, only the link is removed
         import shutil
 
         _unlink(_commit_path(target))  # first: without it, the folder is not a checkpoint
@@ -247,8 +247,9 @@ def _commit_path(path: str) -> str:
 def _parts(path: str, digests: bool) -> Dict[str, Dict[str, Any]]:
     if not os.path.isdir(path):
         return {os.path.basename(path): _describe(path, digests)}
-    names = sorted(name for name in os.listdir(path) if name != COMMIT_FILE)
-    return {name: _describe(os.path.join(path, name), digests) for name in names}
+    found = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+    names = sorted(os.path.relpath(file, path) for file in found)
+    return {name: _describe(os.path.join(path, name), digests) for name in names if name != COMMIT_FILE}
 
 
 def _describe(path: str, digests: bool) -> Dict[str, Any]:
@@ -283,5 +284,7 @@ def _refuse_newer(path: str, key: str, found: Any, known: Optional[int]) -> None
 
 
 def _unlink(path: str) -> None:
-    if os.path.lexists(path):
+    try:
         os.unlink(path)
+    except FileNotFoundError:
+        pass  # it has none, or another process removed it

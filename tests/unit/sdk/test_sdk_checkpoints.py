@@ -5,7 +5,7 @@ import os
 
 import pytest
 from mosaic_sdk import __version__
-from mosaic_sdk.checkpoints import CheckpointError, Checkpoints, commit, find, read
+from mosaic_sdk.checkpoints import CheckpointError, Checkpoints, commit, find, read, remove
 from mosaic_sdk.config import ConfigError
 
 
@@ -169,3 +169,44 @@ def test_a_run_its_folders_and_a_checkpoint_itself_are_found(folder):
     assert find(epoch(folder, 1)).about["worker"] == "dreamer"
     with pytest.raises(CheckpointError, match="has no complete checkpoint"):
         find(folder.parent.parent)
+
+
+def test_the_parts_of_a_folder_include_those_in_its_subfolders(tmp_path):
+    (tmp_path / "epoch-1" / "optimizer").mkdir(parents=True)
+    (tmp_path / "epoch-1" / "agent.npz").write_bytes(b"arrays")
+    (tmp_path / "epoch-1" / "optimizer" / "state.npz").write_bytes(b"moments")
+
+    made = commit(tmp_path / "epoch-1", worker="acme", step=1, settings={}, digests=True)
+
+    assert {name: part["bytes"] for name, part in made.about["parts"].items()} == {
+        "agent.npz": 6,
+        "optimizer/state.npz": 7,
+    }
+    assert made.damage() == ""
+    (tmp_path / "epoch-1" / "optimizer" / "state.npz").write_bytes(b"truncat")
+    assert made.damage() == "optimizer/state.npz does not have the content it was saved with"
+
+
+def test_removing_a_link_to_a_checkpoint_leaves_the_checkpoint(folder, tmp_path):
+    archived = epoch(tmp_path / "archive", 1)
+    folder.mkdir(parents=True)
+    (folder / "epoch-00000001").symlink_to(archived)
+
+    remove(folder / "epoch-00000001")
+
+    assert os.listdir(folder) == []
+    assert read(archived).step == 100
+
+
+def test_a_checkpoint_that_another_process_removes_at_the_same_time_is_no_error(folder, monkeypatch):
+    made = file(folder, 500)
+    unlink = os.unlink
+
+    def removed_meanwhile(path):
+        unlink(path)
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", removed_meanwhile)
+    remove(made.path)
+
+    assert os.listdir(folder) == []
