@@ -9,15 +9,12 @@ Each write goes to a temporary file in the same folder, is flushed to disk and t
 created. When writing fails (disk full), the temporary file is removed and the old file stays as it was.
 """
 
-import itertools
 import json
 import os
 from contextlib import contextmanager
 from typing import IO, Any, Dict, Iterator, Mapping, Optional, Union
 
 Path = Union[str, "os.PathLike[str]"]
-
-_numbers = itertools.count()  # two threads that write the same path must not share a temporary file
 
 
 @contextmanager
@@ -26,9 +23,10 @@ def atomic_file(path: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
     target = os.fspath(path)
     folder, name = os.path.split(target)
     os.makedirs(folder or ".", exist_ok=True)
-    temp = os.path.join(folder, f".{name}.{os.getpid()}-{next(_numbers)}.tmp")
+    # Random, because neither threads nor the workers of two runs, each in a PID namespace, have a PID of their own.
+    temp = os.path.join(folder, f".{name}.{os.urandom(6).hex()}.tmp")
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with open(os.open(temp, flags, mode), "wb") as file:
             yield file
             file.flush()

@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 from mosaic_sdk import files
@@ -68,3 +70,29 @@ def test_a_file_without_a_json_object_is_a_value_error(tmp_path, text, reason):
 
     with pytest.raises(ValueError, match=reason):
         files.read_json(tmp_path / "x.json")
+
+
+FIRST = """
+import os, subprocess, sys
+from mosaic_sdk import files
+with files.atomic_file(sys.argv[1]) as file:
+    file.write(b"from the first process")
+    file.flush()
+    subprocess.run([sys.executable, "-c", sys.argv[2], sys.argv[1], str(os.getpid())], check=True)
+"""
+SECOND = """
+import os, sys
+os.getpid = lambda: int(sys.argv[2])
+from mosaic_sdk import files
+files.write_bytes(sys.argv[1], b"from the second process")
+"""
+
+
+def test_two_processes_with_the_same_pid_do_not_share_a_temporary_file(tmp_path):
+    """Each run has a PID namespace of its own, so two workers that write one path may well have the same PID."""
+    path = tmp_path / "cache.bin"
+
+    subprocess.run([sys.executable, "-c", FIRST, path, SECOND], check=True, timeout=60)
+
+    assert path.read_bytes() == b"from the first process"
+    assert os.listdir(tmp_path) == ["cache.bin"]
