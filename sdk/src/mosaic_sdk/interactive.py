@@ -104,9 +104,12 @@ class Session:
             return [_error(f"{type(error).__name__}: {error}")]
 
     def close(self) -> None:
-        if self._player is not None:
-            self._player.close()
-            self._player = None
+        player, self._player = self._player, None
+        try:
+            if player is not None:
+                player.close()
+        except Exception:  # noqa: BLE001  # the edge: every command was answered, and the exit code is about those
+            _print_traceback()
 
     @property
     def player(self) -> Player:
@@ -117,7 +120,14 @@ class Session:
     def _reset(self, command: Message) -> List[Message]:
         index = self._episode_index + 1
         seed = _seed(command, None if self._first_seed is None else self._first_seed + index)
-        fields = self.player.reset(seed, _object(command, "options"))
+        options, player = _object(command, "options"), self.player
+        try:
+            fields = player.reset(seed, options)
+        except (CommandError, ConfigError):
+            raise
+        except Exception:
+            self._is_playing = False  # the state of the environment is unknown now
+            raise
         self._is_playing, self._episode_index, self._step_index, self._return = True, index, 0, 0.0
         self._in_episode.clear()
         place = {"episode_index": index, "step_index": 0, "seed": seed}

@@ -33,6 +33,8 @@ class Counter(Player):
 
     def reset(self, seed, options):
         self.left = (options or {}).get("length", 3)
+        if self.left == "explode":
+            raise RuntimeError("boom")
         return {"observation_shape": (1,)}
 
     def step(self, action):
@@ -166,6 +168,15 @@ def test_an_exception_of_a_library_is_answered_and_ends_the_episode(session, cap
     assert say(session, "reset")[0]["type"] == "ready"
 
 
+def test_a_reset_that_fails_ends_the_episode_before_it(session):
+    say(session, "reset")
+
+    (answer,) = say(session, "reset", options={"length": "explode"})
+
+    assert answer == {"type": "error", "message": "RuntimeError: boom"}
+    assert "Send reset first" in say(session, "step")[0]["message"]
+
+
 def test_a_config_error_is_not_answered_by_the_session():
     def refuse():
         raise ConfigError("There is no checkpoint /x.")
@@ -201,6 +212,9 @@ class Loud(Player):
         if "refuse" in sys.argv:
             raise ConfigError("There is no checkpoint /x.")
         assert sys.stdin.read() == ""
+    def close(self):
+        if "stuck" in sys.argv:
+            raise RuntimeError("the window is gone")
     def reset(self, seed, options): return {}
     def step(self, action): return Step(float("nan"), 0.0, False, True)
 
@@ -239,3 +253,11 @@ def test_the_end_of_stdin_ends_it():
     done = serve(b"")
 
     assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_a_player_that_cannot_be_closed_does_not_change_the_exit_code():
+    done = serve(b'{"cmd": "reset"}\n{"cmd": "stop"}\n', "stuck")
+
+    assert json.loads(done.stdout.splitlines()[-1])["type"] == "stopped"
+    assert b"RuntimeError: the window is gone" in done.stderr
+    assert done.returncode == 0
