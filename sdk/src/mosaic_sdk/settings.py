@@ -18,6 +18,7 @@ from typing import (
     ClassVar,
     Dict,
     FrozenSet,
+    Iterable,
     Iterator,
     List,
     Mapping,
@@ -45,6 +46,7 @@ COMMON_EXTRAS: Dict[str, Optional[Tuple[Any, ...]]] = {
     "fastlane_grid_limit": None,
     "store_observations": None,
 }
+_OWN_NAMES = ("given", "rest", "version", "extras")  # attributes of an instance, and keys of every config file
 _MOST_NAMES = 40  # in a message
 _SAME = object()
 S = TypeVar("S", bound="_Base")
@@ -127,6 +129,12 @@ def _field_names(cls: type) -> Iterator[str]:
             yield name
 
 
+def _refuse_own_names(cls: type) -> None:
+    for name in _field_names(cls):
+        if hasattr(_Base, name) or name in _OWN_NAMES:
+            raise TypeError(f"{cls.__name__}.{name}: a setting cannot have this name; MOSAIC uses it. Choose another.")
+
+
 def _declared(cls: type, name: str) -> Setting:
     value = vars(cls)[name]
     return value if isinstance(value, Setting) else Setting(value, "", TOP, (), {})
@@ -149,6 +157,7 @@ class _Base:
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
+        _refuse_own_names(cls)
         own = {name: _declared(cls, name) for name in _field_names(cls)}
         cls._settings = {**cls._settings, **own}
         cls._kinds = None
@@ -156,9 +165,7 @@ class _Base:
             setattr(cls, name, one.default)
 
     def __init__(self, **values: Any) -> None:
-        for name in values:
-            if name not in self._settings:
-                raise ConfigError(f"{name}: the worker has no such setting. {self._suggest(name)}")
+        self._refuse_unknown(values)
         self._fill(values, {}, values)
 
     @classmethod
@@ -166,7 +173,8 @@ class _Base:
         """Read the content of a worker's config file, flat or as part of a complete trainer config.
 
         A setting is found by its name in any of the three places. ConfigError for an unknown key, for a value that the
-        setting does not take, and for two different values of one setting. null means "not given".
+        setting does not take, and for two different values of one setting. null means "not given", except
+        where the setting takes null.
         """
         values, rest = cls._collect(worker_part(data))
         config = cls.__new__(cls)
@@ -218,9 +226,15 @@ class _Base:
 
     def replace(self: S, **changes: Any) -> S:
         """A copy with other values, checked again."""
+        self._refuse_unknown(changes)
         config = type(self).__new__(type(self))
         config._fill({**self.flat(), **changes}, self.rest, {*self.given, *changes})
         return config
+
+    def _refuse_unknown(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._settings:
+                raise ConfigError(f"{name}: the worker has no such setting. {self._suggest(name)}")
 
     def _fill(self, values: Mapping[str, Any], rest: Dict[str, Dict[str, Any]], given: Any) -> None:
         kinds, found = self.kinds(), {}

@@ -39,10 +39,10 @@ _NAMES = {
     NULL: "null",
 }
 _BOUNDS: "Tuple[Tuple[str, Callable[[Any, Any], bool], str], ...]" = (
-    ("minimum", lambda value, bound: value < bound, "at least"),
-    ("maximum", lambda value, bound: value > bound, "at most"),
-    ("exclusiveMinimum", lambda value, bound: value <= bound, "more than"),
-    ("exclusiveMaximum", lambda value, bound: value >= bound, "less than"),
+    ("minimum", lambda value, bound: value >= bound, "at least"),
+    ("maximum", lambda value, bound: value <= bound, "at most"),
+    ("exclusiveMinimum", lambda value, bound: value > bound, "more than"),
+    ("exclusiveMaximum", lambda value, bound: value < bound, "less than"),
 )
 
 
@@ -89,8 +89,8 @@ def _is_a(value: Any, kind: str) -> bool:
 
 
 def _check_bounds(value: float, rules: Mapping[str, Any], path: str) -> None:
-    for keyword, is_broken, words in _BOUNDS:
-        if keyword in rules and is_broken(value, rules[keyword]):
+    for keyword, is_kept, words in _BOUNDS:
+        if keyword in rules and not is_kept(value, rules[keyword]):  # NaN keeps none
             raise ConfigError(f"{path}: must be {words} {rules[keyword]}, not {shown(value)}.")
 
 

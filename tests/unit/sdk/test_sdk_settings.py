@@ -249,3 +249,19 @@ def test_declaring_settings_imports_no_dataclasses():
     )
 
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_a_changed_copy_refuses_an_unknown_setting():
+    with pytest.raises(ConfigError, match=r"sede: the worker has no such setting\. Did you mean 'seed'"):
+        Acme(run_id="r1").replace(sede=3)
+
+
+def test_nan_is_within_no_bounds():
+    with pytest.raises(ConfigError, match="rate: must be at most 9, not NaN"):
+        Acme.from_dict({"run_id": "r1", "rate": float("nan")})
+
+
+@pytest.mark.parametrize("name", ["check", "given", "names", "rest", "replace", "open_places", "extras", "version"])
+def test_a_setting_cannot_have_a_name_that_the_class_uses_itself(name):
+    with pytest.raises(TypeError, match=f"Odd.{name}: a setting cannot have this name"):
+        type("Odd", (Settings,), {"__annotations__": {name: int}, name: setting(5)})
