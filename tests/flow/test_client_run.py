@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from lab import wait_until
 
-from mosaic.client import AsyncTrainerClient, RunOptions
+from mosaic.client import AsyncTrainerClient, RunOptions, TrainerClient
 from mosaic.model.errors import BadConfig, MosaicError, UnknownWorker
 from mosaic.model.states import RunState
 
@@ -143,3 +143,16 @@ def test_a_handle_gives_live_frames(client):
     assert frame.size == (320, 240)
     run.cancel()
     run.wait()
+
+
+def test_a_tag_must_be_in_a_list(client):
+    with pytest.raises(BadConfig, match=r"run_options\.tags: must be a list, not 'paper'"):
+        client.run("toy", steps=1, run_options={"tags": "paper"})
+
+
+def test_a_closed_client_says_so(shared_lab):
+    with TrainerClient.connect(shared_lab.root) as client:
+        pass
+
+    with pytest.raises(MosaicError, match="This client is closed"):
+        client.run("toy", steps=1)

@@ -89,8 +89,8 @@ def _is_a(value: Any, kind: str) -> bool:
 
 
 def _check_bounds(value: float, rules: Mapping[str, Any], path: str) -> None:
-    for keyword, is_kept, words in _BOUNDS:
-        if keyword in rules and not is_kept(value, rules[keyword]):  # NaN keeps none
+    for keyword, is_within, words in _BOUNDS:
+        if keyword in rules and not is_within(value, rules[keyword]):  # NaN is within none
             raise ConfigError(f"{path}: must be {words} {rules[keyword]}, not {shown(value)}.")
 
 

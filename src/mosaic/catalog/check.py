@@ -38,13 +38,11 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 }
 _MANY_CHOICES = 12  # with more, only similar ones are listed
 _MANY_KEYS = 40
-_BOUNDS: tuple[
-    tuple[str, Callable[[Any, Any], bool], str], ...
-] = (  # keyword, whether the value violates it, its text in messages
-    ("minimum", operator.lt, "at least"),
-    ("maximum", operator.gt, "at most"),
-    ("exclusiveMinimum", operator.le, "more than"),
-    ("exclusiveMaximum", operator.ge, "less than"),
+_BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (  # keyword, whether a value is within it, in words
+    ("minimum", operator.ge, "at least"),
+    ("maximum", operator.le, "at most"),
+    ("exclusiveMinimum", operator.gt, "more than"),
+    ("exclusiveMaximum", operator.lt, "less than"),
 )
 
 
@@ -99,8 +97,8 @@ def _not_chosen(value: object, choices: list[str]) -> str:
 
 
 def _check_number(value: float, schema: Schema, field: str) -> None:
-    for keyword, is_violated, words in _BOUNDS:
-        if keyword in schema and is_violated(value, schema[keyword]):
+    for keyword, is_within, words in _BOUNDS:
+        if keyword in schema and not is_within(value, schema[keyword]):  # NaN is within none
             raise BadConfig(field, f"must be {words} {schema[keyword]}, not {_shown(value)}.")
 
 

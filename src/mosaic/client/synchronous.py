@@ -30,6 +30,9 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop.is_closed():
+            work.close()
+            raise MosaicError("This client is closed. Connect another one: TrainerClient.connect()")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()

@@ -52,6 +52,10 @@ def test_a_config_that_fits_passes():
         ({"total_timesteps": "many"}, 'c.total_timesteps: must be an integer, not "many".'),
         ({"total_timesteps": True}, "c.total_timesteps: must be an integer, not true."),
         ({"total_timesteps": 0}, "c.total_timesteps: must be at least 1, not 0."),
+        (
+            {"extras": {"algo_params": {"learning_rate": float("nan")}}},
+            "c.extras.algo_params.learning_rate: must be more than 0, not NaN.",
+        ),
         ({"seed": 1.5}, "c.seed: must be an integer or null, not 1.5."),
         ({"algo": "pop"}, 'c.algo: must be one of ppo, dqn, not "pop".'),
         ({"alog": "ppo"}, "c.alog: the worker has no such setting. Did you mean 'algo'?"),
