@@ -156,3 +156,4 @@ def test_a_closed_client_says_so(shared_lab):
 
     with pytest.raises(MosaicError, match="This client is closed"):
         client.run("toy", steps=1)
+    client.close()  # which the end of the block did already

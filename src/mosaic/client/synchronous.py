@@ -30,7 +30,7 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._loop.is_closed():
+        if self.is_closed:
             work.close()
             raise MosaicError("This client is closed. Connect another one: TrainerClient.connect()")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -46,12 +46,16 @@ class LoopThread:
             while (batch := self.run(_next(batches))) is not None:
                 yield batch
         finally:
-            if not self._loop.is_closed():
+            if not self.is_closed:
                 self.run(_close(batches))
 
     def listen(self, source: AsyncIterator[T], receive: Callable[[T | MosaicError], None]) -> Callable[[], None]:
         listening = self.run(_begin(_pump(source, receive)))
         return lambda: self.run(_end(listening))
+
+    @property
+    def is_closed(self) -> bool:
+        return self._loop.is_closed()
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -107,8 +111,10 @@ class TrainerClient:
         return self._inner.target
 
     def close(self) -> None:
-        self._loop.run(self._inner.close())
-        self._loop.stop()
+        """Close it. A second call does nothing."""
+        if not self._loop.is_closed:
+            self._loop.run(self._inner.close())
+            self._loop.stop()
 
     def __enter__(self) -> "TrainerClient":
         return self
