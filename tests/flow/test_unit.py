@@ -12,6 +12,7 @@ import pytest
 from lab import alive, wait_until
 
 from mosaic.cli.unit import unit_text
+from mosaic.model.errors import MosaicError
 from mosaic.model.states import RunState
 
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
@@ -67,6 +68,12 @@ def test_an_odd_state_folder_reaches_the_daemon_as_it_is():
     root = '/odd path/with "quotes", 100% and $HOME\\'
 
     assert command_of(unit_text("/usr/bin/python3", Path(root)), "ExecStart")[4] == root
+
+
+@pytest.mark.parametrize("root", ["/two\nExecStartPre=/bin/lines", "/not-unicode-\udcff"])
+def test_a_folder_that_a_unit_cannot_contain_is_refused(root):
+    with pytest.raises(MosaicError, match="has characters that a systemd unit cannot contain"):
+        unit_text("/usr/bin/python3", Path(root))
 
 
 def test_install_updates_its_own_unit_and_no_other(mosaic, config, path):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mosaic.catalog.uv import InstallFailed, Uv
+from mosaic.model.xdg import xdg_folder
 
 SUMS = "SHA256SUMS"
 _KEPT_S = 30 * 86_400.0  # a wheel that is not used for so long is deleted
@@ -45,7 +46,7 @@ class Wheels:
     """A store of wheels, named after what they were built from."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or _cache() / "mosaic" / "wheels"
+        self.folder = folder or xdg_folder("XDG_CACHE_HOME", ".cache") / "mosaic" / "wheels"
 
     def of(self, source: Path, python: str, uv: Uv) -> Wheel:
         """The wheel of a source folder: the one that came with MOSAIC, or one that is built from it."""
@@ -132,8 +133,3 @@ def _keep(built: Path, kept: Path) -> None:
 
 def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _cache() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return Path(cache) if cache else Path.home() / ".cache"

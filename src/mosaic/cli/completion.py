@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli.completion_scripts import SCRIPTS
 from mosaic.cli.verb import BadUsage, add_verb
 from mosaic.model.errors import MosaicError
+from mosaic.model.xdg import xdg_folder
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -54,7 +55,7 @@ def install(args: argparse.Namespace) -> int:
 
 
 def script_path(shell: str) -> Path:
-    data, config = _xdg("XDG_DATA_HOME", ".local/share"), _xdg("XDG_CONFIG_HOME", ".config")
+    data, config = xdg_folder("XDG_DATA_HOME", ".local/share"), xdg_folder("XDG_CONFIG_HOME", ".config")
     return {
         "bash": data / "bash-completion" / "completions" / "mosaic",
         "zsh": data / "zsh" / "site-functions" / "_mosaic",
@@ -69,10 +70,6 @@ def startup_file(shell: str) -> Path | None:
     if shell == "bash" and not any(os.path.exists(loader) for loader in LOADERS):
         return Path.home() / ".bashrc"
     return None
-
-
-def _xdg(name: str, default: str) -> Path:
-    return Path(os.environ.get(name) or Path.home() / default)
 
 
 def _write(path: Path, text: str) -> str:

@@ -17,6 +17,7 @@ from mosaic.cli.table import clip, render_table
 from mosaic.cli.terminal_text import size
 from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.model.xdg import xdg_folder
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -166,7 +167,7 @@ def _caches(root: StateRoot) -> list[Path]:
     """Folders that workers and installers use as caches: unknown folders of the root, uv's cache and ours."""
     own = {root.trainer, root.telemetry, root.logs, root.envs}
     inside = [path for path in _folders_in(root.path) if path not in own]
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    base = xdg_folder("XDG_CACHE_HOME", ".cache")
     outside = [Path(os.environ.get("UV_CACHE_DIR") or base / "uv"), base / "mosaic"]
     # A folder comes after its subfolders, so only its remaining files are counted for it.
     nested = [place for folder in inside for place in (*_folders_in(folder), folder)]

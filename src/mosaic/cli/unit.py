@@ -11,6 +11,7 @@ from mosaic.cli.connection import refuse_host
 from mosaic.cli.verb import add_verb
 from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import StateRoot
+from mosaic.model.xdg import xdg_folder
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -95,8 +96,7 @@ def uninstall(args: argparse.Namespace) -> int:
 
 
 def unit_path() -> Path:
-    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(config) / "systemd" / "user" / NAME
+    return xdg_folder("XDG_CONFIG_HOME", ".config") / "systemd" / "user" / NAME
 
 
 def unit_text(python: str, root: Path) -> str:
@@ -108,6 +108,9 @@ def unit_text(python: str, root: Path) -> str:
 
 def _quoted(text: str) -> str:
     """The text quoted for systemd: backslashes and double quotes escaped, percent signs doubled."""
+    if not text.isprintable():
+        # A newline would end the line and begin another directive.
+        raise MosaicError(f"{text!a} has characters that a systemd unit cannot contain. Use another folder.")
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 
