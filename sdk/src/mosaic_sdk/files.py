@@ -61,7 +61,11 @@ def write_json(
 def read_json(path: Path) -> Dict[str, Any]:
     """The JSON object in a file. OSError if it cannot be read, ValueError if it is damaged or not an object."""
     with open(path, "rb") as file:
-        document = json.loads(file.read())
+        data = file.read()
+    try:
+        document = json.loads(data)
+    except RecursionError:
+        raise ValueError(f"{os.fspath(path)} is nested too deeply") from None
     if not isinstance(document, dict):
         raise ValueError(f"{os.fspath(path)} does not hold a JSON object")
     return document

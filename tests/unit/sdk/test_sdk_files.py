@@ -96,3 +96,11 @@ def test_two_processes_with_the_same_pid_do_not_share_a_temporary_file(tmp_path)
 
     assert path.read_bytes() == b"from the first process"
     assert os.listdir(tmp_path) == ["cache.bin"]
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"n": 1', b"\xff\xfe", b"[" * 100_000])
+def test_a_damaged_document_is_a_value_error(tmp_path, content):
+    (tmp_path / "x.json").write_bytes(content)
+
+    with pytest.raises(ValueError):  # noqa: PT011  # the text is that of json
+        files.read_json(tmp_path / "x.json")
