@@ -27,6 +27,7 @@ known about it.
 """
 
 import fnmatch
+import math
 import os
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
@@ -185,12 +186,12 @@ class Checkpoints:
         return _named_by(os.path.join(self.folder, BEST))
 
     def best_score(self, **same: Any) -> Optional[float]:
-        """The score in best/best.json, if its keys have the values in `same`; None without one."""
+        """The score in best/best.json, if its keys have the values in `same`; None without one, or if it is NaN."""
         about = _read_best(os.path.join(self.folder, BEST))
         score = about.get("score")
         if not isinstance(score, (int, float)) or any(about.get(key) != value for key, value in same.items()):
             return None
-        return float(score)
+        return None if math.isnan(score) else float(score)
 
     def keep_best(self, path: PathLike, *, step: int, score: float, seeds: Sequence[int], **more: Any) -> str:
         """Make a checkpoint in the folder `best` the best one, and remove the others there; returns its path."""

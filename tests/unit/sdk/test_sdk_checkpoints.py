@@ -210,3 +210,10 @@ def test_a_checkpoint_that_another_process_removes_at_the_same_time_is_no_error(
     remove(made.path)
 
     assert os.listdir(folder) == []
+
+
+def test_a_best_score_that_is_not_a_number_does_not_count(folder):
+    made = file(folder / "best", 500)
+    Checkpoints(folder).keep_best(made.path, step=500, score=float("nan"), seeds=[1])
+
+    assert Checkpoints(folder).best_score() is None  # NaN would be better than every later score
