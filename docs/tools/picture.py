@@ -87,7 +87,9 @@ class Session:
             self._read_until(begun + (number + 1) * FRAME_S)
             while keys and keys[0][0] <= time.monotonic() - begun:
                 os.write(self._master, keys.pop(0)[1].encode())
-            recording.frames.append([line_of(self._screen.buffer[row]) for row in range(ROWS)])
+            frame = [line_of(self._screen.buffer[row]) for row in range(ROWS)]
+            if recording.frames or any(frame):  # the picture begins with the first screen, not with an empty box
+                recording.frames.append(frame)
         self._process.terminate()
         self._process.wait(20)
         return recording

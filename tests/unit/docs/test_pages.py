@@ -144,3 +144,9 @@ def test_contributing_names_every_make_target():
 
     targets = {target for line in re.findall(r"^\.PHONY: (.+)$", makefile, re.MULTILINE) for target in line.split()}
     assert sorted(targets - set(named)) == []
+
+
+def test_the_picture_of_the_readme_shows_something_from_its_first_moment():
+    groups = re.findall(r"<g[^>]*>(<animate[^>]*>)?<", (REPO / "docs/pictures/watch.svg").read_text())
+
+    assert len([animate for animate in groups if not animate or 'values="visible' in animate]) > 5
