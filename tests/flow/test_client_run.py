@@ -65,7 +65,7 @@ def test_options_are_kept_apart_from_settings(client):
 def test_options_may_be_a_plain_mapping_and_a_misspelled_one_gets_a_suggestion(client):
     assert client.run("toy", steps=5, run_options={"name": "mapped"}).latest.name == "mapped"
 
-    with pytest.raises(MosaicError, match=r"run_options\.nam: there is no such option\. Did you mean 'name'\?"):
+    with pytest.raises(BadConfig, match=r"run_options\.nam: there is no such option\. Did you mean 'name'\?"):
         client.run("toy", steps=5, run_options={"nam": "x"})
 
 
@@ -80,6 +80,32 @@ def test_an_unknown_setting_is_refused_with_a_suggestion(client):
         client.run("toy", episode_lenght=50)
 
     assert caught.value.field == "episode_lenght"
+
+
+def test_an_option_among_the_settings_is_refused_with_where_it_belongs(client):
+    with pytest.raises(BadConfig, match=r"^name: .*pass run_options=\{'name': …\}") as caught:
+        client.run("toy", name="mine")
+
+    assert caught.value.field == "name"
+
+
+def test_runs_are_listed_by_the_names_of_states(client):
+    run = client.run("toy", steps=5)
+    run.wait()
+
+    assert run.run_id in {one.run_id for one in client.list_runs(["TERMINATED"]).runs}
+    assert client.list_runs("TERMINATED").runs == client.list_runs([RunState.TERMINATED]).runs
+    with pytest.raises(MosaicError, match=r"'DONE' is not a valid RunState\. The states are INIT, HANDSHAKE"):
+        client.list_runs(["DONE"])
+
+
+def test_a_closed_client_says_so(shared_lab):
+    with TrainerClient.connect(shared_lab.root) as client:
+        pass
+
+    with pytest.raises(MosaicError, match=r"This client is closed\. Connect a new one"):
+        client.list_runs()
+    client.close()
 
 
 def test_a_setting_with_a_bad_value_is_named_as_the_caller_wrote_it(client):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from mosaic.model.errors import BadConfig, MosaicError
+from mosaic.model.errors import BadConfig
 from mosaic.model.nearest import did_you_mean
 from mosaic.model.rundir import StateRoot
 
@@ -39,17 +39,30 @@ class RunOptions:
     limits: Mapping[str, float] = field(default_factory=dict)  # time_s, spin_s …: `payload.limits` of a trainer config
     idempotency_key: str = ""  # two submissions of one config with the same key are one run
 
+    def __post_init__(self) -> None:
+        # A string is a sequence as well: without this, tags="demo" means the tags d, e, m and o.
+        if isinstance(self.tags, str):
+            raise BadConfig("run_options.tags", f"must be a list of strings, not {self.tags!r}.")
+        if not isinstance(self.limits, Mapping):
+            raise BadConfig("run_options.limits", f"must be a mapping such as {{'time_s': 600}}, not {self.limits!r}.")
+
     @classmethod
     def of(cls, options: "RunOptions | Mapping[str, Any] | None") -> "RunOptions":
-        """Accept a plain mapping as well; MosaicError for an unknown option."""
+        """Accept a plain mapping as well; BadConfig for an unknown option."""
         if isinstance(options, RunOptions):
             return options
-        known = [option.name for option in fields(cls)]
+        if options is not None and not isinstance(options, Mapping):
+            raise BadConfig("run_options", f"must be a RunOptions or a mapping, not {options!r}.")
+        known = option_names()
         for name in options or {}:
             if name not in known:
                 hint = did_you_mean(name, known, 1) or f"Known options: {', '.join(known)}."
-                raise MosaicError(f"run_options.{name}: there is no such option. {hint}")
+                raise BadConfig(f"run_options.{name}", f"there is no such option. {hint}")
         return cls(**(options or {}))
+
+
+def option_names() -> list[str]:
+    return [option.name for option in fields(RunOptions)]
 
 
 def trainer_config(worker: Mapping[str, Any], options: RunOptions) -> dict[str, Any]:
@@ -135,6 +148,15 @@ def rename_fields(message: str, names: Mapping[str, str] = FIELDS) -> str:
     for field_path, name in names.items():
         if message.startswith(field_path):
             return name + message[len(field_path) :]
+    return message
+
+
+def for_caller(message: str) -> str:
+    """An error of `client.run` in the caller's names. An option among the settings is a likely mistake."""
+    message = rename_fields(message)
+    name = message.partition(":")[0]
+    if name in option_names() and "has no such setting" in message:
+        return f"{name}: the worker has no such setting. If you mean the option, pass run_options={{'{name}': …}}."
     return message
 
 

@@ -17,6 +17,7 @@ TYPED = {  # fields of the trainer config, and what sets them on the command lin
     "payload.limits.time_s": "--time-limit",
     "payload.limits.spin_s": "--spin-limit",
 }
+OPTIONS = ("name", "tag", "gpus", "gpus_mandatory", "cpus", "memory", "time_limit", "spin_limit", "detach", "json")
 
 
 def parse_settings(arguments: Sequence[str]) -> dict[str, Any]:
@@ -44,4 +45,8 @@ def _split(argument: str) -> tuple[str, Any]:
 
 def as_typed(message: str) -> str:
     """The message with config fields named as on the command line, because the user has not seen the config."""
-    return rename_fields(message, TYPED)
+    message = rename_fields(message, TYPED)
+    key = message.partition(":")[0]
+    if key in OPTIONS and "has no such setting" in message:
+        return f"{key}: the worker has no such setting. If you mean the option, use --{key.replace('_', '-')}."
+    return message

@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 
-from mosaic.catalog.request import RunOptions, nest, rename_fields, trainer_config, worker_section
+from mosaic.catalog.request import RunOptions, for_caller, nest, trainer_config, worker_section
 from mosaic.client.endpoint import Endpoint, endpoint_elsewhere, find_endpoint, how_to_start, is_elsewhere
 from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.frames import Frame, FrameRequest, FrameStream
@@ -149,7 +149,7 @@ class AsyncTrainerClient:
             section = await asyncio.to_thread(worker_section, worker, plain, self._root)
             run = await self.submit_run(trainer_config(section, options), options.idempotency_key)
         except BadConfig as error:
-            raise with_sentence(type(error), rename_fields(str(error))) from None
+            raise with_sentence(type(error), for_caller(str(error))) from None
         return AsyncRunHandle(self, run)
 
     async def attach(self, run_id: str) -> AsyncRunHandle:
@@ -186,22 +186,22 @@ class AsyncTrainerClient:
         """One run with its history and config. `run_id` may be an id, a prefix of one, a name, `last` or `last~N`."""
         return Run.from_wire(await self._ask(self._stub.GetRun, pb.RunRequest(run_id=run_id)))
 
-    async def list_runs(self, states: Collection[RunState] = (), limit: int = 0) -> RunList:
-        """Newest first. Default: runs in all states, without a limit."""
-        wire_states = [state_to_wire(state) for state in states]
+    async def list_runs(self, states: Collection[RunState | str] = (), limit: int = 0) -> RunList:
+        """Newest first. Default: runs in all states, without a limit. A state may be given by its name."""
+        wire_states = states_to_wire(states)
         return RunList.from_wire(
             await self._ask(self._stub.ListRuns, pb.ListRunsRequest(states=wire_states, limit=limit))
         )
 
     def watch_runs(
         self,
-        states: Collection[RunState] = (),
+        states: Collection[RunState | str] = (),
         limit: int = 0,
         interval_ms: int = 500,
         run_ids: Collection[str] = (),
     ) -> AsyncGenerator[RunList, None]:
         """All runs that match, then changes, without end. After 5 s without a change the next item is empty."""
-        wire_states = [state_to_wire(state) for state in states]
+        wire_states = states_to_wire(states)
         request = pb.WatchRunsRequest(states=wire_states, limit=limit, interval_ms=interval_ms, run_ids=run_ids)
         return watch_runs(self._open(self._stub.WatchRuns), request, self.target, self._wait_for_daemon)
 
@@ -341,6 +341,14 @@ def config_text(config: Mapping[str, Any] | str | Path) -> str:
         return config if isinstance(config, str) else json.dumps(config, default=_plain)
     except (TypeError, ValueError) as error:
         raise MosaicError(f"The config cannot be written as JSON: {error}.") from None
+
+
+def states_to_wire(states: Collection[RunState | str]) -> list[str]:
+    """States, or their names; one alone is accepted as well."""
+    try:
+        return [state_to_wire(RunState(state)) for state in ((states,) if isinstance(states, str) else states)]
+    except ValueError as error:
+        raise MosaicError(f"{error}. The states are {', '.join(RunState)}.") from None
 
 
 def _plain(value: Any) -> Any:

@@ -29,10 +29,14 @@ class LoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name="mosaic-client", daemon=True)
         self._thread.start()
 
+    @property
+    def is_closed(self) -> bool:
+        return self._loop.is_closed()
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         if self.is_closed:
-            work.close()
-            raise MosaicError("This client is closed. Connect another one: TrainerClient.connect()")
+            work.close()  # or Python warns that it was never awaited
+            raise MosaicError("This client is closed. Connect a new one with: TrainerClient.connect()")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -52,10 +56,6 @@ class LoopThread:
     def listen(self, source: AsyncIterator[T], receive: Callable[[T | MosaicError], None]) -> Callable[[], None]:
         listening = self.run(_begin(_pump(source, receive)))
         return lambda: self.run(_end(listening))
-
-    @property
-    def is_closed(self) -> bool:
-        return self._loop.is_closed()
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -151,12 +151,12 @@ class TrainerClient:
     def get_run(self, run_id: str) -> Run:
         return self._loop.run(self._inner.get_run(run_id))
 
-    def list_runs(self, states: Collection[RunState] = (), limit: int = 0) -> RunList:
+    def list_runs(self, states: Collection[RunState | str] = (), limit: int = 0) -> RunList:
         return self._loop.run(self._inner.list_runs(states, limit))
 
     def watch_runs(
         self,
-        states: Collection[RunState] = (),
+        states: Collection[RunState | str] = (),
         limit: int = 0,
         interval_ms: int = 500,
         run_ids: Collection[str] = (),

@@ -3,7 +3,7 @@
 import pytest
 
 from mosaic.catalog.request import RunOptions, nest, rename_fields, trainer_config, worker_section
-from mosaic.model.errors import BadConfig, MosaicError
+from mosaic.model.errors import BadConfig
 
 
 def test_without_options_the_config_has_only_the_worker():
@@ -53,8 +53,23 @@ def test_a_tag_that_is_not_in_a_list_is_not_taken_apart():
 
 
 def test_an_unknown_option_without_a_near_name_lists_all_of_them():
-    with pytest.raises(MosaicError, match=r"run_options\.zzz: there is no such option\. Known options: name, tags"):
+    with pytest.raises(BadConfig, match=r"run_options\.zzz: there is no such option\. Known options: name, tags"):
         RunOptions.of({"zzz": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tags": "demo"}, "run_options.tags: must be a list of strings, not 'demo'."),
+        ({"limits": 600}, "run_options.limits: must be a mapping such as {'time_s': 600}, not 600."),
+        ("demo", "run_options: must be a RunOptions or a mapping, not 'demo'."),
+    ],
+)
+def test_options_of_the_wrong_type_are_refused(options, message):
+    with pytest.raises(BadConfig) as caught:
+        RunOptions.of(options)
+
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,14 @@ def test_errors_name_options_as_they_are_typed(message, expected):
     assert as_typed(message) == expected
 
 
+def test_an_option_written_as_a_setting_is_named_as_an_option():
+    message = "metadata.worker.config.time_limit: the worker has no such setting. Did you mean 'rate'?"
+
+    assert as_typed(message) == (
+        "time_limit: the worker has no such setting. If you mean the option, use --time-limit."
+    )
+
+
 def test_every_verb_is_found_in_the_module_that_has_it():
     for module, verbs in command.MODULES.items():
         grammar = command.build_parser([module])
