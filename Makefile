@@ -92,7 +92,7 @@ check: setup .venv-frames/.ready
 	$(BIN)/ruff format --check -q .
 	$(BIN)/ruff check -q .
 	$(BIN)/mypy src sdk/src
-	$(BIN)/python -m pytest tests/unit tests/test_layers.py sdk workers/toy_worker -m "not slow" -n $(JOBS)
+	$(BIN)/python -m pytest tests/unit tests/test_*.py workers/toy_worker -m "not slow" -n $(JOBS)
 
 # Everything but the tests that are marked slow. Both parts can be run alone.
 test: test-core test-workers
