@@ -16,7 +16,8 @@ CLIENT = {  # module → the documented names; empty: all public ones
     "mosaic.catalog.request": ("RunOptions",),
     "mosaic.client.asynchronous": ("AsyncTrainerClient",),
     "mosaic.client.run": ("Run", "RunList"),
-    "mosaic.model.run": ("RunSummary",),
+    "mosaic.model.run": ("RunSummary", "Move"),
+    "mosaic.model.states": ("RunState",),
     "mosaic.client.events": ("Step", "Episode", "Metric", "Lifecycle", "LogPiece", "Curve"),
     "mosaic.client.frames": ("Frame",),
     "mosaic.client.joined": ("joined_curve",),
@@ -38,7 +39,10 @@ class Field:
 
 
 def python_client() -> str:
-    intro = "Examples are in [the how-to](../howto/python-client.md). Import the classes from `mosaic.client`."
+    intro = (
+        "Examples are in [the how-to](../howto/python-client.md). The clients, the handles, `RunOptions`, `Run` and "
+        "`Frame` can be imported from `mosaic.client`, everything from the module in its heading."
+    )
     parts = [part for module, names in CLIENT.items() for part in module_parts(module, names)]
     return join("# Python client", intro, *parts)
 
@@ -80,6 +84,7 @@ def class_parts(node: ast.ClassDef, lines: list[str]) -> Iterator[str]:
     yield docstring(node)
     rows = [(code(one.name), code(one.kind), code(one.default), plain(one.comment)) for one in fields_of(node, lines)]
     yield table(("field", "type", "default", ""), rows)
+    yield table(("member", ""), members_of(node, lines))
     shared = methods_of(class_in(*SAME_AS[node.name])[0]) if node.name in SAME_AS else {}
     for name, method in methods_of(node).items():
         yield from function_parts(method, shared.get(name, method))
@@ -91,15 +96,22 @@ def methods_of(node: ast.ClassDef) -> dict[str, Function]:
 
 def fields_of(node: ast.ClassDef, lines: list[str]) -> list[Field]:
     return [
-        Field(
-            item.target.id,
-            ast.unparse(item.annotation),
-            default_of(item),
-            lines[(item.end_lineno or 1) - 1][item.end_col_offset :].partition("#")[2].strip(),
-        )
+        Field(item.target.id, ast.unparse(item.annotation), default_of(item), comment_behind(item, lines))
         for item in node.body
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and is_public(item.target.id)
     ]
+
+
+def members_of(node: ast.ClassDef, lines: list[str]) -> list[tuple[str, str]]:
+    """The members of an enumeration, each with the comment behind it."""
+    if not any(ast.unparse(base).endswith("Enum") for base in node.bases):
+        return []
+    found = [item for item in node.body if isinstance(item, ast.Assign)]
+    return [(code(ast.unparse(item.targets[0])), plain(comment_behind(item, lines))) for item in found]
+
+
+def comment_behind(item: ast.stmt, lines: list[str]) -> str:
+    return lines[(item.end_lineno or 1) - 1][item.end_col_offset or 0 :].partition("#")[2].strip()
 
 
 def default_of(item: ast.AnnAssign) -> str:

@@ -12,3 +12,4 @@ myst_heading_anchors = 4  # the anchors that GitHub makes, so that links work in
 # Generated pages may skip a level of headings; fragments of programs have … in them.
 suppress_warnings = ["myst.header", "misc.highlighting_failure"]
 highlight_language = "text"
+smartquotes = False  # they would turn --name into a dash, and the quotes of a value into others

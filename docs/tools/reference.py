@@ -15,7 +15,7 @@ from markdown import code, fence, join, plain, table
 from mosaic.catalog.common import with_common
 from mosaic.catalog.schema import UNAVAILABLE_KEY, help_rows, parameters
 from mosaic.cli.main import build_parser
-from mosaic.submit import config
+from mosaic.submit import config, derive
 
 REPO = Path(__file__).parents[2]
 SECTIONS = {  # of a trainer config → the class in mosaic.model.run that it becomes
@@ -88,7 +88,8 @@ def trainer_config() -> str:
     )
     drawing = (config.__doc__ or "").partition("\n\n")[2]
     parts = [part for path, name in SECTIONS.items() for part in section_parts(path, name)]
-    return join("# Trainer config", intro, fence(drawing), *parts)
+    metadata = [(code(name), plain(text)) for name, text in {**config.METADATA, **derive.ASKED}.items()]
+    return join("# Trainer config", intro, fence(drawing), "## metadata", table(("key", ""), metadata), *parts)
 
 
 def section_parts(path: str, name: str) -> Iterator[str]:

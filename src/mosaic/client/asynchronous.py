@@ -291,7 +291,10 @@ class AsyncTrainerClient:
         return FrameStream(call, self.get_run, self._wait_for_daemon, self.target, request).of(run_id)
 
     async def query_curve(self, run_id: str, name: str, points: int = 0, to_step: int | None = None) -> Curve:
-        """A metric, `step/reward`, `episode/return` or `episode/length` in at most `points` (0: 2000) points."""
+        """A metric, `step/reward`, `episode/return` or `episode/length` in at most `points` (0: 2000) points.
+
+        The curve is empty if the run has no values of that name, or none yet: see `curve_names`.
+        """
         request = pb.QueryCurveRequest(run_id=run_id, name=name, points=points, to_step=to_step)
         return Curve.from_wire(await self._ask(self._stub.QueryCurve, request))
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from mosaic.client.asynchronous import AsyncTrainerClient
     from mosaic.client.synchronous import TrainerClient
 
-RETURNS = "episode/return"
-
 
 class AsyncRunHandle:
     """A run, for asyncio code. `latest`, `state` and `summary` are as of the last answer: see `refresh`."""
@@ -50,7 +48,7 @@ class AsyncRunHandle:
         self.latest = await self._client.cancel_run(self.run_id)
         return self.latest
 
-    async def curve(self, name: str = RETURNS, points: int = 0) -> Curve:
+    async def curve(self, name: str = "episode/return", points: int = 0) -> Curve:
         """A metric over its steps, as `AsyncTrainerClient.query_curve` gives it."""
         return await self._client.query_curve(self.run_id, name, points)
 
@@ -74,7 +72,10 @@ class AsyncRunHandle:
 
 
 class RunHandle:
-    """A run. `state` and `summary` are current: each access asks the daemon, until the run is over."""
+    """A run. `state` and `summary` are current: each access asks the daemon, until the run is over.
+
+    `latest` is the `Run` as of the last answer, and asks nothing.
+    """
 
     def __init__(self, client: "TrainerClient", run: Run) -> None:
         self._client = client
@@ -108,7 +109,7 @@ class RunHandle:
         self.latest = self._client.cancel_run(self.run_id)
         return self.latest
 
-    def curve(self, name: str = RETURNS, points: int = 0) -> Curve:
+    def curve(self, name: str = "episode/return", points: int = 0) -> Curve:
         """A metric over its steps, as `TrainerClient.query_curve` gives it."""
         return self._client.query_curve(self.run_id, name, points)
 

@@ -9,7 +9,9 @@ from mosaic.model.states import RunState
 
 @dataclass(frozen=True)
 class GpuRequest:
-    requested: int = 0
+    """GPUs for a run; it sees them as `CUDA_VISIBLE_DEVICES`."""
+
+    requested: int = 0  # how many
     mandatory: bool = False  # wait in INIT until they are free; otherwise run without
 
 
@@ -17,7 +19,7 @@ class GpuRequest:
 class ResourceRequest:
     """What a run needs besides GPUs; it waits in INIT until that much is free."""
 
-    cpus: float = 1.0
+    cpus: float = 1.0  # 0.5 is valid
     memory_mb: int = 0  # 0: unknown
 
 
@@ -56,13 +58,13 @@ class WorkerSpec:
     module: str = ""  # python -m MODULE in the worker's environment …
     script: str = ""  # … or this file (exactly one of the two)
     name: str = ""  # chooses one of several environments that have the module
-    variant: str = ""
-    arguments: tuple[str, ...] = ()
-    config: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
-    use_grpc: bool = False
-    grpc_target: str = ""
-    worker_id: str = ""
+    variant: str = ""  # of the worker's environment, such as jax; for a script the whole name, such as cleanrl@jax
+    arguments: tuple[str, ...] = ()  # more arguments on its command line
+    config: Mapping[str, Any] = field(default_factory=dict)  # the worker's settings, checked against its schema
+    environment: Mapping[str, str] = field(default_factory=dict)  # environment variables of its process
+    use_grpc: bool = False  # pass the daemon's TCP address, for a worker that calls the daemon itself
+    grpc_target: str = ""  # may repeat that address; another one is an error
+    worker_id: str = ""  # how the worker identifies itself; empty: worker-001
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """A trainer config as a typed object: shapes and ranges, nothing that depends on this machine.
 
-metadata   run_id run_name tags[] notes                 notes: anything; kept with the config and not used
-           parent_run_id relation parent_checkpoint     the run that this one is derived from: resume or eval
+metadata   run_id run_name tags[] notes parent_run_id relation parent_checkpoint
   worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id
 payload
   resources        cpus memory_mb
@@ -21,11 +20,21 @@ from mosaic.model.ulid import is_ulid
 from mosaic.submit.route import area_of
 from mosaic.submit.section import Section
 
+METADATA = {  # keys and their meaning
+    "run_id": "a ULID that no run has; without it, the run gets a new one",
+    "run_name": "how listings show the run",
+    "tags": "a list of labels to select runs by",
+    "worker": "what to start: `metadata.worker`, below",
+    "notes": "any JSON; stored with the config and not used",
+    "parent_run_id": "the run that this one is derived from; any run reference",
+    "relation": "`resume` or `eval`; without a module or script, the parent's config completes this one",
+    "parent_checkpoint": "written by the daemon: `path` and `step` of the checkpoint that was used",
+}
 FIELDS: dict[
     str, tuple[str, ...]
 ] = {  # of each object in a config, by its path; metadata.worker.config is the worker's
     "": ("metadata", "payload"),
-    "metadata": ("run_id", "run_name", "tags", "worker", "notes", "parent_run_id", "relation", "parent_checkpoint"),
+    "metadata": tuple(METADATA),
     "metadata.worker": tuple(field.name for field in fields(WorkerSpec)),
     "payload": ("resources", "limits"),
     "payload.resources": ("gpus", *(field.name for field in fields(ResourceRequest))),

@@ -24,6 +24,10 @@ RESUME, EVAL = RELATIONS
 KEYWORDS = dict(zip(RELATIONS, DERIVING_KEYS, strict=True))
 FIRST_EVAL_SEED = 1_000_000  # trainings do not use these seeds
 OPTIONS = {"episodes": "the number of episodes", "seed": "the first seed", "video": "video recording"}
+ASKED = {  # keys of `metadata` in a request to derive a run, and their meaning; not part of the resulting config
+    "checkpoint": "of the parent: `best`, or a path; without it, the newest",
+    "evaluation": "for `eval`: `episodes`, `seed` and `video`",
+}
 PARENT = "{parent}"  # the parent's own value of that setting
 _SUFFIX = re.compile(r" \(resumed(?: (\d+))?\)$")
 _OF_PARENT = ("run_id", "worker_id")
@@ -96,7 +100,7 @@ def derive(document: Mapping[str, Any], parent: Parent, relation: str, values: M
     metadata.setdefault("run_name", name_of(parent.name or parent.worker_name, relation))
     if relation == RESUME and parent.document["metadata"].get("tags"):
         metadata.setdefault("tags", parent.document["metadata"]["tags"])
-    for used in ("checkpoint", "evaluation"):
+    for used in ASKED:
         metadata.pop(used, None)
     payload = merged(_payload(parent, relation), document.get("payload") or {})
     return {**document, "metadata": metadata, "payload": payload}

@@ -10,6 +10,8 @@ from pathlib import Path
 import pages
 import pytest
 
+from mosaic.client import TrainerClient
+
 REPO = Path(__file__).parents[3]
 SOURCE = REPO / "src/mosaic"
 PAGES = [*(REPO / name for name in pages.ROOT_PAGES), *sorted((REPO / "docs").rglob("*.md"))]
@@ -68,6 +70,7 @@ def test_the_reference_names_every_verb_option_and_setting(site):
     assert "### mosaic daemon start\n" in commands
     assert "`--spin-limit 2h`" in commands
     assert "| `spin_s` | `float` | `1800.0` |" in config
+    assert "| `parent_run_id` | the run that" in config
     assert "| `episode_length` | int" in settings
     assert "## cleanrl\n" in settings
     assert r"ppo\_continuous\_action" in settings, "algorithms of a library that is not installed here"
@@ -79,7 +82,21 @@ def test_the_reference_has_signatures_and_docstrings_of_the_client_and_the_sdk(s
 
     assert "def wait(timeout_s: float | None=None) -> Run" in client
     assert "Wait until the run is over; TimeoutError after `timeout_s`." in client
+    assert "| `HANDSHAKE` | claimed; its holder is being started |" in client
     assert "## mosaic_sdk.emit\n" in sdk
+
+
+def test_every_key_of_a_trainer_config_is_explained(site):
+    config = (site / "reference/trainer-config.md").read_text()
+
+    assert re.findall(r"^\| (`\w+`) \|.*\|\s*\|$", config, re.MULTILINE) == []
+
+
+def test_every_public_method_of_the_client_is_in_the_how_to():
+    page = (REPO / "docs/howto/python-client.md").read_text()
+    hidden = {"close", "listen", "at", "target"}  # close: `with` does it; the others are for views and tests
+
+    assert sorted(name for name in set(dir(TrainerClient)) - hidden if name[0] != "_" and f"{name}" not in page) == []
 
 
 def where_table():
