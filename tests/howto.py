@@ -7,7 +7,7 @@
     ```text               output and drawings
 
 A comment behind a command, or on the line above it, may contain `not run in tests: REASON`, `exit code N` or
-`exit code N or M`.
+`exit code N or M`. Where the reason holds for a whole block it stands behind ```bash, where readers do not see it.
 """
 
 import re
@@ -28,13 +28,13 @@ class BadPage(Exception):
 @dataclass(frozen=True)
 class Block:
     language: str
-    name: str  # FRAGMENT, or the path of a file
+    name: str  # FRAGMENT, the path of a file, or why no command of it is run
     text: str
     line: int
 
     @property
     def is_file(self) -> bool:
-        return self.name not in ("", FRAGMENT)
+        return self.name not in ("", FRAGMENT) and not self.is_shell
 
     @property
     def is_program(self) -> bool:
@@ -42,7 +42,7 @@ class Block:
 
     @property
     def is_shell(self) -> bool:
-        return self.language == "bash" and not self.name
+        return self.language == "bash" and (not self.name or bool(NOT_RUN.fullmatch(self.name)))
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def commands_of(block: Block) -> list[Command]:
             continue
         pending += line + "\n"
         if is_whole(pending):
-            commands.append(Command(pending, above + comment_of(pending), number))
+            commands.append(Command(pending, f"{above}{comment_of(pending)}; {block.name}".strip("; "), number))
             above, pending = "", ""
     if pending:
         raise BadPage(f"line {block.line}: this command does not end: {pending}")

@@ -41,6 +41,7 @@ CONTENTS = {
     "Project": ("numbers", "changelog", "contributing", "adr/index"),
 }
 LINK = re.compile(r"(\]\()(?!https?:|#)([^)#\s]+)(#[^)]*)?\)")
+NOT_RUN = re.compile(r"(?:;|\s*#)\s*not run in tests: [^;.\n]+$", re.MULTILINE)  # for tests/howto.py, not for readers
 FENCE = re.compile(r"^```(\w+) (\S.*)$", re.MULTILINE)
 
 
@@ -74,7 +75,7 @@ def for_site(source: Path, page: str = "") -> str:
     def rewrite(found: re.Match[str]) -> str:
         return f"{found[1]}{site_link(source, page, found[2])}{found[3] or ''})"
 
-    return FENCE.sub(r"```\1", LINK.sub(rewrite, source.read_text()))
+    return FENCE.sub(r"```\1", NOT_RUN.sub("", LINK.sub(rewrite, source.read_text())))
 
 
 def site_link(source: Path, page: str, target: str) -> str:

@@ -29,7 +29,7 @@ LONG_S = 300  # one command, with torch or JAX, on a busy machine
 GPU, INSTALLS, ELSEWHERE = "needs a GPU", "installs packages", "needs another machine"
 SYSTEMD = "needs systemd"
 NOT_RUN = {
-    "README.md": {INSTALLS: 2},
+    "README.md": {INSTALLS: 4},
     "cleanrl.md": {INSTALLS: 1},
     "cleanrl-modes.md": {},
     "command-line.md": {ELSEWHERE: 1},
@@ -37,8 +37,8 @@ NOT_RUN = {
     "dreamer-agent.md": {GPU: 5},
     "dreamer-envs.md": {},
     "frames.md": {ELSEWHERE: 1},
-    "getting-started.md": {INSTALLS: 2},
-    "install.md": {INSTALLS: 4, SYSTEMD: 3},  # test_installed.py and test_unit.py run these
+    "getting-started.md": {INSTALLS: 3},
+    "install.md": {INSTALLS: 5, SYSTEMD: 3},  # test_installed.py and test_unit.py run these
     "new-worker.md": {},
     "python-client.md": {},
 }
@@ -84,6 +84,14 @@ def test_a_block_is_read_as_a_shell_would():
     assert (second.words, second.comment, second.line) == (["b", "it's # c"], "", 16)
     with pytest.raises(BadPage, match="does not end"):
         commands_of(Block("bash", "", "a 'b\n", 1))
+
+
+def test_a_reason_behind_the_fence_holds_for_the_whole_block():
+    block = Block("bash", "not run in tests: needs a GPU", "a\nb  # exit code 2\n", 1)
+
+    assert [command.not_run for command in commands_of(block)] == ["needs a GPU", "needs a GPU"]
+    assert (block.is_shell, block.is_file) == (True, False)
+    assert Block("bash", "some/file.sh", "a\n", 1).is_file
 
 
 class Reader:

@@ -56,6 +56,10 @@ def test_links_within_a_page_lead_somewhere(page):
         assert anchor in headings(page), f"#{anchor}"
 
 
+def test_notes_for_tests_are_not_shown_to_readers(site):
+    assert [page.name for page in site.rglob("*.md") if "not run in tests" in page.read_text()] == []
+
+
 def test_a_link_to_a_file_that_does_not_exist_is_found(tmp_path):
     with pytest.raises(pages.BrokenLink, match=r"README\.md: docs/nothing\.md is not a page"):
         pages.site_link(REPO / "README.md", "index.md", "docs/nothing.md")
