@@ -66,7 +66,7 @@ def test_a_worker_in_two_environments_is_listed_twice_and_its_own_one_is_used(mo
     rows = [line for line in mosaic("worker", "list").splitlines() if line.startswith("toy ")]
     run = lab.submit(steps=3)
 
-    assert [".venv (not used)" in row for row in rows].count(True) == 1
+    assert ["MOSAIC's own (not used)" in row for row in rows].count(True) == 1
     assert len(rows) == 2
     assert lab.wait_until_over(run).state is S.TERMINATED
     assert json.loads(lab.rundir(run).launch.read_text())["argv"][0] == str(home / "envs/toy/bin/python")

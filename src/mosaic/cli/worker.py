@@ -156,9 +156,13 @@ def _version_from(folder: Path) -> str:
 
 
 def _row(worker: dict[str, Any]) -> tuple[str, ...]:
+    from mosaic.catalog.environment import OWN
+
     mark = " ✗" if worker["problem"] else ""
     used = "" if worker["size_bytes"] is None else size(worker["size_bytes"])
-    environment = worker["environment"] + (" (not used)" if worker["is_shadowed"] else "")
+    # In JSON it is called .venv, as in a checkout, whatever its folder is called.
+    environment = "MOSAIC's own" if worker["environment"] == OWN else worker["environment"]
+    environment += " (not used)" if worker["is_shadowed"] else ""
     rest = (worker["version"], worker["python_version"], used, environment, worker["module"])
     return (worker["name"] + mark, *rest)
 
