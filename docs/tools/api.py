@@ -77,17 +77,32 @@ def module_parts(module: str, names: tuple[str, ...] = ()) -> Iterator[str]:
         yield docstring(tree)
     for node in chosen:
         yield f"### {node.name}"
-        yield from class_parts(node, source_lines(module)) if isinstance(node, ast.ClassDef) else function_parts(node)
+        if isinstance(node, ast.ClassDef):
+            # Clients, handles and errors are made by MOSAIC.
+            yield from class_parts(node, source_lines(module), module.startswith("mosaic_sdk"))
+        else:
+            yield from function_parts(node)
 
 
-def class_parts(node: ast.ClassDef, lines: list[str]) -> Iterator[str]:
+def class_parts(node: ast.ClassDef, lines: list[str], is_made_by_users: bool = False) -> Iterator[str]:
     yield docstring(node)
     rows = [(code(one.name), code(one.kind), code(one.default), plain(one.comment)) for one in fields_of(node, lines)]
     yield table(("field", "type", "default", ""), rows)
     yield table(("member", ""), members_of(node, lines))
+    if is_made_by_users:
+        yield constructor(node)
     shared = methods_of(class_in(*SAME_AS[node.name])[0]) if node.name in SAME_AS else {}
     for name, method in methods_of(node).items():
         yield from function_parts(method, shared.get(name, method))
+
+
+def constructor(node: ast.ClassDef) -> str:
+    """How an object is made. A dataclass shows it by its fields."""
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            arguments = ast.unparse(item.args).removeprefix("self").removeprefix(", ")
+            return join(fence(f"{node.name}({arguments})".replace("'", '"'), "python"), docstring(item))
+    return ""
 
 
 def methods_of(node: ast.ClassDef) -> dict[str, Function]:

@@ -88,6 +88,8 @@ def test_the_reference_has_signatures_and_docstrings_of_the_client_and_the_sdk(s
     assert "Wait until the run is over; TimeoutError after `timeout_s`." in client
     assert "| `HANDSHAKE` | claimed; its holder is being started |" in client
     assert "## mosaic_sdk.emit\n" in sdk
+    assert "\nHeartbeat(" in sdk
+    assert "\nRunHandle(" not in client
 
 
 def test_every_key_of_a_trainer_config_is_explained(site):
