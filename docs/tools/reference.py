@@ -34,7 +34,13 @@ def commands() -> str:
     )
     common = [action for action in parser._actions if action.option_strings]
     parts = [part for name, verb in verbs_of(parser) for part in verb_parts(f"mosaic {name}", verb, 2)]
-    return join("# Commands", intro, "Options of every command:", actions_table(common), *parts)
+    return join(
+        "# Commands",
+        intro,
+        "Options of `mosaic` itself; all but `--version` may also be given after the command:",
+        actions_table(common),
+        *parts,
+    )
 
 
 def verbs_of(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
