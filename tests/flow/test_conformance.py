@@ -21,8 +21,8 @@ FAULTS = {  # module → the checks that must fail, and a part of what was obser
     "no_descriptor": (["descriptor"], "capabilities without a worker_type"),
     "no_started": (["lifecycle", "run failed"], "run_started is not the first"),
     "completes_when_it_fails": (["run failed"], "run_completed"),
-    "ends_with_one": (["exit code"], "exit code 1"),
-    "cut_lines": (["whole lines"], "a line that is truncated or mixed"),
+    "exits_with_code_1": (["exit code"], "exit code 1"),
+    "truncated_lines": (["whole lines"], "a line that is truncated or mixed"),
     "no_heartbeat": (["heartbeats"], "no heartbeat"),
     "ignores_sigterm": (["sigterm"], "it was still running 3 s after SIGTERM"),
     "ignores_the_seed": (["seed"], "reward 0 was"),
@@ -32,7 +32,7 @@ FAULTS = {  # module → the checks that must fail, and a part of what was obser
     "writes_home": (["files inside"], "in HOME: .acme/results.csv"),
     "trains_in_a_dry_run": (["dry run"], "60 lines of telemetry"),
     "wrong_answers": (["interactive"], "reset was answered with"),
-    "never_done": (["interactive"], "step 2, the last of its episode, was not answered with episode_done"),
+    "no_episode_done": (["interactive"], "step 2, the last of its episode, was not answered with episode_done"),
     "no_action": (["agent"], "action_selected without an action"),
     "fails_at_stop": (["interactive", "agent"], "after stop: exit code 1"),
     "runs_on_a_bad_config": (["bad config"], "exit code 1, after 1 lines of telemetry"),
@@ -45,14 +45,14 @@ def card_of(module, **more):
     return check_worker(module, entry_point=f"{module}:get_worker_metadata", env=env, grace_s=3.0, **more)
 
 
-def test_the_sound_worker_that_the_broken_ones_derive_from_passes():
+def test_the_sound_worker_that_the_broken_ones_are_based_on_passes():
     card = card_of("sound")
 
     assert card.is_clean, str(card)
 
 
 @pytest.mark.parametrize("module", FAULTS)
-def test_a_broken_workers_card_names_its_fault(module):
+def test_the_card_of_a_broken_worker_names_its_fault(module):
     failed, words = FAULTS[module]
 
     card = card_of(module)
@@ -77,7 +77,7 @@ def test_a_check_that_had_nothing_to_check_is_not_passed():
 
 
 def test_whole_lines_are_not_checked_without_lines():
-    card = card_of("says_nothing")
+    card = card_of("no_telemetry")
 
     outcomes = {check.name: check.outcome for check in card.checks}
     assert (outcomes["exit code"], outcomes["bad config"], outcomes["telemetry"]) == ("ok", "ok", "failed")
@@ -85,26 +85,26 @@ def test_whole_lines_are_not_checked_without_lines():
     assert "whole lines (it printed no telemetry line)" in str(card)
 
 
-def test_a_worker_that_keeps_the_interactive_protocol_passes():
+def test_a_worker_that_follows_the_interactive_protocol_passes():
     card = card_of("plays")
 
     assert card.is_clean, str(card)
     assert [check.outcome for check in card.checks if check.name in ("interactive", "agent")] == ["ok", "ok"]
 
 
-def test_a_worker_that_writes_beside_its_own_code_fails(tmp_path):
-    shutil.copytree(BROKEN / "writes_beside_its_code", tmp_path / "writes_beside_its_code")
+def test_a_worker_that_writes_into_its_own_package_fails(tmp_path):
+    shutil.copytree(BROKEN / "writes_into_its_package", tmp_path / "writes_into_its_package")
     env = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(BROKEN)])}
 
     card = check_worker(
-        "writes_beside_its_code.cli", entry_point="writes_beside_its_code:get_worker_metadata", env=env, grace_s=3.0
+        "writes_into_its_package.cli", entry_point="writes_into_its_package:get_worker_metadata", env=env, grace_s=3.0
     )
 
     assert card.failed == ["files inside"]
     assert "in its own package: results.csv" in str(card)
 
 
-def test_a_cache_in_the_users_home_is_a_note_and_not_a_fault():
+def test_a_cache_in_the_users_home_is_noted_but_is_not_a_fault():
     card = card_of("keeps_a_cache")
 
     assert card.is_clean, str(card)
@@ -112,12 +112,12 @@ def test_a_cache_in_the_users_home_is_a_note_and_not_a_fault():
 
 
 def test_compilation_caches_of_libraries_are_not_a_fault():
-    card = card_of("compiles_for_itself")
+    card = card_of("keeps_a_compile_cache")
 
     assert card.is_clean, str(card)
 
 
-def test_a_worker_under_test_has_a_home_and_a_working_directory_of_its_own(tmp_path, monkeypatch):
+def test_a_worker_under_test_has_its_own_home_and_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     question = "import os, json; print(json.dumps([os.environ['PWD'], os.getcwd(), os.path.expanduser('~')]))"
 
@@ -131,7 +131,7 @@ def test_a_worker_under_test_has_a_home_and_a_working_directory_of_its_own(tmp_p
     assert own_home == str(tmp_path)
 
 
-def test_nothing_of_a_broken_worker_outlives_its_card():
+def test_a_broken_worker_leaves_nothing_behind_after_its_check():
     seen = [check.seen for check in card_of("leaves_a_process").checks if check.name == "no leftovers"]
     seen += [check.seen for check in card_of("leaves_shared_memory").checks if check.name == "no leftovers"]
 

@@ -22,8 +22,8 @@ from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 
 S = RunState
 Code = grpc.StatusCode
-FIXTURE = Path(__file__).parents[1] / "fixtures/speaking_worker/speaking_worker"
-OWN = {"worker_type": "speaking", "max_agents": 4, "supported_paradigms": ["sequential"], "likes": "tea"}
+FIXTURE = Path(__file__).parents[1] / "fixtures/grpc_worker/grpc_worker"
+OWN = {"worker_type": "grpc", "max_agents": 4, "supported_paradigms": ["sequential"], "likes": "tea"}
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +31,14 @@ def lab():
     """A daemon with the worker installed, in an environment that can also import the platform's packages."""
     home = Path(tempfile.mkdtemp(prefix="mosaic-"))
     lab = Lab(home)
-    venv = lab.root.envs / "speaking"
+    venv = lab.root.envs / "grpc"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     (site,) = venv.glob("lib/python*/site-packages")
-    shutil.copytree(FIXTURE, site / "speaking_worker")
-    about = site / "speaking_worker-1.0.dist-info"
+    shutil.copytree(FIXTURE, site / "grpc_worker")
+    about = site / "grpc_worker-1.0.dist-info"
     about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: speaking-worker\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[mosaic.workers]\nspeaking = speaking_worker:get_worker_metadata\n")
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: grpc-worker\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[mosaic.workers]\ngrpc = grpc_worker:get_worker_metadata\n")
     folders = [sysconfig.get_path("purelib"), str(Path(mosaic.__file__).parents[1])]
     (site / "platform.pth").write_text("\n".join(folders) + "\n")
     yield lab
@@ -46,8 +46,8 @@ def lab():
     shutil.rmtree(home, ignore_errors=True)
 
 
-def speak(lab, limits=None, **config):
-    worker = {"module": "speaking_worker.cli", "use_grpc": True, "config": {"capabilities": OWN, **config}}
+def submit_grpc_worker(lab, limits=None, **config):
+    worker = {"module": "grpc_worker.cli", "use_grpc": True, "config": {"capabilities": OWN, **config}}
     return lab.submit_worker(worker, limits=limits)
 
 
@@ -60,7 +60,7 @@ def register(lab, run, **changes):
 
 
 def test_a_worker_registers_itself_with_its_own_capabilities(lab):
-    run = speak(lab)
+    run = submit_grpc_worker(lab)
 
     end = lab.wait_until_over(run)
 
@@ -70,14 +70,14 @@ def test_a_worker_registers_itself_with_its_own_capabilities(lab):
 
 
 def test_it_gets_the_same_session_as_its_tailer(lab):
-    run = speak(lab)
+    run = submit_grpc_worker(lab)
     lab.wait_until_over(run)
 
     assert (lab.rundir(run).path / "session.txt").read_text() == register(lab, run).session_token
 
 
 def test_its_capabilities_survive_a_restart_and_the_next_registration_of_its_tailer(lab):
-    run = speak(lab, hangs=True)
+    run = submit_grpc_worker(lab, hangs=True)
     session = lab.rundir(run).path / "session.txt"
     wait_until(session.exists, words="its registration")
 
@@ -94,7 +94,7 @@ def test_its_capabilities_survive_a_restart_and_the_next_registration_of_its_tai
 
 def test_a_heartbeat_call_counts_like_a_heartbeat_line(lab):
     # A worker that never sent one is never ended because of missing heartbeats.
-    run = speak(lab, limits={"heartbeat_s": 1}, hangs=True)
+    run = submit_grpc_worker(lab, limits={"heartbeat_s": 1}, hangs=True)
 
     end = lab.wait_until_over(run)
 
@@ -103,8 +103,8 @@ def test_a_heartbeat_call_counts_like_a_heartbeat_line(lab):
 
 
 def test_a_heartbeat_call_is_remembered_after_a_restart(lab):
-    run = speak(lab, limits={"heartbeat_s": 2}, hangs=True)
-    wait_until((lab.rundir(run).path / "beaten.txt").exists, words="its heartbeats")
+    run = submit_grpc_worker(lab, limits={"heartbeat_s": 2}, hangs=True)
+    wait_until((lab.rundir(run).path / "heartbeats_sent.txt").exists, words="its heartbeats")
     tailer = lab.tailer_pid(run)
 
     # The tailer of a worker without output has nothing to send to a new daemon; here it certainly sends nothing.
