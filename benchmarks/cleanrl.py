@@ -2,11 +2,12 @@
 
 python benchmarks/cleanrl.py [--python ENV/bin/python] [--pairs 20] [--only ppo_upstream] [--skip-start]
 
-All sides of a case train in parallel, but only one runs at a time: from one line of its script that reports a step to a
-later one. The CPU of its whole process tree between the two (user and system, all threads) is divided by the steps.
-This leaves out starting and compiling, and each side meets the same machine. They are restarted every few windows,
-because the memory layout of a process is worth up to 5 % for its whole life. The environment is the installed worker's,
-or that of --python. The bare sac runs on the worker's own gym: gym 0.23 does not work with today's Stable-Baselines3.
+All sides of a case are started together, but only one runs at a time: from one line of its script that reports a step
+to a later one. The CPU time of its whole process tree between the two (user and system, all threads) is divided by the
+steps. This leaves out starting and compiling, and every side runs under the same load. They are restarted every few
+windows, because the memory layout of a process can change its speed by up to 5 % until it exits. The environment is the
+installed worker's, or that of --python. The bare sac runs on the worker's own gym: gym 0.23 does not work with today's
+Stable-Baselines3.
 """
 
 import argparse

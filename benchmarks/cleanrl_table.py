@@ -1,4 +1,4 @@
-"""Tries every algorithm of the CleanRL worker: does it run, save, resume, evaluate, show frames? Writes a table.
+"""Tries every algorithm of the CleanRL worker: whether it runs, saves, resumes, evaluates and shows frames.
 
 python benchmarks/cleanrl_table.py --python ENV/bin/python [--jax-python ENV/bin/python] [--only dqn ppo] [--write]
 
@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     # Absolute: a worker's working folder is its run folder.
     parser.add_argument("--python", required=True, type=os.path.abspath, help="the Python of the worker's environment")
-    parser.add_argument("--jax-python", type=os.path.abspath, help="that of its variant jax")
+    parser.add_argument("--jax-python", type=os.path.abspath, help="the Python of the environment of its variant jax")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument(
         "--speed",
@@ -131,7 +131,7 @@ def try_evaluation(python: str, checkpoint: Path, algorithm: dict[str, Any]) -> 
 
 
 def run_watched(trial: Trial) -> int:
-    """Run it with a viewer until a few frames were seen (some take longer to render than a hundred steps)."""
+    """Run it with a viewer until a few frames were shown (some take longer to render than a hundred steps)."""
     seen = [0]
     stop = threading.Event()
 
@@ -189,7 +189,7 @@ def cpu_s(trial: Trial) -> float:
 
 
 def speed_config(algorithm: dict[str, Any]) -> dict[str, Any]:
-    """The config of the row, but without an end, and with the script's own batches and passes."""
+    """The config of the row, but endless, and with the script's own batch size and number of epochs."""
     config = algorithm["config"]
     params = {
         key: value

@@ -3,7 +3,7 @@
     python benchmarks/dreamer_learner.py                            16 x 64 images of 64 x 64, bfloat16
     python benchmarks/dreamer_learner.py --sizes 12m --set compute.path=plain
     python benchmarks/dreamer_learner.py --sizes 12m --profile 40   and where the time goes
-    python benchmarks/dreamer_learner.py --sizes 1m --batch 2 --length 8 --updates 2 --repeats 2 --warmup 1     a try
+    python benchmarks/dreamer_learner.py --sizes 1m --batch 2 --length 8 --updates 2 --repeats 2 --warmup 1     a test
 
 Prints for each size: milliseconds per update (median of the repeats), replayed transitions per second, operations of
 the matrix products and convolutions as written (plain path) and as executed, the rate at which the written ones were
@@ -14,7 +14,7 @@ staged one ahead.
 Each size is a process of its own with a time limit (--limit-s), compiling included, and its row is printed when it is
 done: a size that fails or exceeds the limit is reported, and the others are still measured. It needs only JAX and
 numpy, so a machine without a package index can run it from a checkout with its own JAX. Compiling takes about a minute
-per size on an H200; with JAX_COMPILATION_CACHE_DIR set a second call reuses it.
+per size on an H200; with JAX_COMPILATION_CACHE_DIR set, a second call reuses the result.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def batches(agent: Any, batch: int, length: int, count: int = 4) -> list[dict[st
     found = []
     for _ in range(count):
         data = {key: space.sample(rng, batch, length) for key, space in every.items()}
-        # What every env sends, also if it is not among its spaces.
+        # Every env sends this, even if it is not among its spaces.
         data["reward"] = rng.standard_normal((batch, length), np.float32)
         data |= {key: rng.random((batch, length)) < 0.01 for key in ("is_first", "is_last", "is_terminal")}
         found.append(data)
@@ -269,7 +269,7 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=5)
     parser.add_argument("--product", type=int, default=8192, help="side of the large product that gives the floor")
     parser.add_argument("--profile", type=int, default=0, metavar="ROWS", help="show where the time goes")
-    parser.add_argument("--limit-s", type=float, default=240.0, help="for one size, compiling included")
+    parser.add_argument("--limit-s", type=float, default=240.0, help="time limit for one size, including compilation")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:

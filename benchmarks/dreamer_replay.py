@@ -1,8 +1,8 @@
-"""The replay buffer per CPU-second, and what the helpers of a blocked run cost, beside the reference's numbers.
+"""The speed of the replay buffer and the CPU use of a blocked run's helper processes, compared with the reference.
 
 Run with the worker's Python: envs/dreamer/bin/python benchmarks/dreamer_replay.py [--seconds 20] [--rows 40000]
 
-The reference was measured on the same kind of machine in CPU-seconds, which do not change with the machine's load.
+The reference was measured on the same kind of machine in CPU-seconds, which do not depend on the load.
 """
 
 import argparse

@@ -106,10 +106,10 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", metavar="RECIPE:SEED", help=f"recipes: {', '.join(RECIPES)}")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=25.0)
-    parser.add_argument("--steps", type=int, default=10**7, help="of each run, at most")
+    parser.add_argument("--steps", type=int, default=10**7, help="maximum number of steps of each run")
     args = parser.parse_args()
     if unknown := {name.partition(":")[0] for name in args.runs} - set(RECIPES):
-        parser.error(f"there is no recipe {min(unknown)}; there are {', '.join(RECIPES)}")
+        parser.error(f"there is no recipe {min(unknown)!r}. Available: {', '.join(RECIPES)}")
     until = time.monotonic() + 60 * args.minutes
     trainings = [start(name, args.out, args.steps) for name in args.runs]
     try:

@@ -7,7 +7,7 @@
 
 1. The same update alone, on random batches of the env's shapes: its milliseconds. (The run reuses what this
    compiles; --no-alone skips it.)
-2. The run, from when it learns and has settled: a line every few seconds, so that an interrupted benchmark has numbers.
+2. The run, from when it learns and has settled: a line every few seconds, in case the benchmark is interrupted.
 3. A table: updates/s, env steps/s; busy by the learner's own clock (1 - the share in which it waited for a batch) and
    by the device (updates/s x milliseconds alone); where each process's time goes; cores and memory.
 
@@ -144,7 +144,7 @@ def gpu_use() -> str:
 
 def print_table(lines: list[dict[str, Any]], alone_ms: float | None, args: argparse.Namespace) -> None:
     if len(lines) < 2:
-        print("The run did not settle in time; the lines above are all results.")
+        print("The run did not settle in time; the lines above are the only results.")
         return
     seconds = lines[-1]["time"] - lines[0]["time"]
     updates, steps = (
@@ -183,12 +183,16 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--replay-gb", type=float, default=8.0)
     parser.add_argument("--actor-batch", type=int, default=-1)
-    parser.add_argument("--minutes", type=float, default=4.0, help="of the settled run")
-    parser.add_argument("--settle-s", type=float, default=30.0, help="after the first updates")
-    parser.add_argument("--start-s", type=float, default=240.0, help="at most, until the first updates; compiling")
+    parser.add_argument(
+        "--minutes", type=float, default=4.0, help="duration of the measurement, after the run has settled"
+    )
+    parser.add_argument("--settle-s", type=float, default=30.0, help="how long the run settles after its first updates")
+    parser.add_argument(
+        "--start-s", type=float, default=240.0, help="time limit for the first updates, including compilation"
+    )
     parser.add_argument("--metrics", metavar="FILE", help="copy the run's metrics.jsonl to this file")
     parser.add_argument("--no-alone", action="store_true", help="do not measure the update alone first")
-    parser.add_argument("--random-agent", action="store_true", help="the processes without JAX")
+    parser.add_argument("--random-agent", action="store_true", help="use the random agent: the processes without JAX")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         paths = [*PATHS, *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/emit.py [ROUNDS]
 
-Rounds are interleaved and their order is rotated, so that disturbances of the machine affect all alike. Medians are
-over all calls; ratios are within this run.
+Rounds are interleaved and their order is rotated, so that other load on the machine affects all of them equally.
+Medians are over all calls; ratios are within this run.
 """
 
 import os
@@ -33,13 +33,15 @@ def main() -> None:
 def subjects(folder: str, board: SummaryWriter) -> dict[str, Callable[[int], object]]:
     """The functions to measure; each takes the number of the call."""
     spool = os.open(os.path.join(folder, "worker.stdout.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    tell = Emitter(spool, run_id="01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    emitter = Emitter(spool, run_id="01ARZ3NDEKTSV4RRFFQ69G5FAV")
     return {
         YARDSTICK: lambda i: board.add_scalar("losses/policy_loss", 0.1234567 * i, i),
-        "emit metric": lambda i: tell.metric("losses/policy_loss", 0.1234567 * i, i),
-        "emit metrics, 8 at once": lambda i: tell.metrics({f"losses/{n}": 0.1234567 * i for n in "abcdefgh"}, i),
-        "emit step": lambda i: tell.step(i, 0.1234567 * i, episode_index=i // 200, terminated=False, truncated=False),
-        "emit step, observation of 4": lambda i: tell.step(i, 1.0, action=1, observation=[0.1, 0.2, 0.3, 0.4]),
+        "emit metric": lambda i: emitter.metric("losses/policy_loss", 0.1234567 * i, i),
+        "emit metrics, 8 at once": lambda i: emitter.metrics({f"losses/{n}": 0.1234567 * i for n in "abcdefgh"}, i),
+        "emit step": lambda i: emitter.step(
+            i, 0.1234567 * i, episode_index=i // 200, terminated=False, truncated=False
+        ),
+        "emit step, observation of 4": lambda i: emitter.step(i, 1.0, action=1, observation=[0.1, 0.2, 0.3, 0.4]),
         "bare write(2) of 110 bytes": lambda i: os.write(spool, b"x" * 109 + b"\n"),
     }
 
@@ -50,7 +52,7 @@ def measure(subjects: dict[str, Callable[[int], object]], board: SummaryWriter, 
         order = list(subjects) if number % 2 else list(reversed(subjects))
         for name in order:
             costs[name] += time_calls(subjects[name], number * CALLS)
-            board.flush()  # its thread must not run on into the next round
+            board.flush()  # its thread must not still be writing in the next round
     return costs
 
 

@@ -2,9 +2,9 @@
 
     PYTHONPATH=sdk/src .venv-frames/bin/python benchmarks/fastlane.py [READS]
 
-Rounds are interleaved and their order is rotated, so that disturbances of the machine affect all alike. Ratios are
-within this run, and of CPU time where a call takes longer than reading that clock. Real envs are left out if gymnasium
-(minigrid, ale-py) is not installed, as in MOSAIC's own environment.
+Rounds are interleaved and their order is rotated, so that other load on the machine affects all of them equally. Ratios
+are within this run, and of CPU time where a call takes longer than reading that clock. Real envs are left out if
+gymnasium (minigrid, ale-py) is not installed, as in MOSAIC's own environment.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ def time_calls(call: Callable[[], object], calls: int) -> list[int]:
 
 
 def report_publish() -> None:
-    print("\npublish compared with numpy.copyto into four slots of shared memory; p50 in µs")
+    print("\npublish compared with numpy.copyto into four slots of shared memory: p50 in µs")
     print(f"  {'frame':<12}{'copy':>9}{'publish':>9}{'ratio':>7}{'target':>8}  faults per publish")
     for name, (width, height, target) in SIZES.items():
         config = FastLaneConfig(width, height)
@@ -94,7 +94,7 @@ def sources(config: FastLaneConfig) -> list[Any]:
 
 
 def copier(config: FastLaneConfig, frames: list[Any]) -> Callable[[], object]:
-    """The lower bound: no sequence, no lease, no metrics; four slots, as in the ring."""
+    """The lower bound: a copy into four slots, as in the ring, without sequence numbers, lease or metrics."""
     slots = four_slots(config)
     number = 0
 
@@ -189,8 +189,8 @@ class Visitor:
 def report_reader_cost(rounds: int = 100, frames: int = 4000) -> None:
     """Readers are switched on and off; the cost of one is the change in CPU per frame of a continuous writer.
 
-    The control is a reader of an idle lane: its cost is the machine's own. On a busy machine a reader may read more or
-    less often than 60 times per second of the writer's CPU; the ratio is scaled to 60.
+    The control is a reader of an idle lane, which shows the cost that the machine itself adds. On a busy machine a
+    reader may read more or less often than 60 times per second of the writer's CPU; the ratio is scaled to 60.
     """
     print(f"\na reader at 60 Hz, 640×480: CPU per frame of a continuous writer; medians of {rounds} rounds")
     visitors = {"of an idle lane": Visitor(), "of the writer's lane": Visitor()}
@@ -216,7 +216,7 @@ def report_reader_cost(rounds: int = 100, frames: int = 4000) -> None:
         ratio, error = 1 + (statistics.median(ratios[who]) - 1) * share, standard_error(ratios[who]) * share
         target = f"  target ≤ 1.03  {verdict(ratio <= 1.03)}" if visitors[who] is busy else ""
         print(f"  with a reader {who:<28}{ratio:.3f} ± {error:.3f} × without{target}", end="")
-        print(f"  (a read: {(ratio - 1) / 60 * 1e6:.0f} µs of the writer's, {60 / share:.0f} reads/s)")
+        print(f"  (a read: {(ratio - 1) / 60 * 1e6:.0f} µs of the writer's CPU time, {60 / share:.0f} reads/s)")
 
 
 def standard_error(values: list[float]) -> float:

@@ -2,8 +2,8 @@
 
     python benchmarks/faults.py --schedules N --minutes M --seed S [--first K] [--jobs 2] [--keep]
 
-Prints every broken schedule with the options that repeat it (`--seed S --first K --schedules 1`), and a table of how
-often each fault was injected. Exit code 1 if a guarantee was broken.
+Prints every schedule that broke a guarantee, with the options that repeat it (`--seed S --first K --schedules 1`), and
+a table of how often each fault was injected. Exit code 1 if a guarantee was broken.
 """
 
 import argparse
@@ -33,11 +33,11 @@ def main() -> int:
     for report in _reports(args):
         reports.append(report)
         if report.violations:
-            _tell_broken(report)
+            _print_broken(report)
         if len(reports) % 25 == 0:
             broken = sum(bool(report.violations) for report in reports)
             print(f"{len(reports)} schedules, {broken} broken, {time.monotonic() - began:.0f} s", flush=True)
-    _tell(reports, args.seed, time.monotonic() - began)
+    _print_summary(reports, args.seed, time.monotonic() - began)
     return int(any(report.violations for report in reports))
 
 
@@ -53,7 +53,7 @@ def _reports(args: argparse.Namespace) -> Iterator[Report]:
                 return
             yield args.seed, number, mounts, preload, args.keep
 
-    # spawn: a fork of a process with gRPC threads hangs.
+    # spawn, because a forked process with gRPC threads hangs.
     with multiprocessing.get_context("spawn").Pool(args.jobs, maxtasksperchild=50) as pool:
         running = []
         for task in tasks():
@@ -70,15 +70,15 @@ def _one(seed: int, number: int, mounts: bool, preload: bool, keep: bool) -> Rep
     return run_trial(make_schedule(seed, number, mounts, preload), keep)
 
 
-def _tell_broken(report: Report) -> None:
+def _print_broken(report: Report) -> None:
     print(f"\nBROKEN {report.schedule}")
     for violation in report.violations:
         print(f"  {violation}")
-    print(f"  again: --seed {report.schedule.seed} --first {report.schedule.number} --schedules 1", end="")
-    print(f"; its folder: {report.kept}" if report.kept else "; --keep leaves its folder", flush=True)
+    print(f"  repeat with: --seed {report.schedule.seed} --first {report.schedule.number} --schedules 1", end="")
+    print(f"; its folder: {report.kept}" if report.kept else "; add --keep to keep its folder", flush=True)
 
 
-def _tell(reports: list[Report], seed: int, wall_s: float) -> None:
+def _print_summary(reports: list[Report], seed: int, wall_s: float) -> None:
     done: Counter[str] = sum((report.done for report in reports), Counter())
     points = Counter(name.partition(":")[0] for name in done.elements() if name.partition(":")[0] in POINTS)
     faults = [(name, str(done[name])) for name in sorted(done) if name.partition(":")[0] not in POINTS]
@@ -95,7 +95,7 @@ def _tell(reports: list[Report], seed: int, wall_s: float) -> None:
     took = sum(times for name, times in done.items() if "too late" not in name)
     print(f"\nseed {seed}: {len(reports)} schedules, {runs} runs, {took} faults in {wall_s:.0f} s")
     if readopted:
-        times = f"p50 {p50(readopted):.2f} s, longest {max(readopted):.2f} s (promised: 2 s)"
+        times = f"p50 {p50(readopted):.2f} s, longest {max(readopted):.2f} s (limit: 2 s)"
         print(f"re-adoption: {len(readopted)} times, {times}")
     print(f"failpoints never reached: {', '.join(name for name in POINTS if not points[name]) or 'none'}")
     print(f"violations: {sum(len(report.violations) for report in broken)} in {len(broken)} schedules")
@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first schedule")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--keep", action="store_true", help="leave the folders of broken schedules")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of broken schedules")
     return parser
 
 

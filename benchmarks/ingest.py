@@ -154,7 +154,7 @@ def many(rig: Lab, runs: int) -> None:
         [
             ("", "", "target", ""),
             ("TERMINATED with every event", f"{good}", f"{runs}", verdict(good == runs)),
-            ("all over after", f"{time.monotonic() - start:.1f} s", "", ""),
+            ("all finished after", f"{time.monotonic() - start:.1f} s", "", ""),
         ],
     )
 

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: a MOSAIC in a temporary folder, CPU clocks of processes, and the table."""
+"""Shared by the benchmarks: a MOSAIC in a temporary folder, CPU time of processes, and the table."""
 
 import contextlib
 import os

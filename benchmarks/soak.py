@@ -32,25 +32,25 @@ def main() -> int:
         pid = rig.daemon_pid()
         samples = [(turn, rss_mb(pid), _descriptors(pid)) for turn in _turns(rig, args.minutes, args.seed)]
         same = rig.daemon_pid() == pid
-    return _tell(samples, same)
+    return _print_summary(samples, same)
 
 
 def _turns(rig: Lab, minutes: float, seed: int) -> Iterator[int]:
-    dice = random.Random(seed)
+    rng = random.Random(seed)
     deadline = time.monotonic() + minutes * 60
     turn = 0
     while time.monotonic() < deadline:
-        _turn(rig, dice)
+        _turn(rig, rng)
         turn += 1
         yield turn
 
 
-def _turn(rig: Lab, dice: random.Random) -> None:
+def _turn(rig: Lab, rng: random.Random) -> None:
     runs = [rig.submit(steps=300, rate=600) for _ in range(3)]
     stream = rig.client.stream_events(runs[0].run_id)
     next(stream)
     with contextlib.suppress(AssertionError, OSError, LookupError):  # it may have ended by now
-        find = dice.choice((rig.tailer_pid, rig.holder_pid, rig.root_pid))
+        find = rng.choice((rig.tailer_pid, rig.holder_pid, rig.root_pid))
         os.kill(find(runs[1]), signal.SIGKILL)
     for _ in stream:
         pass
@@ -64,12 +64,12 @@ def _descriptors(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-def _tell(samples: list[tuple[int, float, int]], same_daemon: bool) -> int:
+def _print_summary(samples: list[tuple[int, float, int]], same_daemon: bool) -> int:
     """The first quarter warms up; the second is compared with the last."""
     quarter = len(samples) // 4
     before, after = samples[quarter : 2 * quarter], samples[-quarter:]
     if not quarter:
-        print("too short to judge")
+        print("too few turns to compare; run for longer")
         return 1
     grown_mb = statistics.median(s[1] for s in after) - statistics.median(s[1] for s in before)
     grown_fds = statistics.median(s[2] for s in after) - statistics.median(s[2] for s in before)
