@@ -1,5 +1,6 @@
 import json
 import resource
+from contextlib import contextmanager
 
 import pytest
 
@@ -124,20 +125,24 @@ def test_a_run_never_uses_a_folder_that_already_exists(root, submitted, tmp_path
     assert not outside.exists() or not list(outside.iterdir())
 
 
-@pytest.fixture
+@contextmanager
 def tiny_files():
-    """No file can grow beyond a few bytes: writes fail as on a full disk, also for root."""
+    """Inside the block no file can grow beyond a few bytes: writes fail as on a full disk, also for root.
+
+    Not a fixture: pytest itself may write its report to a file before a fixture ends.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_when_a_file_cannot_be_written_nothing_remains(root, submitted, request):
+def test_when_a_file_cannot_be_written_nothing_remains(root, submitted):
     config = submitted()
-    request.getfixturevalue("tiny_files")
 
-    with pytest.raises(StoreUnavailable, match="try again"):
+    with pytest.raises(StoreUnavailable, match="try again"), tiny_files():
         record(root, config)
 
     assert list(root.area("runs").iterdir()) == []
