@@ -39,7 +39,7 @@ def test_the_platform_requires_exactly_our_sdk():
     label = (REPO / "sdk/setup.cfg").read_text().split("tag_build = ")[1].strip()
     needed = [name for name in pyproject(REPO)["project"]["dependencies"] if name.startswith("mosaic-sdk")]
 
-    # Without the label anybody could upload a package that satisfies it.
+    # Without the label anyone could upload a package that satisfies it.
     assert label.startswith("+")
     assert needed == [f"mosaic-sdk=={VERSION}{label}"]
 

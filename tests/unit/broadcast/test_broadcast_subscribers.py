@@ -128,7 +128,7 @@ def test_two_hundred_subscribers_each_get_everything():
     run(scene)
 
 
-def test_a_subscriber_after_the_end_ends_at_once():
+def test_a_subscription_that_starts_after_the_end_ends_immediately():
     async def scene(broadcaster):
         broadcaster.publish(RUN, batch(1, 2))
         broadcaster.close(RUN)
@@ -164,7 +164,7 @@ def test_a_subscription_says_what_the_ring_no_longer_holds():
     run(scene)
 
 
-def test_text_that_arrived_before_the_wait_returns_at_once():
+def test_a_wait_for_text_that_has_already_arrived_returns_immediately():
     async def scene(broadcaster):
         seen = broadcaster.texts(RUN)
         broadcaster.text_arrived(RUN)
@@ -173,7 +173,7 @@ def test_text_that_arrived_before_the_wait_returns_at_once():
         seen = broadcaster.texts(RUN)
         waiting = asyncio.ensure_future(broadcaster.wait_for_text(RUN, seen))
         await asyncio.sleep(0)
-        broadcaster.publish(RUN, batch(1, 1))  # an event is no text
+        broadcaster.publish(RUN, batch(1, 1))  # an event is not text
         await asyncio.sleep(0)
         assert not waiting.done()
         broadcaster.close(RUN)

@@ -22,7 +22,7 @@ def catalog(root):
 
 @pytest.fixture
 def make_environment(root):
-    """Makes a real environment in envs/ and gives its site-packages."""
+    """Creates a real environment in envs/ and returns its site-packages."""
 
     def make(name):
         folder = root.envs / name
@@ -34,7 +34,7 @@ def make_environment(root):
 
 @pytest.fixture
 def install():
-    """Puts a worker package into a site-packages folder as an installer would."""
+    """Installs a worker package into a site-packages folder, as an installer would."""
 
     def install(site, name, package, body="", version="1.2.3"):
         (site / package).mkdir()
@@ -50,7 +50,7 @@ def install():
 
 @pytest.fixture
 def came_from():
-    """Writes down where an environment came from, as an install does."""
+    """Records the source of an environment, as an install does."""
 
     def write(root, name, source):
         Installed(name, "", f"{name}-worker", "1", source, "3.11.7", "0.1.0", False, "").write(root.envs / name)

@@ -1,4 +1,4 @@
-"""A worker that is not here: the advice is a command that can work, or none."""
+"""The advice for a worker that is not installed: a command that works, or none."""
 
 import pytest
 
@@ -28,29 +28,29 @@ def own_worker(tmp_path):
 @pytest.mark.parametrize(
     ("name", "variant", "command"), [("cleanrl", "", "cleanrl"), ("cleanrl", "jax", "cleanrl@jax")]
 )
-def test_what_comes_with_mosaic_is_offered_for_install(catalog, name, variant, command):
+def test_workers_that_come_with_mosaic_are_offered_for_installation(catalog, name, variant, command):
     assert advice_for(catalog, name, variant).endswith(f"Install it with: mosaic worker install {command}")
 
 
-def test_a_misspelled_name_leads_to_the_right_one_installed_or_not(catalog):
+def test_a_misspelled_name_gets_a_suggestion_installed_or_not(catalog):
     assert "Did you mean 'toy'? Installed: toy" in advice_for(catalog, "tpy")
     assert "Did you mean 'cleanrl'? It comes with MOSAIC. Install it with: mosaic worker install cleanrl" in advice_for(
         catalog, "cleanlr"
     )
 
 
-def test_an_unknown_name_is_not_offered_for_install(catalog):
-    told = advice_for(catalog, "nosuch")
+def test_an_unknown_name_is_not_offered_for_installation(catalog):
+    advice = advice_for(catalog, "nosuch")
 
-    assert "worker install nosuch" not in told
-    assert "These come with MOSAIC: cleanrl, dreamer" in told
+    assert "worker install nosuch" not in advice
+    assert "These come with MOSAIC: cleanrl, dreamer" in advice
 
 
 def test_a_variant_that_the_worker_does_not_have_is_not_offered(catalog):
     assert advice_for(catalog, "cleanrl", "jx").endswith("cleanrl has no variant 'jx'. It has: jax.")
 
 
-def test_a_variant_of_a_worker_of_ones_own_comes_from_where_that_came_from(
+def test_a_variant_of_a_users_own_worker_comes_from_the_same_source(
     catalog, root, make_environment, install, came_from, own_worker
 ):
     install(make_environment("mine"), "mine", "mine_worker")
@@ -62,7 +62,7 @@ def test_a_variant_of_a_worker_of_ones_own_comes_from_where_that_came_from(
     assert source.folder == own_worker
 
 
-def test_an_environment_made_by_hand_has_no_command_that_would_work(catalog, make_environment, install):
+def test_no_command_is_suggested_for_an_environment_made_by_hand(catalog, make_environment, install):
     install(make_environment("mine"), "mine", "mine_worker")
 
     assert "mosaic worker install PATH --variant jax" in advice_for(catalog, "mine", "jax")

@@ -1,4 +1,4 @@
-"""Broken workers and environments are listed with their reason and disturb no other."""
+"""Broken workers and environments are listed with their reason and do not affect others."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ def answers(root):
 
 @pytest.fixture
 def counted(tmp_path):
-    """A worker's body that leaves a line for every time it is asked."""
+    """The body of a worker that writes a line each time it is asked."""
     asked = tmp_path / "asked"
     return f"open({str(asked)!r}, 'a').write('x')\n" + GOOD, lambda: len(asked.read_text())
 
@@ -50,7 +50,7 @@ def test_an_edited_worker_is_asked_again(catalog, answers, make_environment, ins
     )
 
 
-def test_a_broken_worker_is_remembered_with_its_reason_and_disturbs_no_other(
+def test_a_broken_worker_is_remembered_with_its_reason_and_does_not_affect_others(
     catalog, answers, make_environment, install
 ):
     install(make_environment("bad"), "bad", "bad_worker", "import nosuchlibrary")
@@ -63,7 +63,7 @@ def test_a_broken_worker_is_remembered_with_its_reason_and_disturbs_no_other(
     assert answers.remembered(workers[0]) == answer[0]
 
 
-def test_a_damaged_answer_is_asked_for_again(catalog, answers, root, make_environment, install):
+def test_a_damaged_answer_is_requested_again(catalog, answers, root, make_environment, install):
     install(make_environment("mine"), "mine", "my_worker", GOOD)
     answers.of(catalog.find("mine"))
     (file,) = root.answers.iterdir()
@@ -129,7 +129,7 @@ def test_two_packages_that_claim_one_name_in_one_environment_are_refused(catalog
         catalog.find("mine")
 
 
-def test_an_answer_of_our_own_environment_is_good_in_every_process(catalog, answers, tmp_path, monkeypatch):
+def test_an_answer_from_our_own_environment_is_valid_in_every_process(catalog, answers, tmp_path, monkeypatch):
     toy = catalog.find("toy")
     before = state_of(toy)
 
@@ -138,7 +138,7 @@ def test_an_answer_of_our_own_environment_is_good_in_every_process(catalog, answ
     assert state_of(toy) == before
 
 
-def test_a_problem_is_asked_about_again_after_a_while(catalog, answers, make_environment, install, monkeypatch):
+def test_a_worker_with_a_problem_is_asked_again_after_a_while(catalog, answers, make_environment, install, monkeypatch):
     install(make_environment("mine"), "mine", "my_worker", "import nosuchlibrary")
     worker = catalog.find("mine")
     answer = answers.of(worker)

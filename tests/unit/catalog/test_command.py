@@ -76,7 +76,7 @@ def test_a_python_script_runs_in_the_workers_python_with_its_arguments_alone(bui
         ("echo hi\n", 0o644, ["bash"]),
     ],
 )
-def test_a_shell_script_starts_whatever_its_mode_and_writes_into_a_pipe(build, tmp_path, text, mode, start):
+def test_a_shell_script_starts_with_any_file_mode_and_writes_into_a_pipe(build, tmp_path, text, mode, start):
     path = script(tmp_path, "train.sh", text, mode)
 
     command = build(script=path)
@@ -170,7 +170,7 @@ def test_the_workers_environment_is_the_active_one(build, root, make_environment
     assert shown.stdout.strip() == str(root.envs / "x")
 
 
-def test_libraries_keep_what_they_compile_in_the_state_root_per_environment(build, root):
+def test_compiled_code_of_libraries_is_cached_in_the_state_root_per_environment(build, root):
     env = build().env
 
     cache = root.path / "cache" / "x"
@@ -179,7 +179,7 @@ def test_libraries_keep_what_they_compile_in_the_state_root_per_environment(buil
     assert env["MPLCONFIGDIR"] == str(cache / "matplotlib")
 
 
-def test_a_cache_that_the_user_chose_stays_his(build):
+def test_a_cache_that_the_user_chose_is_kept(build):
     assert build(base={**BASE, "TRITON_CACHE_DIR": "/mine"}).env["TRITON_CACHE_DIR"] == "/mine"
     assert build(environment={"TRITON_CACHE_DIR": "/mine"}).env["TRITON_CACHE_DIR"] == "/mine"
 

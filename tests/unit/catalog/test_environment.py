@@ -13,7 +13,7 @@ def test_threads_that_locate_packages_do_not_invalidate_the_import_caches_at_the
         with lock:
             inside += 1
             most = max(most, inside)
-        meeting.wait(0.05)  # time for another thread to come in, if it can
+        meeting.wait(0.05)  # time for another thread to interfere, if it can
         with lock:
             inside -= 1
 

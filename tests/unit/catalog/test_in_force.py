@@ -1,4 +1,4 @@
-"""What a run is recorded with: every setting that counted, whoever chose it."""
+"""The settings recorded with a run: every one that was in force, submitted or by default."""
 
 from mosaic.catalog.common import with_common
 from mosaic.catalog.in_force import settings_in_force
@@ -41,7 +41,7 @@ def test_defaults_are_those_of_the_algorithm_that_runs():
     assert in_force(algo="dqn") == {**common, "algo": "dqn", "steps": 500, "extras.algo_params.buffer_size": 10_000}
 
 
-def test_what_was_submitted_takes_the_place_of_a_default_whole():
+def test_a_submitted_value_replaces_its_default_completely():
     found = in_force(shares={"priority": 0.5}, extras={"algo_params": {"gamma": 0.9}}, needs="x", run_id="R")
 
     assert found["shares.priority"] == 0.5
@@ -50,9 +50,9 @@ def test_what_was_submitted_takes_the_place_of_a_default_whole():
     assert "run_id" not in found
 
 
-def test_beside_a_checkpoint_nobody_claims_a_default():
+def test_no_defaults_are_recorded_with_a_checkpoint():
     assert in_force(extras={"policy_path": "/x"}, steps=9) == {"extras.policy_path": "/x", "steps": 9}
 
 
-def test_what_mosaic_reads_itself_is_in_force_too():
+def test_settings_that_mosaic_itself_reads_are_in_force_too():
     assert settings_in_force({}, SCHEMA)["extras.fastlane_video_mode"] == "single"

@@ -1,4 +1,4 @@
-"""Every submitted config meets its worker's schema; an unavailable schema stops no run."""
+"""Every submitted config is checked against its worker's schema; an unavailable schema does not prevent a run."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ SCHEMA = GOOD + "def get_worker_schema():\n    return {'properties': {'steps': {
 
 
 class Watched(Answers):
-    """Counts the questions."""
+    """Counts how often a worker is asked."""
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -34,7 +34,7 @@ def answers(root):
 
 @pytest.fixture
 def inspect(catalog, answers):
-    """Inspects configs of `my_worker` at once, as submits that arrive together; gives notes and errors."""
+    """Inspects configs of `my_worker` at once, as submits that arrive together; returns notes and errors."""
 
     def run(*configs):
         async def all_at_once():
@@ -42,7 +42,7 @@ def inspect(catalog, answers):
             specs = [WorkerSpec(module="my_worker.cli", config=config) for config in configs]
             return await asyncio.gather(*(inspector.inspect(spec) for spec in specs), return_exceptions=True)
 
-        return [getattr(told, "note", told) for told in asyncio.run(all_at_once())]
+        return [getattr(result, "note", result) for result in asyncio.run(all_at_once())]
 
     return run
 
@@ -67,7 +67,7 @@ def test_submits_that_arrive_together_ask_once_and_later_ones_not_at_all(inspect
     assert (notes, asked, answers.asked) == ([""] * 5, 1, 1)
 
 
-def test_a_worker_that_takes_long_to_answer_delays_no_other(catalog, root, make_environment, install):
+def test_a_worker_that_answers_slowly_does_not_delay_others(catalog, root, make_environment, install):
     install(make_environment("slow"), "slow", "slow_worker", SCHEMA)
     install(make_environment("mine"), "mine", "my_worker", SCHEMA)
     go, answered = threading.Event(), []
@@ -103,7 +103,7 @@ def test_a_worker_that_cannot_report_its_schema_runs_unchecked_with_a_note(inspe
     assert "No module named 'nosuchlibrary'" in note
 
 
-def test_an_answer_that_cannot_be_kept_is_used_all_the_same(inspect, root, make_environment, install):
+def test_an_answer_that_cannot_be_cached_is_still_used(inspect, root, make_environment, install):
     install(make_environment("mine"), "mine", "my_worker", SCHEMA)
     root.answers.write_text("a file where a folder belongs")
 
@@ -113,10 +113,10 @@ def test_an_answer_that_cannot_be_kept_is_used_all_the_same(inspect, root, make_
 
 
 @pytest.mark.parametrize("part", [{"minimum": "low"}, {"pattern": "("}, {"type": 3}, {"enum": 7}, {"maxLength": []}])
-def test_a_senseless_schema_rejects_no_run(part):
-    told = Descriptor(schema={"properties": {"steps": part, "name": part}})
+def test_an_invalid_schema_does_not_reject_runs(part):
+    descriptor = Descriptor(schema={"properties": {"steps": part, "name": part}})
 
-    verdict = judge(WorkerSpec(module="m", config={"steps": 3, "name": "x"}), told)
+    verdict = judge(WorkerSpec(module="m", config={"steps": 3, "name": "x"}), descriptor)
 
     assert "the worker's schema cannot be used" in verdict.note
     assert verdict.config == {"steps": 3, "name": "x"}
@@ -134,7 +134,7 @@ def test_a_senseless_schema_rejects_no_run(part):
     ],
 )
 def test_a_schema_of_the_wrong_shape_is_not_used(catalog, answers, make_environment, install, schema):
-    # A submit looks for checkpoints among the settings before anybody has judged the schema.
+    # A submit looks for checkpoints among the settings before the schema is checked.
     source = f"{GOOD}def get_worker_schema():\n    return {schema!r}\n"
     install(make_environment("mine"), "mine", "my_worker", source)
 
@@ -147,7 +147,7 @@ def test_a_schema_of_the_wrong_shape_is_not_used(catalog, answers, make_environm
     assert "its schema cannot be used: " in told.problem
 
 
-def test_scripts_and_packages_that_are_no_workers_are_not_asked(catalog, answers, make_environment, install):
+def test_scripts_and_packages_that_are_not_workers_are_not_asked(catalog, answers, make_environment, install):
     install(make_environment("mine"), "", "my_worker", "raise SystemExit")
     specs = [WorkerSpec(script="/x.py"), WorkerSpec(module="my_worker.cli")]
 
@@ -196,14 +196,16 @@ def test_a_variant_that_is_not_installed_is_refused_with_what_to_install(
     with pytest.raises(UnknownWorker) as error:
         choose(algo="ppo_jax")
 
-    told = str(error.value)
-    assert told.startswith("metadata.worker.variant: algo=ppo_jax needs the variant jax. Worker 'mine@jax' is not inst")
-    assert told.endswith("Install it with: mosaic worker install mine@jax")
-    assert "Did you mean" not in told
+    message = str(error.value)
+    assert message.startswith(
+        "metadata.worker.variant: algo=ppo_jax needs the variant jax. Worker 'mine@jax' is not inst"
+    )
+    assert message.endswith("Install it with: mosaic worker install mine@jax")
+    assert "Did you mean" not in message
 
 
-def test_variants_that_make_no_sense_choose_none(choose, make_environment, install):
-    nonsense = GOOD + "def get_worker_schema():\n    return {'x-mosaic-variants': 3}\n"
-    install(make_environment("mine"), "mine", "my_worker", nonsense)
+def test_invalid_variants_are_ignored(choose, make_environment, install):
+    invalid = GOOD + "def get_worker_schema():\n    return {'x-mosaic-variants': 3}\n"
+    install(make_environment("mine"), "mine", "my_worker", invalid)
 
     assert choose(algo="ppo_jax") == ""

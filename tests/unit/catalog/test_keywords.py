@@ -1,4 +1,4 @@
-"""A schema that MOSAIC can only check in part is refused, with the keyword and the worker in the sentence."""
+"""A schema that MOSAIC can check only in part is refused; the message names the keyword and the worker."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("schema", "sentence"), UNKNOWN, ids=[sentence for _, sentence in UNKNOWN])
-def test_what_cannot_be_checked_is_named(schema, sentence):
+def test_keywords_that_cannot_be_checked_are_named(schema, sentence):
     assert sentence in unsupported(schema)
 
 

@@ -31,7 +31,7 @@ def test_a_new_environment_takes_the_place_of_the_old_one(envs, monkeypatch, can
     assert [path.name for path in envs.iterdir()] == ["toy"]
 
 
-def test_a_kill_between_the_two_renames_is_put_right_by_the_next_change(envs):
+def test_a_kill_between_the_two_renames_is_repaired_by_the_next_change(envs):
     folder_with(envs / ".old-toy", "old")
     folder_with(envs / ".new-1", "half")
 
@@ -51,7 +51,7 @@ def test_an_environment_that_a_process_runs_in_is_not_touched(envs, make_environ
         stdout=subprocess.PIPE,
     )
     try:
-        child.stdout.readline()  # it runs, so its command line is its own
+        child.stdout.readline()  # it is running, so its command line is final
         assert place.users_of(folder) == [child.pid]
         with pytest.raises(InstallFailed, match=f"used is in use by 1 process .pid {child.pid}."):
             place.remove(folder)
@@ -71,7 +71,7 @@ def test_a_script_in_an_environment_counts_as_using_it(envs):
         stdout=subprocess.PIPE,
     )
     try:
-        child.stdout.readline()  # it runs, so its environment is its own
+        child.stdout.readline()  # it is running, so its environment is final
         assert place.users_of(folder) == [child.pid]
     finally:
         child.communicate(b"\n")

@@ -40,14 +40,14 @@ SCHEMA = with_common(
         {"learning_rate": 0.1, "extras": {"algo_params": {"learning_rate": 0.1}}},
     ],
 )
-def test_an_algorithms_setting_is_found_wherever_it_stands(settings):
+def test_an_algorithms_setting_is_found_in_any_place(settings):
     before = repr(settings)
 
     assert put_in_place(settings, SCHEMA) == {"extras": {"algo_params": {"learning_rate": 0.1}}}
     assert repr(settings) == before
 
 
-def test_a_key_goes_up_as_well_as_down():
+def test_a_key_is_moved_to_an_outer_or_an_inner_place():
     settings = {"mode": "policy_eval", "extras": {"seed": 3, "algo_params": {"cuda": True, "num_envs": 2}}}
 
     assert put_in_place(settings, SCHEMA) == {
@@ -71,7 +71,7 @@ def test_a_key_goes_up_as_well_as_down():
         ),
     ],
 )
-def test_two_places_that_differ_are_refused(settings, sentence):
+def test_two_different_values_of_one_setting_are_refused(settings, sentence):
     with pytest.raises(BadConfig) as error:
         put_in_place(settings, SCHEMA, "c")
 
@@ -83,7 +83,7 @@ SECOND = with_common(
 )
 
 
-def test_a_setting_with_two_names_goes_by_its_first():
+def test_a_setting_with_two_names_is_stored_under_its_first():
     assert put_in_place({"total": 3}, SECOND) == {"steps": 3} == put_in_place({"steps": 3, "total": 3}, SECOND)
 
     with pytest.raises(BadConfig) as error:
@@ -92,7 +92,7 @@ def test_a_setting_with_two_names_goes_by_its_first():
     assert str(error.value) == "c.total: is the same setting as steps but has another value. Keep one of them."
 
 
-def test_what_nobody_knows_stays_where_it_stands():
+def test_unknown_keys_stay_where_they_are():
     settings = {"warmth": 1, "extras": {"colour": 2, "algo_params": {"smell": 3}}}
 
     assert put_in_place(settings, SCHEMA) == settings
@@ -108,7 +108,7 @@ def test_an_open_place_keeps_its_own_keys():
     assert put_in_place({"extras": {"seed": 2}}, is_open) == {"extras": {"seed": 2}}
 
 
-def test_a_whole_number_is_handed_on_as_an_integer():
+def test_an_integral_float_is_passed_on_as_an_integer():
     settings = {"seed": 1e5, "stages": [{"steps": 2e3}], "extras": {"algo_params": {"num_envs": 4.0, "either": 1e3}}}
     settings["extras"]["algo_params"]["learning_rate"] = 1.0
 

@@ -1,4 +1,4 @@
-"""What uv prints, as phases; and what is shown of its failures."""
+"""The output of uv as phases, and the part of its errors that is shown."""
 
 from mosaic.catalog.progress import Narrator, Progress
 from mosaic.catalog.uv import backend_error, explain
@@ -48,13 +48,13 @@ hint: Build failures usually indicate a problem with the package or the build en
 
 class Recorder(Progress):
     def __init__(self):
-        self.heard = []
+        self.shown = []
 
     def phase(self, words):
-        self.heard.append(words)
+        self.shown.append(words)
 
     def detail(self, words):
-        self.heard.append(f"- {words}")
+        self.shown.append(f"- {words}")
 
 
 def test_an_install_reports_its_phases_and_downloads():
@@ -64,7 +64,7 @@ def test_an_install_reports_its_phases_and_downloads():
     for line in INSTALL.splitlines():
         narrator.read(line)
 
-    assert recorder.heard == [
+    assert recorder.shown == [
         "Collecting 3 packages of requirements/default.txt",
         "- downloading scipy (34 MiB): 0 of 34 MiB done",
         "- downloading numpy (16 MiB): 0 of 50 MiB done",
@@ -84,7 +84,7 @@ def test_a_build_backends_own_error_is_found_wherever_uv_prints_it():
     assert backend_error(INSTALL.splitlines()) == ""
 
 
-def test_a_network_error_is_uvs_own_and_not_one_that_a_build_prints():
+def test_only_uvs_own_network_errors_count_and_not_those_that_a_build_prints():
     quoted = explain(BACKEND_BELOW.splitlines())
     own = explain(["error: Failed to fetch: `https://example.org/simple/x/`", "  cause: dns error: lookup failed"])
 

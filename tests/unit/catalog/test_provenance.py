@@ -31,7 +31,7 @@ def test_texts_under_secret_names_are_masked_at_any_depth(name):
     assert shown["a"]["b"][0][name] == "***"
 
 
-def test_numbers_under_hard_names_are_masked_and_settings_are_not():
+def test_numbers_under_unambiguous_names_are_masked_and_settings_are_not():
     values = {"max_tokens": 512, "key_dim": 64, "tokenizer": "bpe", "author": "me", "keyboard": "us", "monkey": "x"}
 
     assert redact(values) == values
@@ -42,7 +42,7 @@ def test_numbers_under_hard_names_are_masked_and_settings_are_not():
     }
 
 
-def test_redacting_leaves_the_original_alone():
+def test_redacting_does_not_change_the_original():
     config = {"metadata": {"worker": {"environment": {"API_KEY": SECRET}, "arguments": ["--api-key", SECRET]}}}
     before = json.dumps(config)
 
@@ -96,7 +96,7 @@ def test_outside_a_checkout_there_is_no_commit(tmp_path):
     assert git_state(tmp_path) is None
 
 
-def test_a_freeze_names_every_package_and_follows_installs(root, make_environment, install):
+def test_a_freeze_names_every_package_and_is_updated_after_installs(root, make_environment, install):
     site = make_environment("x")
     environment = Environment("x", root.envs / "x" / "bin" / "python")
     install(site, "", "first")
@@ -108,7 +108,7 @@ def test_a_freeze_names_every_package_and_follows_installs(root, make_environmen
     assert freeze(environment) == ["first==1.2.3", "second==2.0"]
 
 
-def test_provenance_holds_what_it_takes_to_repeat_a_run_and_no_secret(root, checkout):
+def test_provenance_has_everything_needed_to_repeat_a_run_and_no_secret(root, checkout):
     worker = WorkerSpec(
         script=str(checkout / "train.py"),
         config={"seed": 7, "extras": {"eval_seeds": [1, 2], "speed": 3}},

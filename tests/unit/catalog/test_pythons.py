@@ -24,7 +24,7 @@ def test_a_python_is_mosaics_own_a_version_or_a_path(uv, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("asked", ["3.99", "/bin/sh"])
-def test_a_python_that_is_not_here_is_named_beside_those_that_are(uv, asked):
+def test_a_missing_python_is_named_with_those_that_are_installed(uv, asked):
     with pytest.raises(InstallFailed, match=rf"Python '{asked}' is not installed here\. (Installed: 3\.|Install one)"):
         find_python(asked, uv)
 
@@ -42,7 +42,7 @@ def test_a_python_older_than_the_sdk_is_refused(tmp_path):
         find_python("3.8", Finds(find_uv(), print))
 
 
-def test_pythons_of_pyenv_are_found_though_only_one_is_switched_on(tmp_path):
+def test_pythons_of_pyenv_are_found_although_only_one_is_active(tmp_path):
     (tmp_path / ".pyenv/versions/3.12.1/bin").mkdir(parents=True)
 
     env = uv_environment({"HOME": str(tmp_path), "PATH": f"{tmp_path}/.pyenv/shims:/usr/bin"})
@@ -50,7 +50,7 @@ def test_pythons_of_pyenv_are_found_though_only_one_is_switched_on(tmp_path):
     assert env["PATH"] == f"/usr/bin{os.pathsep}{tmp_path}/.pyenv/versions/3.12.1/bin"
 
 
-def test_a_pyenv_that_we_may_not_look_into_is_none(tmp_path):
+def test_a_pyenv_folder_that_cannot_be_read_is_ignored(tmp_path):
     hidden = tmp_path / "hidden"
     (hidden / ".pyenv").mkdir(parents=True)
     hidden.chmod(0)

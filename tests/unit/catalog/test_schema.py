@@ -104,7 +104,7 @@ def test_the_other_keywords_are_understood(part, bad):
         check({"key": bad}, {"properties": {"key": part}}, "c")
 
 
-def test_help_tells_kind_and_default():
+def test_help_shows_type_and_default():
     rows = {row[0]: row[1:] for row in help_rows(SCHEMA)}
 
     assert rows["algo"] == ("ppo|dqn", "ppo", "the algorithm")
@@ -120,7 +120,7 @@ def test_a_schema_may_map_an_algorithm_to_its_variant():
     assert variant_for({"algo": "ppo"}, schema) == ("", "")
 
 
-def test_the_toy_worker_takes_what_its_schema_takes():
+def test_the_toy_worker_accepts_what_its_schema_accepts():
     schema = get_worker_schema()
 
     for name, keys in schema["x-mosaic-lab"].items():
@@ -136,7 +136,7 @@ def test_the_toy_worker_takes_what_its_schema_takes():
     assert set(ToyConfig.names()) <= set(schema["properties"]) | among_extras
 
 
-def test_a_mistyped_one_of_many_choices_gets_the_nearest_ones():
+def test_a_mistyped_choice_among_many_gets_the_nearest_ones():
     choices = [f"algorithm_{number}" for number in range(30)]
 
     with pytest.raises(BadConfig, match=r"not one of its 30 valid values\. Did you mean .*algorithm_7"):
@@ -168,7 +168,7 @@ NAMES = {
 }
 
 
-def test_a_value_that_is_known_and_cannot_be_had_is_refused_with_its_reason():
+def test_an_unavailable_value_is_refused_with_the_reason():
     with pytest.raises(BadConfig) as error:
         check({"algo": "pqn"}, NAMES, "c")
 
@@ -177,7 +177,7 @@ def test_a_value_that_is_known_and_cannot_be_had_is_refused_with_its_reason():
     assert unavailable(SCHEMA) == {}
 
 
-def test_a_key_may_open_the_choices_of_another():
+def test_a_key_may_allow_any_value_of_another():
     check({"algo": "pqn", "extras": {"checkout": "/mine"}}, NAMES, "c")
     check({"algo": "mine", "extras": {"checkout": "/mine", "algo_params": {"warmth": 1}}}, NAMES, "c")
 
@@ -195,25 +195,25 @@ def test_a_key_may_open_the_choices_of_another():
         ("dqn", {"buffer_size": 1.5}, "c.extras.algo_params.buffer_size: must be an integer, not 1.5."),
     ],
 )
-def test_an_algorithm_that_is_named_takes_its_own_hyperparameters(algo, params, sentence):
+def test_a_named_algorithm_accepts_its_own_hyperparameters(algo, params, sentence):
     with pytest.raises(BadConfig) as error:
         check({"algo": algo, "extras": {"algo_params": params}}, NAMES, "c")
 
     assert str(error.value) == sentence
 
 
-def test_without_a_named_algorithm_the_hyperparameters_of_any_are_taken():
+def test_without_a_named_algorithm_the_hyperparameters_of_any_are_accepted():
     check({"extras": {"algo_params": {"gamma": 0.9, "buffer_size": 1.5}}}, NAMES, "c")
 
 
-def test_a_pattern_with_examples_is_refused_with_those():
+def test_a_value_that_does_not_match_a_pattern_is_refused_with_its_examples():
     part = {"type": "string", "pattern": r"^steps>=\d+$", "examples": ["steps>=100"]}
 
     with pytest.raises(BadConfig, match=r'must look like steps>=100; "stepps>=3" does not'):
         check({"condition": "stepps>=3"}, {"properties": {"condition": part}}, "c")
 
 
-def test_a_short_key_that_nobody_knows_goes_where_another_opens_a_place_for_it():
+def test_an_unknown_short_key_goes_to_a_place_that_another_key_opens():
     settings = {"warmth": 1, "checkout": "/mine", "gamma": 0.9}
 
     assert put_in_place(settings, NAMES)["extras"] == {"checkout": "/mine", "algo_params": {"gamma": 0.9, "warmth": 1}}
@@ -227,7 +227,7 @@ def test_a_worker_with_very_many_keys_does_not_list_them_all():
         check({"warmth": 1}, schema, "c")
 
 
-def test_extras_of_a_schema_that_says_nothing_about_them_are_as_closed_as_the_rest():
+def test_extras_that_a_schema_does_not_mention_are_as_strict_as_the_rest():
     check({"extras": {"mine": 1}}, with_common({"properties": {}}), "c")
     check({"extras": {"mine": 1}}, with_common({"properties": {"extras": {}}, "additionalProperties": False}), "c")
     check({"run_id": "x", "extras": {"store_observations": True}}, with_common({"additionalProperties": False}), "c")
@@ -236,5 +236,5 @@ def test_extras_of_a_schema_that_says_nothing_about_them_are_as_closed_as_the_re
         check({"extras": {"mine": 1}}, with_common({"additionalProperties": False}), "c")
 
 
-def test_a_worker_that_publishes_nothing_has_no_common_keys_either():
+def test_a_worker_without_a_schema_has_no_common_keys_either():
     assert with_common({}) == {}

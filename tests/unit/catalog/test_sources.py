@@ -50,13 +50,13 @@ def test_a_variant_is_a_lock_file_or_an_extra(folder):
         source.extra("tpu")
 
 
-def test_a_requirement_has_a_name():
+def test_a_requirement_is_reduced_to_its_normalized_name():
     assert [normalized(text) for text in ("Acme_Worker>=2", "acme.worker[gpu]==1", "acme-worker @ https://x")] == [
         "acme-worker"
     ] * 3
 
 
-def test_a_worker_of_ones_own_is_made_again_from_where_it_came_not_from_the_index(folder):
+def test_a_users_own_worker_is_reinstalled_from_its_source_not_from_the_index(folder):
     assert find_source("mine", str(folder)).folder == folder
     assert find_source("mine", "mine-worker>=2").requirement == "mine-worker>=2"
     assert find_source("toy", str(folder)).folder == platform_sources() / "workers" / "toy_worker"
@@ -106,7 +106,7 @@ def test_error_messages_of_uv_become_sentences(lines, meaning):
     assert "╰" not in explain(lines)
 
 
-def test_a_folder_that_another_install_takes_away_meanwhile_is_passed_over(tmp_path):
+def test_a_folder_that_another_install_removes_meanwhile_is_skipped(tmp_path):
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")  # it is listed, and it is not there
     old = tmp_path / "tiny-0123"
     old.mkdir()
@@ -142,7 +142,7 @@ def test_the_sdk_is_never_taken_from_an_index(monkeypatch):
             source()
 
 
-def test_a_broken_link_in_a_worker_s_folder_is_named(folder, tmp_path):
+def test_a_broken_link_in_a_workers_folder_is_named(folder, tmp_path):
     (folder / "VERSION").symlink_to("../../VERSION")
 
     with pytest.raises(InstallFailed, match=r"my_worker/VERSION cannot be read \(.*No such file"):

@@ -1,4 +1,4 @@
-"""Packages that ask for versions they do not need: a lock file names them, and only they are not asked."""
+"""Stale pins: a lock file lists packages that require versions they do not need, and their complaints are ignored."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from mosaic.catalog.uv import InstallFailed, Uv
 COMPLAINT = "The package `{}` requires `numpy<1`, but `1.26.4` is installed"
 
 
-def uv_that_says(folder: Path, *lines: str, code: int = 0) -> Uv:
-    """A uv of which only the answer is known."""
+def fake_uv(folder: Path, *lines: str, code: int = 0) -> Uv:
+    """A fake uv that prints these lines and exits with this code."""
     output = "\n".join(f"echo '{line}'" for line in lines)
     path = folder / "uv"
     path.write_text(f"#!/bin/sh\n{output}\nexit {code}\n")
@@ -20,15 +20,15 @@ def uv_that_says(folder: Path, *lines: str, code: int = 0) -> Uv:
     return Uv(path, Progress())
 
 
-def test_a_lock_file_names_them_in_a_comment(tmp_path):
+def test_a_lock_file_lists_stale_pins_in_a_comment(tmp_path):
     lock = tmp_path / "default.txt"
     lock.write_text("# stale pins: cleanrl Procgen_Mirror\nnumpy==1.26.4\n")
 
     assert stale_pins(lock) == {"cleanrl", "procgen-mirror"}
 
 
-def test_their_complaints_are_passed_over_and_no_others(tmp_path):
-    uv = uv_that_says(tmp_path, "Checked 3 packages", COMPLAINT.format("cleanrl"), COMPLAINT.format("scipy"), code=1)
+def test_only_complaints_of_listed_packages_are_ignored(tmp_path):
+    uv = fake_uv(tmp_path, "Checked 3 packages", COMPLAINT.format("cleanrl"), COMPLAINT.format("scipy"), code=1)
 
     uv.check(Path("python"), {"cleanrl", "scipy"})
     with pytest.raises(InstallFailed, match="`scipy` requires `numpy<1`") as refused:
@@ -37,8 +37,8 @@ def test_their_complaints_are_passed_over_and_no_others(tmp_path):
     assert "`cleanrl` requires" not in str(refused.value)
 
 
-def test_a_complaint_that_is_passed_over_is_not_shown_either(tmp_path):
-    uv, shown = uv_that_says(tmp_path, COMPLAINT.format("cleanrl"), COMPLAINT.format("scipy"), code=1), []
+def test_an_ignored_complaint_is_not_shown(tmp_path):
+    uv, shown = fake_uv(tmp_path, COMPLAINT.format("cleanrl"), COMPLAINT.format("scipy"), code=1), []
     uv.progress.note = shown.append
 
     uv.check(Path("python"), {"cleanrl", "scipy"})
@@ -51,8 +51,8 @@ def test_a_complaint_that_is_passed_over_is_not_shown_either(tmp_path):
 
 def test_a_check_that_fails_for_another_reason_is_a_failure(tmp_path):
     with pytest.raises(InstallFailed, match="no such folder"):
-        uv_that_says(tmp_path, "error: no such folder", code=2).check(Path("python"), {"cleanrl"})
+        fake_uv(tmp_path, "error: no such folder", code=2).check(Path("python"), {"cleanrl"})
 
 
 def test_an_environment_without_complaints_is_fine(tmp_path):
-    uv_that_says(tmp_path, "Checked 3 packages").check(Path("python"), ())
+    fake_uv(tmp_path, "Checked 3 packages").check(Path("python"), ())

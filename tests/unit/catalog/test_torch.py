@@ -28,14 +28,14 @@ def write_wheel(folder, version, cuda="None", hip="None"):
         wheel.writestr("torch/version.py", f"__version__ = '{version}'\ncuda: Optional[str] = {cuda}\nhip = {hip}\n")
 
 
-def test_a_build_of_torch_is_asked_of_pytorchs_own_index():
+def test_a_build_of_torch_is_requested_from_pytorchs_own_index():
     assert arguments_for("", {}, not_called) == ()
     assert arguments_for("cpu", {}, not_called) == ("--torch-backend", "cpu")
     assert arguments_for("cu128", {"UV_FIND_LINKS": "/nowhere"}, not_called) == ("--torch-backend", "cu128")
     assert arguments_for("cuda", {}, not_called) == ("--torch-backend", "auto")
 
 
-def test_a_wheel_of_that_build_in_a_folder_of_the_users_needs_no_index(tmp_path):
+def test_no_index_is_needed_for_a_build_that_is_in_the_users_folder(tmp_path):
     write_wheel(tmp_path, "2.13.0+cpu")
     links = {"UV_FIND_LINKS": f"https://example.org/wheels {tmp_path}"}
 
@@ -51,7 +51,7 @@ def test_a_wheel_without_a_label_is_opened_to_see_its_build(tmp_path, cuda, hip,
     assert arguments_for(build, links, planned("2.13.0")) == ()
 
 
-def test_a_local_wheel_of_another_version_than_the_worker_needs_does_not_lead_to_another_build(tmp_path):
+def test_a_local_wheel_of_the_wrong_version_does_not_change_the_build(tmp_path):
     write_wheel(tmp_path, "2.12.0+cpu")
     write_wheel(tmp_path, "2.13.0", "'13.0'")
     links = {"UV_FIND_LINKS": str(tmp_path)}
@@ -61,7 +61,7 @@ def test_a_local_wheel_of_another_version_than_the_worker_needs_does_not_lead_to
     assert arguments_for("cpu", links, planned("2.13.0")) == ("--torch-backend", "cpu")
 
 
-def test_a_worker_without_torch_asks_no_index_for_it(tmp_path):
+def test_a_worker_without_torch_does_not_need_its_index(tmp_path):
     write_wheel(tmp_path, "2.12.0+cpu")
 
     assert arguments_for("cpu", {"UV_FIND_LINKS": str(tmp_path)}, planned("")) == ()

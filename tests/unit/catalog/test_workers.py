@@ -102,7 +102,7 @@ def test_one_package_may_register_two_workers(catalog, make_environment, install
     assert catalog.for_module("shared_worker.cli", name="alpha").entry_point == "shared_worker:a"
 
 
-def test_a_package_without_entry_point_still_runs(catalog, make_environment, install):
+def test_a_package_without_an_entry_point_still_runs(catalog, make_environment, install):
     install(make_environment("mine"), "", "my_worker")
 
     worker = catalog.for_module("my_worker.deep.cli")
@@ -142,7 +142,7 @@ def test_the_message_for_an_unknown_worker_has_the_nearest_name_and_what_to_do(c
 
 
 @pytest.mark.parametrize("module", ["http.server", "os", "tests", "nosuch"])
-def test_python_itself_and_stray_folders_are_no_workers(catalog, module):
+def test_python_itself_and_stray_folders_are_not_workers(catalog, module):
     with pytest.raises(UnknownWorker):
         catalog.for_module(module)
 
@@ -156,7 +156,7 @@ def test_a_worker_installed_later_is_seen(catalog, make_environment, install):
     assert catalog.find("late").package == "late_worker"
 
 
-def test_a_half_made_environment_is_passed_over(catalog, root):
+def test_an_unfinished_environment_is_skipped(catalog, root):
     (root.envs / "broken" / "bin").mkdir(parents=True)
     (root.envs / "stray-file").write_text("")
 
@@ -196,7 +196,7 @@ def described(catalog, make_environment, install):
     return describe_body
 
 
-def test_a_descriptor_is_asked_in_the_workers_own_python(described):
+def test_a_descriptor_is_requested_in_the_workers_own_python(described):
     answer = described(PAIR)
 
     assert answer.problem == ""
@@ -214,7 +214,7 @@ def test_a_worker_that_does_not_import_says_why(described):
     assert described("import nosuchlibrary").problem == "ModuleNotFoundError: No module named 'nosuchlibrary'"
 
 
-def test_a_worker_that_hangs_is_given_up_with_all_it_started(described, tmp_path):
+def test_a_worker_that_hangs_is_killed_with_all_its_processes(described, tmp_path):
     mark = tmp_path / "pid"
     body = (
         "import subprocess, sys\n"
@@ -242,7 +242,7 @@ def is_running(pid):
         return False
 
 
-def test_a_worker_without_entry_point_or_python_has_no_descriptor():
+def test_a_worker_without_an_entry_point_or_python_has_no_descriptor():
     nowhere = Environment("gone", Path("/nonexistent/python"))
 
     assert "no entry point" in describe(Worker("x", "x", "x.cli", "", nowhere)).problem

@@ -18,7 +18,7 @@ def mosaic(*words, home, **options):
     return subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, **options)
 
 
-def test_no_daemon_is_one_sentence_and_exit_code_1(root):
+def test_without_a_daemon_the_error_is_one_sentence_with_exit_code_1(root):
     done = mosaic("daemon", "status", home=root.path)
 
     assert done.returncode == 1

@@ -129,7 +129,7 @@ def test_without_a_terminal_an_interrupt_detaches(daemon, start):
     assert daemon.service.state == pb.EXECUTING
 
 
-def test_a_run_that_ends_well_is_exit_code_0(daemon, start):
+def test_a_run_that_succeeds_is_exit_code_0(daemon, start):
     session = start()
     session.waits_for(b"EXECUTING")
     daemon.service.state = pb.TERMINATED

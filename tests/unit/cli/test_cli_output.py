@@ -106,7 +106,7 @@ def test_a_listing_shows_the_whole_id_in_a_pipe(make_run):
         ({"state": "TERMINATED", "reason": "exit code 0"}, ""),
     ],
 )
-def test_a_listing_notes_the_most_important_fact(make_run, fields, expected):
+def test_a_listing_shows_the_most_important_note(make_run, fields, expected):
     assert note(make_run(**fields)) == expected
 
 

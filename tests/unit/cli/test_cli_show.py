@@ -11,12 +11,12 @@ from mosaic.cli.show import describe
 from mosaic.wire import mosaic_pb2 as pb
 
 
-def fact(output, name):
+def line_of(output, name):
     """The line of `show` that begins with this name."""
     return next(line[13:] for line in output.splitlines() if line.startswith(f"{name:<13}"))
 
 
-def test_show_prints_all_facts(make_run):
+def test_show_prints_all_details(make_run):
     run = make_run(
         state="FAULTED",
         reason="killed by SIGSEGV\nlast words",
@@ -41,14 +41,14 @@ def test_show_prints_all_facts(make_run):
 
     for words in ("FAULTED: killed by SIGSEGV; incomplete\nlast words", '"seed": 42', "loss", "0.25", "history"):
         assert words in output
-    assert fact(output, "progress").endswith("50%")
-    assert fact(output, "env steps") == "500 of 1,000"
-    assert fact(output, "stored") == "512 events (500 step lines, 12 lifecycle lines)"
-    assert fact(output, "rejected") == f"2 lines; see why: mosaic logs {run.run_id} --rejects"
-    assert fact(output, "requests") == "2 CPUs, 4 GB of memory"
-    assert fact(output, "settings") == "unchecked: the worker has no schema"
-    assert fact(output, "GPUs") == "1 requested, none granted now"
-    assert (fact(output, "held by"), fact(output, "tags"), fact(output, "folder")) == (
+    assert line_of(output, "progress").endswith("50%")
+    assert line_of(output, "env steps") == "500 of 1,000"
+    assert line_of(output, "stored") == "512 events (500 step lines, 12 lifecycle lines)"
+    assert line_of(output, "rejected") == f"2 lines; see why: mosaic logs {run.run_id} --rejects"
+    assert line_of(output, "requests") == "2 CPUs, 4 GB of memory"
+    assert line_of(output, "settings") == "unchecked: the worker has no schema"
+    assert line_of(output, "GPUs") == "1 requested, none granted now"
+    assert (line_of(output, "held by"), line_of(output, "tags"), line_of(output, "folder")) == (
         "pid namespace",
         "ablation",
         "/data/run",
@@ -61,8 +61,8 @@ def test_training_and_evaluation_are_distinguished(make_run):
 
     output = describe(make_run(summary={**summary, **evals}))
 
-    assert fact(output, "returns") == "▁▄█  mean return 134 over the last 100 training episodes of 400"
-    assert fact(output, "evaluation") == "newest: mean return 250 ± 12 over 20 episodes (of 60 in total)"
+    assert line_of(output, "returns") == "▁▄█  mean return 134 over the last 100 training episodes of 400"
+    assert line_of(output, "evaluation") == "newest: mean return 250 ± 12 over 20 episodes (of 60 in total)"
 
 
 def test_an_evaluation_run_shows_its_mean_and_interval(make_run):
@@ -71,7 +71,7 @@ def test_an_evaluation_run_shows_its_mean_and_interval(make_run):
     run = make_run("TERMINATED", area="evals", summary=evals)
 
     assert return_cell(run) == "481.2 ±12 (20)"
-    assert "mean return 481.2 ± 12 over 20 episodes" in fact(describe(run), "evaluation")
+    assert "mean return 481.2 ± 12 over 20 episodes" in line_of(describe(run), "evaluation")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_finished_run_is_complete_and_shows_its_steps(make_run, state, done):
     run = make_run(state, total_steps=1000, summary={"env_steps": 920, "last_step": 920})
 
     assert run.progress == done
-    assert fact(describe(run), "env steps").startswith("920 of 1,000")
+    assert line_of(describe(run), "env steps").startswith("920 of 1,000")
 
 
 def test_an_older_daemon_reports_only_the_last_step(make_run):
@@ -106,10 +106,10 @@ def test_the_parent_and_children_of_a_run_are_shown(make_run):
 
     output = describe(run, {"01PARENT": parent, "01CHILD": child})
 
-    assert fact(output, "parent") == "01PARENT  first try  (resumed)"
-    assert fact(output, "children") == "01CHILD  video  (eval)"
+    assert line_of(output, "parent") == "01PARENT  first try  (resumed)"
+    assert line_of(output, "children") == "01CHILD  video  (eval)"
     assert "… and 1 more" in output
-    assert fact(describe(run), "parent") == "01PARENT  deleted  (resumed)"
+    assert line_of(describe(run), "parent") == "01PARENT  deleted  (resumed)"
 
 
 # ---- the best checkpoint
@@ -130,7 +130,7 @@ def test_the_best_checkpoint_is_shown_with_its_score(make_run, tmp_path, best_fi
 
     assert best == Best(487.5, 80_000, 10)
     assert (
-        fact(describe(make_run(), best=best), "best")
+        line_of(describe(make_run(), best=best), "best")
         == "checkpoints/best: score 487.5 over 10 episodes, at env step 80,000"
     )
 
@@ -177,7 +177,7 @@ def test_waiting_for_a_free_machine_is_not_part_of_the_duration(make_run, state,
     begin = make_run(state).created_at
     history = [pb.Move(new=new, at=begin + after_s) for new, after_s in moves]
 
-    assert fact(describe(make_run(state, history=history)), name) == expected
+    assert line_of(describe(make_run(state, history=history)), name) == expected
 
 
 def test_settings_are_shown_by_the_names_that_are_typed(make_run):

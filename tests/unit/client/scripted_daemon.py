@@ -1,4 +1,4 @@
-"""A gRPC server on a real socket that answers as a test scripts it; there are no runs behind it."""
+"""A gRPC server on a real socket that gives the answers a test has scripted; it has no real runs."""
 
 import asyncio
 import threading

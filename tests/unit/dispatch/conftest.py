@@ -6,7 +6,7 @@ from mosaic.catalog import provenance
 
 @pytest.fixture
 def make_rig(tmp_path, monkeypatch):
-    """Rigs of one root. Provenance asks git and lists packages, which takes seconds and has tests of its own."""
+    """Rigs that share one root. Provenance is disabled: it takes seconds and has its own tests."""
     monkeypatch.setattr(provenance, "write", lambda *_: None)
     rigs = []
 

@@ -123,7 +123,7 @@ class Rig:
         self.loop.close()
 
     def restart(self):
-        """Another daemon on the same root: it knows what is on the disk, and no more."""
+        """Another daemon on the same root, which knows only what is on disk."""
         self.loop.run(self.ingest.close())
         self.registry.close()
         self._build()
@@ -148,7 +148,7 @@ class Rig:
         self.loop.run(self.dispatcher.turn())
 
     def wait(self, seconds):
-        """Let time pass as it does for a daemon that works: with a turn every few seconds."""
+        """Let time pass as for a running daemon: with a turn every few seconds."""
         end = self.clock.now + seconds
         while self.clock.now < end:
             self.clock.now = min(end, self.clock.now + STEP_S)
@@ -223,7 +223,7 @@ class Rig:
     # ---- both
 
     def running(self, **submitted):
-        """A run in READY whose holder and tailer are at work."""
+        """A run in READY whose holder and tailer are running."""
         run_id = self.submit(**submitted)
         self.turn()
         self.hold(run_id)

@@ -1,4 +1,4 @@
-"""The dispatcher, with every minute of its patience on a fake clock."""
+"""The dispatcher, with all of its timeouts on a fake clock."""
 
 import asyncio
 
@@ -215,7 +215,7 @@ def test_a_run_without_heartbeats_that_uses_cpu_is_left_alone_until_its_spin_lim
     ("limits", "verdict"),
     [({"quiet_s": 120}, "no output for"), ({"no_progress_s": 120}, "heartbeats without progress")],
 )
-def test_the_limits_a_config_asks_for_count_from_the_last_sign(rig, limits, verdict):
+def test_limits_in_the_config_count_from_the_last_sign_of_life(rig, limits, verdict):
     run = rig.running(limits=limits)
     rig.runs.heartbeat(run, 1)
 
@@ -308,7 +308,7 @@ def test_a_cancel_before_the_holder_starts_fences_the_attempt_off(rig):
 
     assert rig.over(run) == (RunState.CANCELLED, "cancelled before its worker started")
     assert not rig.rundir(run).launch.exists()
-    assert rig.get(run).attempt == 2  # the nonce of the first attempt opens nothing any more
+    assert rig.get(run).attempt == 2  # the nonce of the first attempt is no longer valid
 
 
 @pytest.mark.parametrize("state", [RunState.HANDSHAKE, RunState.READY, RunState.EXECUTING])
@@ -374,7 +374,7 @@ def test_a_dead_holder_is_cleaned_up_after_and_the_run_ends(rig):
     assert rig.launcher.forgotten == [run]
 
 
-def test_gpus_come_back_only_when_the_tree_is_proven_dead(make_rig):
+def test_gpus_are_freed_only_when_the_process_tree_is_proven_dead(make_rig):
     rig = make_rig(gpus=1)
     run = rig.running(gpus=1)
     rig.launcher.unkillable.add(run)
@@ -448,7 +448,7 @@ def test_a_spool_that_stays_undrained_for_ten_minutes_is_incomplete_until_its_la
     assert rig.get(run).telemetry == ""
 
 
-def test_every_byte_that_arrives_restores_the_patience(rig):
+def test_every_byte_that_arrives_restarts_the_timeout(rig):
     run = rig.running()
     rig.print(run, b"0123456789")
     rig.exit(run)
@@ -461,7 +461,7 @@ def test_every_byte_that_arrives_restores_the_patience(rig):
     assert not rig.get(run).state.is_over
 
 
-def test_a_spool_that_was_cut_is_not_waited_for(rig):
+def test_a_truncated_spool_is_not_waited_for(rig):
     run = rig.running()
     rig.print(run, b"0123456789")
     rig.exit(run)

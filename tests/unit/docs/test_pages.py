@@ -1,4 +1,4 @@
-"""The documentation: its pages can be assembled, every link leads somewhere, and what they name exists.
+"""The documentation: its pages can be assembled, every link has a target, and everything they name exists.
 
 `make docs` builds the site with warnings as errors; this is the quick part of it.
 """

@@ -1,4 +1,4 @@
-"""Lanes with names of their own, and processes that end with the test."""
+"""Lanes with unique names, and processes that end with the test."""
 
 import contextlib
 import os

@@ -44,7 +44,7 @@ def test_unlink_removes_everything_and_fails_if_it_is_gone(run_id):
         writer.unlink()
 
 
-def test_a_page_that_others_removed_is_gone(run_id):
+def test_unlinking_a_page_that_was_already_removed_fails(run_id):
     writer = FastLaneWriter.create(run_id, SMALL)
     os.unlink(page_of(run_id))
 
@@ -63,7 +63,7 @@ def test_a_run_id_cannot_refer_to_another_file(name):
         create_fastlane_name(name)
 
 
-def test_the_public_mosaics_way_to_a_page_works_once_it_is_free(run_id):
+def test_a_page_can_be_opened_as_in_the_public_mosaic_once_it_is_free(run_id):
     FastLaneWriter.create(run_id, SMALL).page.forget()  # as after a kill: the page is there, its lock is not
     shm = shared_memory.SharedMemory(name=create_fastlane_name(run_id), create=False)
 
@@ -259,7 +259,7 @@ for wave in range(int(sys.argv[2])):
 
 
 @pytest.mark.parametrize("waves", [4, pytest.param(20, marks=pytest.mark.slow)], ids=["40 killed", "200 killed"])
-def test_a_storm_of_kills_leaves_dev_shm_as_it_was(run_id, scripts, waves):
+def test_many_kills_leave_dev_shm_as_it_was(run_id, scripts, waves):
     scripts.run(STORM, run_id, str(waves), timeout_s=110)
     left = segments(run_id)
     assert len(left) >= 5 * waves

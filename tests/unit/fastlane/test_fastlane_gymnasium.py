@@ -1,4 +1,4 @@
-"""The real libraries, in an environment of their own as a worker has one: requirements/frames.txt, made by `make test`.
+"""The real libraries, in their own environment, as for a worker: requirements/frames.txt, built by `make test`.
 
 Elsewhere MOSAIC_FRAMES_PYTHON names its Python; without either these tests are skipped.
 """
@@ -27,7 +27,7 @@ def lanes(): return sorted(name.replace(RUN, "RUN") for name in os.listdir("/dev
 
 @pytest.fixture
 def script(scripts, run_id):
-    """Runs a script as a worker's: with the injected sitecustomize and without mosaic_sdk in its environment."""
+    """Runs a script as a worker would: with the injected sitecustomize and without mosaic_sdk in its environment."""
 
     def run(text, **variables):
         env = {"MOSAIC_RUN_ID": run_id, "GYM_GUI_FASTLANE_ONLY": "1", "CLEANRL_FASTLANE_INTERVAL_MS": "0"}
@@ -300,10 +300,10 @@ warnings.simplefilter("ignore")
 from pettingzoo.classic import rps_v2
 env = rps_v2.parallel_env()
 if %r: watch()
-heard = [env.reset(seed=3)[0]]
+seen = [env.reset(seed=3)[0]]
 for agent in env.agents: env.action_space(agent).seed(3)
-while env.agents: heard.append(env.step({agent: env.action_space(agent).sample() for agent in env.agents})[:4])
-print(str(heard))
+while env.agents: seen.append(env.step({agent: env.action_space(agent).sample() for agent in env.agents})[:4])
+print(str(seen))
 """
 
 

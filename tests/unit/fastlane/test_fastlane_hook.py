@@ -1,4 +1,4 @@
-"""The import hook itself, on a package of gymnasium's shape; test_fastlane_gymnasium.py has the real one."""
+"""The import hook itself, on a package with gymnasium's structure; test_fastlane_gymnasium.py has the real one."""
 
 import shutil
 import sys
@@ -63,7 +63,7 @@ def test_make_shows_its_env_and_keeps_its_identity(script, run_id):
 @pytest.mark.parametrize(
     "variables", [{"GYM_GUI_FASTLANE_ONLY": "0"}, {"GYM_GUI_FASTLANE_VIDEO_MODE": "off"}], ids=["not asked", "off"]
 )
-def test_switched_off_the_hook_is_not_there(script, variables):
+def test_the_hook_is_not_installed_when_it_is_switched_off(script, variables):
     out, err = script("import sys; print(len(sys.meta_path)); " + MAKE, **variables)
     bare, _ = script("import sys; print(len(sys.meta_path)); " + MAKE, MOSAIC_RUN_ID="")
 
@@ -100,7 +100,7 @@ def test_without_its_sdk_the_script_runs_with_a_note(script, tmp_path):
     assert err.count("mosaic: no frames") == 1
 
 
-def test_the_sdk_of_the_workers_environment_goes_first(script, tmp_path):
+def test_the_sdk_of_the_workers_environment_takes_precedence(script, tmp_path):
     out, _ = script(MAKE + "; import mosaic_sdk; print(mosaic_sdk.__file__)", path=(AUTOWRAP, tmp_path / "site", SDK))
 
     assert out.splitlines()[1] == str(SDK / "mosaic_sdk" / "__init__.py")

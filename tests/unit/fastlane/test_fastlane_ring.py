@@ -78,7 +78,7 @@ def test_an_impossible_geometry_is_refused(config):
         FastLaneConfig(*config)
 
 
-def test_unwatched_nothing_is_copied_and_the_frames_have_no_memory(run_id):
+def test_without_a_viewer_nothing_is_copied_and_frames_use_no_memory(run_id):
     writer = FastLaneWriter.create(run_id, SMALL)
 
     assert not writer.publish(picture())
@@ -212,7 +212,7 @@ def test_a_reader_overtaken_in_the_middle_of_its_copy_takes_a_later_frame(ring, 
     assert (taken.metrics.last_reward, taken.number) == (10, 10)
 
 
-def test_a_writer_leaves_the_slot_out_that_is_being_read(ring, copying):
+def test_a_writer_skips_the_slot_that_is_being_read(ring, copying):
     reader, happens = copying
     happens.append(lambda: [put(ring, value) for value in range(2, 20)])
 
@@ -225,7 +225,7 @@ def test_a_writer_leaves_the_slot_out_that_is_being_read(ring, copying):
 
 
 @pytest.mark.parametrize("marked", [1, 2, SLOTS])
-def test_slots_that_are_marked_for_ever_cost_no_reader_a_frame(ring, run_id, marked):
+def test_slots_that_stay_marked_do_not_cost_a_reader_any_frame(ring, run_id, marked):
     for number in range(marked):
         words(ring, number)[READ_UNTIL] = 2**64 - 1
     reader = RingFile.open(f"mosaic.fastlane.{run_id}", 1)

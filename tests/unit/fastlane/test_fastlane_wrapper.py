@@ -53,7 +53,7 @@ def fastlane(run_id, monkeypatch):
 
     set_variables()
     yield set_variables
-    gc.collect()  # the slots of this test's envs are free for the next
+    gc.collect()  # free the slots of this test's envs for the next test
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_the_first_picture_comes_with_the_reset(shown, run_id):
     assert set(reader.latest_frame().pixels.ravel()) == {0}
 
 
-def test_unwatched_nothing_is_rendered(shown, run_id):
+def test_without_a_viewer_nothing_is_rendered(shown, run_id):
     shown.reset()
     for _ in range(100):
         shown.step(0)
@@ -164,7 +164,7 @@ def test_the_faster_the_steps_the_fewer_check_for_a_viewer(fastlane, run_id, mon
     env = maybe_wrap_env(Duck(length=10**9))
 
     def play(steps, each_s):
-        """How many of the steps looked."""
+        """How many of the steps checked for a viewer."""
         planned = set()
         for _ in range(steps):
             now_s[0] += each_s

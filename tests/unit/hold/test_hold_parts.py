@@ -70,7 +70,7 @@ def test_the_first_cause_wins() -> None:
     assert ending.next_at == 110
 
 
-def test_a_worker_that_exited_has_no_cause_but_a_supervised_sweep() -> None:
+def test_after_a_worker_exited_there_is_no_cause_but_its_tree_is_still_swept() -> None:
     ending = Ending(grace_s=10, unkillable_s=60)
     ending.limit(100, 3600)
 

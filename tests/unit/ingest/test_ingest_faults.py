@@ -45,7 +45,7 @@ COMMITS_FOREVER = """
 """
 
 
-def facts_of(path):
+def derived_data_of(path):
     """Everything in the file that is derived from its rows."""
     store = RunStore(path, RUN)
     curves = [store.curve(name) for name in store.curve_names()]
@@ -76,7 +76,7 @@ def test_after_kill_9_rows_offset_and_rollups_agree(tmp_path, path):
     other = RunStore(again, RUN)
     other.commit(Spool().batch(*events))
     other.close()
-    assert facts_of(path) == facts_of(again)
+    assert derived_data_of(path) == derived_data_of(again)
 
 
 FILLS_THE_DISK = """

@@ -18,22 +18,22 @@ from mosaic.model.rundir import RunDir
 from mosaic.wire import mosaic_pb2 as pb
 
 
-class Ear:
+class RecordingListener:
     """Records every call."""
 
     def __init__(self):
-        self.heard = []
+        self.calls = []
 
     def __getattr__(self, name):
-        return lambda *arguments: self.heard.append((name, *arguments))
+        return lambda *arguments: self.calls.append((name, *arguments))
 
     def of(self, *names):
-        return [note for note in self.heard if note[0] in names]
+        return [call for call in self.calls if call[0] in names]
 
 
 @asynccontextmanager
 async def ingest_in(tmp_path, threads=2):
-    ingest = Ingest(Broadcaster(), Index(tmp_path / "index.sqlite"), Ear(), threads)
+    ingest = Ingest(Broadcaster(), Index(tmp_path / "index.sqlite"), RecordingListener(), threads)
     try:
         yield ingest
     finally:
@@ -68,7 +68,7 @@ def test_a_publish_is_stored_broadcast_and_reported(tmp_path):
         assert cursor == pb.Cursor(next_seq=1)
         assert reply == pb.PublishTelemetryReply(next_offset=LINE)
         assert [event.seq for event in (await anext(shown)).events] == [1, 2, 3, 4]
-        assert ingest.listener.heard == [
+        assert ingest.listener.calls == [
             ("activity", "run"),
             ("heartbeat", "run", 4),
             ("behind", "run", 9),
@@ -90,7 +90,7 @@ def test_a_run_that_was_measured_before_is_reported_at_open(tmp_path):
     async def second(ingest):
         cursor = await ingest.open("run", rundir_of(tmp_path, "run"))
         assert cursor == pb.Cursor(stdout_offset=LINE, next_seq=2)
-        assert ingest.listener.heard == [("measured", "run")]
+        assert ingest.listener.calls == [("measured", "run")]
 
     run(first, tmp_path)
     run(second, tmp_path)

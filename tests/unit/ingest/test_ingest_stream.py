@@ -13,7 +13,7 @@ from mosaic.ingest.receive import Ingest
 from mosaic.model.rundir import RunDir
 
 
-class Deaf:
+class NullListener:
     def __getattr__(self, name):
         return lambda *arguments: None
 
@@ -46,7 +46,7 @@ class Scene:
         self.rundir = rundir
         self.total = total
         self.broadcaster = Broadcaster()
-        self.ingest = Ingest(self.broadcaster, Index(rundir.path / "index.sqlite"), Deaf(), 1)
+        self.ingest = Ingest(self.broadcaster, Index(rundir.path / "index.sqlite"), NullListener(), 1)
 
     async def publish(self, spool, first=1):
         while first <= self.total:

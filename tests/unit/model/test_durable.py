@@ -39,7 +39,7 @@ def plant_list(path):
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("plant", [plant_fifo, plant_device, plant_socket, plant_loop, plant_nesting, plant_list])
-def test_what_is_not_a_json_object_in_a_file_reads_as_none(tmp_path, monkeypatch, plant):
+def test_anything_but_a_file_with_a_json_object_reads_as_none(tmp_path, monkeypatch, plant):
     monkeypatch.chdir(tmp_path)
     plant(tmp_path / "exit.json")
 

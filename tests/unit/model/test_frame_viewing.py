@@ -12,12 +12,12 @@ RUN = "01JCQ"
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """A viewer that asks at every look without a new frame whether the run is over."""
+    """A viewer that checks whether the run is over whenever there is no new frame."""
     monkeypatch.setattr(frame_viewing, "ASK_S", 0)
 
 
 def view(looks, wait_s=60, **options):
-    """What a viewer shows of a run whose looks return these values, and which is over afterwards."""
+    """What a viewer shows of a run that returns these values and is over afterwards."""
     left = list(looks)
 
     async def look():

@@ -12,7 +12,7 @@ from mosaic.model.interval import mean_and_interval
         ([float(i % 2) for i in range(100)], 0.5, 0.0997),  # t is 1.9842 with 99 degrees of freedom
     ],
 )
-def test_the_interval_is_students(values, mean, half):
+def test_the_interval_uses_students_t(values, mean, half):
     found, width = mean_and_interval(values)
 
     assert found == mean

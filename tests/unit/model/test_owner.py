@@ -8,7 +8,7 @@ from mosaic.model.errors import BadRoot
 from mosaic.model.owner import refuse_foreign, user_name
 
 
-def test_an_own_folder_and_a_missing_one_are_accepted(tmp_path):
+def test_the_users_own_folder_and_a_missing_one_are_accepted(tmp_path):
     refuse_foreign(tmp_path)
     refuse_foreign(tmp_path / "not" / "there")
 

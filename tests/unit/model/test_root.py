@@ -48,7 +48,7 @@ def test_another_machines_root_is_refused(root):
     assert root.machine_id.read_text().strip() == "the other one"
 
 
-def test_access_of_other_users_to_an_own_folder_is_removed(root):
+def test_access_of_other_users_to_the_owners_folder_is_removed(root):
     root.path.mkdir(parents=True)
     root.path.chmod(0o755)
 

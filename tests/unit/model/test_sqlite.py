@@ -105,7 +105,7 @@ def test_a_second_connection_of_this_process_does_not_release_the_locks_of_the_f
     first.close()
 
 
-def test_an_index_in_a_missing_folder_costs_its_answers_and_nothing_else(tmp_path):
+def test_an_index_in_a_missing_folder_is_empty_and_raises_no_error(tmp_path):
     index = Index(tmp_path / "missing" / "index.sqlite")
 
     index.put("01RUN", RunSummary())

@@ -46,7 +46,7 @@ class Bench:
         self.started: list[subprocess.Popen] = []
 
     def start(self, *args, python=sys.executable, path=(sdk, toy), env=None, run_id=RUN_ID) -> subprocess.Popen:
-        # Not our own environment: the variables of whoever runs the tests would change what is tested.
+        # Not our own environment: variables of the user who runs the tests would change the results.
         clean = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(map(str, path)), **(env or {})}
         if run_id:
             clean["MOSAIC_RUN_ID"] = run_id
@@ -88,7 +88,7 @@ class Bench:
     def close(self) -> None:
         for process in self.started:
             try:
-                os.killpg(process.pid, signal.SIGKILL)  # it leads its own session, so nobody else is in it
+                os.killpg(process.pid, signal.SIGKILL)  # it leads its own session, so no other process is in it
             except ProcessLookupError:
                 pass
             process.wait()

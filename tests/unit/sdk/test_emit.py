@@ -104,15 +104,15 @@ def test_metrics_come_alone_or_many_at_once(spool):
 
 
 def test_every_lifecycle_line_names_its_run(spool):
-    tell = spool.emitter
-    tell.run_started({"env_id": "x"})
-    tell.run_completed()
-    tell.run_failed(ValueError("bad"), step=3)
-    tell.run_cancelled("SIGTERM")
-    tell.heartbeat(12)
-    tell.checkpoint_saved("checkpoints/1.pt", step=1)
-    tell.checkpoint_loaded("checkpoints/1.pt")
-    tell.lifecycle("of_my_own", {"a": 1})
+    emitter = spool.emitter
+    emitter.run_started({"env_id": "x"})
+    emitter.run_completed()
+    emitter.run_failed(ValueError("bad"), step=3)
+    emitter.run_cancelled("SIGTERM")
+    emitter.heartbeat(12)
+    emitter.checkpoint_saved("checkpoints/1.pt", step=1)
+    emitter.checkpoint_loaded("checkpoints/1.pt")
+    emitter.lifecycle("of_my_own", {"a": 1})
 
     lines = spool.objects()
     assert {line["run_id"] for line in lines} == {"r1"}

@@ -65,7 +65,7 @@ def test_files_that_are_older_than_the_commit_files_still_count(folder):
     read(old).require(worker="acme", format=1, env_id="A-v1", algo="ppo")
 
 
-def test_a_checkpoint_of_another_size_is_passed_over(folder):
+def test_a_checkpoint_of_the_wrong_size_is_skipped(folder):
     file(folder, 400)
     cut = file(folder, 500)
     with open(cut.path, "wb") as output:
@@ -144,7 +144,7 @@ def test_without_a_best_one_there_is_none(folder):
     assert (Checkpoints(folder).best(), Checkpoints(folder).best_score(), Checkpoints(folder).latest()) == (None,) * 3
 
 
-def test_pruning_keeps_the_newest_whole_ones_and_what_is_being_written(folder):
+def test_pruning_keeps_the_newest_complete_ones_and_what_is_being_written(folder):
     for step in (100, 200, 300):
         file(folder, step)
     for number in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""mosaic_sdk.interactive: the protocol over pipes, with a player that knows no library."""
+"""mosaic_sdk.interactive: the protocol over pipes, with a player that uses no library."""
 
 import json
 import subprocess

@@ -61,7 +61,7 @@ def test_a_file_gives_values_and_the_class_the_rest():
     assert Acme.env_id == "CartPole-v1"
 
 
-def test_a_round_trip_through_the_files_shape_is_equal():
+def test_a_round_trip_through_the_file_format_changes_nothing():
     config = Acme.from_dict(NESTED)
 
     document = config.to_dict()
@@ -91,7 +91,7 @@ def test_other_names_of_a_setting_count_and_two_values_of_one_are_refused():
         Acme.from_dict({"run_id": "r1", "env": "A", "env_id": "B"})
 
 
-def test_null_means_not_given_where_null_is_no_value():
+def test_null_means_not_given_where_null_is_not_a_valid_value():
     config = Acme.from_dict({"run_id": "r1", "env_id": None, "seed": None})
 
     assert (config.env_id, config.seed) == ("CartPole-v1", None)
@@ -124,7 +124,7 @@ def test_null_means_not_given_where_null_is_no_value():
         ({"run_id": ""}, 'run_id is missing. Add "run_id" to the config, or set MOSAIC_RUN_ID.'),
     ],
 )
-def test_what_a_setting_does_not_take_is_refused_by_its_name(keys, reason):
+def test_a_value_that_a_setting_does_not_accept_is_refused_by_name(keys, reason):
     with pytest.raises(ConfigError) as error:
         Acme.from_dict({"run_id": "r1", **keys})
 

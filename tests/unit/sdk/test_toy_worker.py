@@ -44,7 +44,7 @@ def kind(line: bytes) -> str:
 
 
 def living(marker: str) -> list[int]:
-    """Processes whose command line has `marker` in it."""
+    """Processes whose command line contains `marker`."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -156,7 +156,7 @@ def test_it_hangs_without_heartbeats_and_goes_on(run, tmp_path):
     second = next(i for i, line in enumerate(events) if line.get("step_index") == 2)
     before = max(i for i, line in enumerate(events) if line.get("step_index") == 1)
     beats = [line for line in events[before:second] if line.get("event") == "heartbeat"]
-    # One of the heart's last beats, and the first of its second life; a beating heart would have sent twenty.
+    # The last heartbeat before the hang and the first one after it; otherwise there would be about twenty.
     assert len(beats) <= 3
 
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-# Short sleeps, not signal.pause(): a signal that comes just before it would be waited for in vain.
+# Short sleeps, not signal.pause(), which would miss a signal that arrives just before it.
 WORKER = """
 import os, signal, sys, time
 from mosaic_sdk import emit
@@ -144,7 +144,7 @@ return {"signal": os.WTERMSIG(os.waitpid(pid, 0)[1])}
 
 def test_a_forked_child_dies_of_sigterm_without_reporting_for_the_run(bench, worker):
     process = worker(FORKING)
-    bench.wait_for(b'"step_index":0', process)  # the child itself speaks: Python drops signals that come inside a fork
+    bench.wait_for(b'"step_index":0', process)  # printed by the child: Python drops signals that arrive during a fork
     bench.wait_for(b'"child"', process)
     child = next(json.loads(line)["value"] for line in bench.out.read_bytes().splitlines() if b'"child"' in line)
 

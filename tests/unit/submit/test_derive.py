@@ -119,8 +119,8 @@ def test_evaluations_have_seeds_of_their_own_unless_one_is_given():
     ("config", "before", "step", "is_finished"),
     [
         ({"total_timesteps": 100}, 100, 100, True),
-        ({"total_timesteps": 100}, 100, 96, True),  # it counts in batches: four steps are left for ever
-        ({"total_timesteps": 50}, 100, 60, False),  # killed, and now given less than it had done
+        ({"total_timesteps": 100}, 100, 96, True),  # it counts in batches: the last four steps are never trained
+        ({"total_timesteps": 50}, 100, 60, False),  # killed, and resumed with fewer steps than it had done
         ({}, 500, 500, True),  # of the default
         ({}, None, 500, False),
     ],

@@ -19,7 +19,7 @@ OTHER_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAW"
 
 
 def validate(config, context):
-    """As a submit does: the text, or an object that stands for it, is read first."""
+    """Validate as a submit does: the text, or the given object as text, is parsed first."""
     return validate_document(read_document(config), context)
 
 

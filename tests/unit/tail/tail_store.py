@@ -1,4 +1,4 @@
-"""A stand-in for the daemon: a real gRPC server on a Unix socket; its store in memory refuses wrong offsets."""
+"""A stand-in for the daemon: a real gRPC server on a Unix socket; its in-memory store refuses wrong offsets."""
 
 import subprocess
 import sys

@@ -261,7 +261,7 @@ def test_a_daemon_that_was_stopped_on_purpose_stays_stopped(bench, imitation):
     tailer = bench.start_tailer("--patience-s", "0.1")
     bench.stdout.write(step_line(0))
 
-    threading.Event().wait(2)  # many times its patience
+    threading.Event().wait(2)  # many times its timeout
     assert not imitation.exists()
     assert tailer.poll() is None
 
