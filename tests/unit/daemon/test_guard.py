@@ -65,12 +65,12 @@ def dialogue(handler, *messages, token="owner", method="SomeDialogue"):
             kind = grpc.stream_stream_rpc_method_handler
             return kind(handler, pb.RunRequest.FromString, pb.RunInfo.SerializeToString)
 
-        async def said():
+        async def sent():
             for message in messages:
                 yield message
 
         guarded = await Guard(Tokens("owner")).intercept_service(continuation, Details(method))
-        return [reply async for reply in guarded.stream_stream(said(), Context(token))]
+        return [reply async for reply in guarded.stream_stream(sent(), Context(token))]
 
     return asyncio.run(run())
 
@@ -125,7 +125,7 @@ def test_a_wrong_token_is_refused_before_the_first_message_of_a_dialogue():
 
 
 def test_a_dialogue_ends_with_the_code_of_the_message_that_failed():
-    async def dislike(requests, context):
+    async def reject(requests, context):
         async for request in requests:
             if request.run_id == "b":
                 raise errors.BadBatch("b", "no")
@@ -135,7 +135,7 @@ def test_a_dialogue_ends_with_the_code_of_the_message_that_failed():
 
     for failing in (messages, [messages[0], b"\xff\xff"]):
         with pytest.raises(Aborted) as refusal:
-            dialogue(dislike, *failing)
+            dialogue(reject, *failing)
         assert refusal.value.code is Code.INVALID_ARGUMENT
 
 

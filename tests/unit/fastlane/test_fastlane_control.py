@@ -146,14 +146,14 @@ def test_a_forked_child_neither_writes_nor_removes_nor_keeps_the_lock(run_id):
             os._exit(0)
 
     try:
-        said = os.read(read, 6)
+        printed = os.read(read, 6)
         writer.page.forget()  # as a kill of the parent would
         FastLaneWriter.create(run_id, SMALL)
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 
-    assert said == b"silent"
+    assert printed == b"silent"
 
 
 LEAVE = """

@@ -143,14 +143,14 @@ def test_the_next_means_is_tried_when_one_is_refused(tmp_path: Path) -> None:
     output = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
     worker = Command(["echo", "hello"], {"PATH": os.environ["PATH"]}, "/", output, output)
     impossible = Means("impossible namespace", flags=1, proof="")
-    said: list[str] = []
+    messages: list[str] = []
 
-    tree = start_tree([impossible, SUBREAPER], worker, sweep_s=1, say=said.append)
+    tree = start_tree([impossible, SUBREAPER], worker, sweep_s=1, say=messages.append)
     tree.request(GO)
     eventually(tree.reap_root, "the end of the tree")
 
     assert tree.means is SUBREAPER
-    assert "impossible namespace: unshare: Invalid argument" in said[0]
+    assert "impossible namespace: unshare: Invalid argument" in messages[0]
     assert (tmp_path / "out").read_text() == "hello\n"
     assert [report["status"] for report in tree.read_reports()] == [0]
 

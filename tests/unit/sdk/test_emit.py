@@ -208,7 +208,7 @@ WRITERS = """
 import os, threading
 from mosaic_sdk import emit
 
-def talk(who):
+def emit_lines(who):
     for number in range(300):
         emit.step(number, 0.5, agent_id=who, info={"pad": "x" * (number * 37 % 9000)})
 
@@ -217,7 +217,7 @@ for child in range(3):
         break
 else:
     child = 3
-threads = [threading.Thread(target=talk, args=(f"{child}.{thread}",)) for thread in range(3)]
+threads = [threading.Thread(target=emit_lines, args=(f"{child}.{thread}",)) for thread in range(3)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 if child < 3:
@@ -247,12 +247,12 @@ emit = Emitter(cat.stdin.fileno())
 FORK_UNDER_LOCK = """
 import os, threading
 
-def talk():
+def emit_lines():
     while not done.is_set():
         emit.metric("parent", 1.0, 1)
 
 done = threading.Event()
-thread = threading.Thread(target=talk)
+thread = threading.Thread(target=emit_lines)
 thread.start()
 for number in range(50):
     if os.fork() == 0:
@@ -356,8 +356,8 @@ def test_a_gap_is_reported_by_the_process_that_lost_the_lines(bench):
     child = "if os.fork() == 0:\n    emit.step(10); os._exit(0)\nos.wait(); emit.step(4)"
     ended = bench.script(FULL.format(room=0, after=child))
 
-    said = [line.get("event") or line["step_index"] for line in ended.objects]
-    assert said == [0, 10, "telemetry_gap", 4]
+    printed = [line.get("event") or line["step_index"] for line in ended.objects]
+    assert printed == [0, 10, "telemetry_gap", 4]
 
 
 ON_TMPFS = """
@@ -407,11 +407,11 @@ def test_a_full_pipe_is_waited_for_and_threads_keep_their_lines_whole(blocking):
     os.set_blocking(write, blocking)
     emitter = Emitter(write, run_id="r1")
 
-    def talk(who):
+    def emit_lines(who):
         for number in range(300):
             emitter.step(number, agent_id=who, info={"pad": "x" * (number * 997 % 100_000)})
 
-    threads = [threading.Thread(target=talk, args=(who,)) for who in "abc"]
+    threads = [threading.Thread(target=emit_lines, args=(who,)) for who in "abc"]
     for thread in threads:
         thread.start()
     closer = threading.Thread(target=lambda: [[thread.join() for thread in threads], os.close(write)])

@@ -61,13 +61,13 @@ def session():
     return Session(Counter, run_id="R1", first_seed=7)
 
 
-def say(session, cmd, **more):
+def send(session, cmd, **more):
     return session.answer(json.dumps({"cmd": cmd, **more}))
 
 
 def test_an_episode_from_reset_to_its_end(session):
-    (ready,) = say(session, "reset", seed=3)
-    steps = [message for _ in range(3) for message in say(session, "step")]
+    (ready,) = send(session, "reset", seed=3)
+    steps = [message for _ in range(3) for message in send(session, "step")]
 
     assert ready == {
         **{"type": "ready", "run_id": "R1", "env_id": "Count-v0", "algo": "none", "policy": "random"},
@@ -82,28 +82,28 @@ def test_an_episode_from_reset_to_its_end(session):
         **{"type": "episode_done", "run_id": "R1", "episode_index": 0, "total_reward": 3.0, "num_steps": 3},
         **{"terminated": True, "truncated": False},
     }
-    assert say(session, "step")[0]["message"] == "The episode is over, or none was begun. Send reset first."
-    assert say(session, "reset", options={"length": 1})[0]["episode_index"] == 1
+    assert send(session, "step")[0]["message"] == "The episode is over, or none was begun. Send reset first."
+    assert send(session, "reset", options={"length": 1})[0]["episode_index"] == 1
 
 
 def test_a_reset_without_a_seed_takes_the_next_one(session):
-    assert [say(session, "reset")[0]["seed"] for _ in range(3)] == [7, 8, 9]
-    assert say(Session(Counter, run_id="R1"), "reset")[0]["seed"] is None
+    assert [send(session, "reset")[0]["seed"] for _ in range(3)] == [7, 8, 9]
+    assert send(Session(Counter, run_id="R1"), "reset")[0]["seed"] is None
 
 
 def test_ping_and_stop_need_no_player(session):
     Counter.made = 0
 
-    assert say(session, "ping") == [{"type": "pong"}]
-    assert say(session, "stop") == [{"type": "stopped", "run_id": "R1"}]
+    assert send(session, "ping") == [{"type": "pong"}]
+    assert send(session, "stop") == [{"type": "stopped", "run_id": "R1"}]
     session.close()
 
     assert Counter.made == 0
 
 
 def test_an_agent_selects_actions_for_an_environment_elsewhere(session):
-    (ready,) = say(session, "init_agent", agent_id="red", player_id=2, game_name="x", seed=5)
-    (chosen,) = say(session, "select_action", observation=[0], info={"a": 1}, action_mask=[0, 1], agent_id="red")
+    (ready,) = send(session, "init_agent", agent_id="red", player_id=2, game_name="x", seed=5)
+    (chosen,) = send(session, "select_action", observation=[0], info={"a": 1}, action_mask=[0, 1], agent_id="red")
 
     assert ready == {
         **{"type": "agent_ready", "run_id": "R1", "env_id": "Count-v0", "algo": "none", "policy": "random"},
@@ -117,11 +117,11 @@ def test_an_agent_selects_actions_for_an_environment_elsewhere(session):
 
 def test_each_agent_has_its_own_first_request(session):
     for agent in ("red", "red", "blue"):
-        say(session, "select_action", observation=[0], agent_id=agent)
-    say(session, "select_action", observation=[0], agent_id="red", is_first=True, reward=0.5)
-    say(session, "init_agent", agent_id="blue")
+        send(session, "select_action", observation=[0], agent_id=agent)
+    send(session, "select_action", observation=[0], agent_id="red", is_first=True, reward=0.5)
+    send(session, "init_agent", agent_id="blue")
     for agent in ("red", "blue"):
-        say(session, "select_action", observation=[0], agent_id=agent)
+        send(session, "select_action", observation=[0], agent_id=agent)
 
     assert [request.is_first for request in session.player.requests] == [True, False, True, True, False, True]
     assert session.player.requests[3].reward == 0.5
@@ -148,24 +148,24 @@ def test_each_agent_has_its_own_first_request(session):
     ],
 )
 def test_a_command_that_cannot_be_executed_is_answered_and_the_episode_goes_on(session, line, reason):
-    say(session, "reset")
+    send(session, "reset")
 
     (answer,) = session.answer(line)
 
     assert answer["type"] == "error"
     assert reason in answer["message"]
-    assert say(session, "step")[0]["type"] == "step"
+    assert send(session, "step")[0]["type"] == "step"
 
 
 def test_an_exception_of_a_library_is_answered_and_ends_the_episode(session, capsys):
-    say(session, "reset")
+    send(session, "reset")
 
-    (answer,) = say(session, "step", action="explode")
+    (answer,) = send(session, "step", action="explode")
 
     assert answer == {"type": "error", "message": "RuntimeError: boom"}
     assert "Traceback" in capsys.readouterr().err
-    assert "Send reset first" in say(session, "step")[0]["message"]
-    assert say(session, "reset")[0]["type"] == "ready"
+    assert "Send reset first" in send(session, "step")[0]["message"]
+    assert send(session, "reset")[0]["type"] == "ready"
 
 
 def test_a_reset_that_fails_ends_the_episode_before_it(session):
@@ -182,18 +182,18 @@ def test_a_config_error_is_not_answered_by_the_session():
         raise ConfigError("There is no checkpoint /x.")
 
     with pytest.raises(ConfigError):
-        say(Session(refuse, run_id="R1"), "reset")
+        send(Session(refuse, run_id="R1"), "reset")
 
 
 def test_a_player_without_an_environment_or_a_policy_says_so():
     session = Session(Player, run_id="R1")
 
-    assert "no environment to step" in say(session, "reset")[0]["message"]
-    assert "does not select actions" in say(session, "select_action", observation=[0])[0]["message"]
+    assert "no environment to step" in send(session, "reset")[0]["message"]
+    assert "does not select actions" in send(session, "select_action", observation=[0])[0]["message"]
 
 
 def test_closing_closes_the_player(session):
-    say(session, "reset")
+    send(session, "reset")
     player = session.player
 
     session.close()

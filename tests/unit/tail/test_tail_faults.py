@@ -197,11 +197,11 @@ def test_a_slow_server_does_not_delay_the_worker(bench):
 
 
 def test_a_line_the_daemon_cannot_accept_becomes_a_reject_and_its_neighbours_stay(bench):
-    def dislike(request, when):
+    def reject(request, when):
         bad = when == "before" and any(event.step.step_index == 40 for event in request.events)
         return grpc.StatusCode.INVALID_ARGUMENT if bad else None
 
-    bench.store.fault = dislike
+    bench.store.fault = reject
     bench.stdout.write(b"".join(step_line(index) for index in range(100)))
     bench.start_server()
 
