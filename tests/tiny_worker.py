@@ -8,13 +8,13 @@ BACKEND = Path(__file__).parent / "fixtures" / "tiny_build.py"
 CLI = """
 import json, sys
 {imports}
-def say(**line):
+def emit(**line):
     print(json.dumps(line), flush=True)
 def main():
-    say(event="run_started")
-    say(event_type="metric", name="version", value=float({version}), step=0)
+    emit(event="run_started")
+    emit(event_type="metric", name="version", value=float({version}), step=0)
     {body}
-    say(event="run_completed")
+    emit(event="run_completed")
 if __name__ == "__main__":
     main()
 """

@@ -1,4 +1,4 @@
-"""The judge: reads what a trial left on disk and reports which promises were broken. It asks no daemon."""
+"""The judge: reads what a trial left on disk and reports which promises were broken. It does not need a daemon."""
 
 import bisect
 import contextlib
@@ -54,7 +54,7 @@ def violations_of(root: StateRoot, witness: Witness) -> Iterator[str]:
     elif rundir.stdout.exists() and rundir.stdout.stat().st_size:
         yield "it printed something and has no telemetry file"
     if witness.record.exists():  # a worker that never ran created no segment; the file is the trial's own
-        yield from [f"{path} is left" for path in Path("/dev/shm").glob(f"mosaic.fastlane.{witness.run_id}*")]
+        yield from [f"{path} is left over" for path in Path("/dev/shm").glob(f"mosaic.fastlane.{witness.run_id}*")]
 
 
 def violations_of_all(root: StateRoot) -> Iterator[str]:
@@ -79,7 +79,7 @@ def _check_moves(moves: list[tuple[str, str]], state: RunState, witness: Witness
         if new not in MOVES.get(old, ()):
             yield f"it moved from {old} to {new}"
     if [old for old, _ in moves[1:]] != [new for _, new in moves[:-1]]:
-        yield f"its history has a hole: {moves}"
+        yield f"its history has a gap: {moves}"
     # Every state that a client saw is in the history, in the same order.
     rest = iter(path)
     for state_seen in witness.seen:
@@ -146,7 +146,7 @@ def _check_lines(db: sqlite3.Connection, rundir: RunDir, events: int) -> Iterato
     errors = rundir.stderr.read_bytes() if rundir.stderr.exists() else b""
     stored = b"".join(text for (text,) in db.execute("SELECT text FROM logs WHERE stream = 1 ORDER BY offset"))
     if stored != errors and not _covered_rejects(db, 1):
-        yield f"stderr has {len(errors)} bytes and {len(stored)} are stored, or others"
+        yield f"stderr has {len(errors)} bytes, and the {len(stored)} stored bytes are not the same"
 
 
 def _covered(db: sqlite3.Connection, stream: int) -> list[tuple[int, int]]:

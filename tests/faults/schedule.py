@@ -13,7 +13,7 @@ End = tuple[RunState, str]  # a final state and the start of its reason
 KILLED: End = (S.FAULTED, "killed by SIGKILL")
 DIED: End = (S.FAULTED, "holder died")
 SPAWN_ERROR: End = (S.FAULTED, "spawn error")
-SAYS_IT_FAILED: End = (S.FAULTED, "the worker reported run_failed")
+REPORTS_FAILURE: End = (S.FAULTED, "the worker reported run_failed")
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,23 @@ HABITS = (
     Habit("two agents", CALM, {"agents": 2}),
     Habit("burst", CALM, {"burst": 3_000}),
     Habit("garbage", CALM, {"garbage_every": 5}),
-    Habit("much on stderr", CALM, {"stderr_lines": 500}),
+    Habit("many lines on stderr", CALM, {"stderr_lines": 500}),
     Habit("no newline at the end", CALM, {"no_newline_at_end": True}),
-    Habit("wipes stdout", CALM, {"truncate_stdout_at": 20}),
+    Habit("truncates stdout", CALM, {"truncate_stdout_at": 20}),
     Habit("long line", CALM, {"long_line_bytes": 9 << 20}, weight=1),
-    Habit("children that hide", CALM, HIDING),
-    Habit("children without environment", CALM, {"fork_children": 1, "clear_environment": True}),
+    Habit("hidden children", CALM, HIDING),
+    Habit("children without an environment", CALM, {"fork_children": 1, "clear_environment": True}),
     Habit("crash", (S.FAULTED, "exit code 1"), {"crash_at": 40}),
     Habit("exit code", (S.FAULTED, "exit code 7"), {"exit_code": 7}),
     Habit("kills itself", KILLED, {"signal_at": 40}),
-    Habit("half a line", KILLED, {"half_line_then_kill": 40}),
-    Habit("says it failed", SAYS_IT_FAILED, {"run_failed_exit_0": True}),
-    Habit("eats memory", (S.FAULTED, "out of memory (likely"), {"eat_memory_mb": 400, "rlimit_mb": 300}),
-    Habit("too long", (S.FAULTED, "time limit"), ENDLESS, {"time_s": 1.0, "grace_s": 0.5}),
+    Habit("killed in the middle of a line", KILLED, {"half_line_then_kill": 40}),
+    Habit("reports run_failed", REPORTS_FAILURE, {"run_failed_exit_0": True}),
+    Habit("runs out of memory", (S.FAULTED, "out of memory (likely"), {"eat_memory_mb": 400, "rlimit_mb": 300}),
+    Habit("exceeds its time limit", (S.FAULTED, "time limit"), ENDLESS, {"time_s": 1.0, "grace_s": 0.5}),
     Habit("endless", CANCELLED, ENDLESS, {"grace_s": 0.5}),
-    Habit("endless and deaf", CANCELLED, ENDLESS | {"ignore_sigterm": True, "fork_children": 1}, {"grace_s": 0.5}),
+    Habit(
+        "endless, ignores SIGTERM", CANCELLED, ENDLESS | {"ignore_sigterm": True, "fork_children": 1}, {"grace_s": 0.5}
+    ),
 )
 # More than the newest 64 MiB of the spool, so that some bytes are punched.
 FLOOD = Habit("flood", CALM, {"long_line_bytes": 70 << 20})

@@ -359,7 +359,7 @@ def test_a_full_dev_shm_is_a_note_and_the_training_continues(run_id):
 
 
 @needs_mount
-def test_a_whole_run_with_a_full_dev_shm_ends_well(home):
+def test_a_whole_run_with_a_full_dev_shm_succeeds(home):
     fill = 'head -c 1000000 /dev/zero > /dev/shm/filler; exec "$@"'
     mosaic = [os.path.join(os.path.dirname(sys.executable), "mosaic"), "run", "toy", "steps=50", "paint=true"]
     command = [*SMALL_SHM, "sh", "-c", fill, "sh", *mosaic]

@@ -1,4 +1,4 @@
-"""The judge must find every damage: a good run is damaged in one way at a time."""
+"""The judge must find every kind of damage: a good run is damaged in one way at a time."""
 
 import contextlib
 import shutil
@@ -38,10 +38,10 @@ def copy(good, tmp_path):
     return StateRoot(tmp_path / "h"), run_id
 
 
-def judge(copy, **facts):
+def judge(copy, **witnessed):
     root, run_id = copy
-    facts = {"may_end": {(S.TERMINATED, "")}, "record": root.path / "record"} | facts
-    return list(violations_of(root, Witness(run_id, **facts)))
+    witnessed = {"may_end": {(S.TERMINATED, "")}, "record": root.path / "record"} | witnessed
+    return list(violations_of(root, Witness(run_id, **witnessed)))
 
 
 def change(path, sql):
@@ -134,7 +134,7 @@ def test_a_leftover_segment_is_found(copy):
     segment = Path(f"/dev/shm/mosaic.fastlane.{copy[1]}.judge")
     segment.touch()
     try:
-        assert f"{segment} is left" in judge(copy)
+        assert f"{segment} is left over" in judge(copy)
     finally:
         segment.unlink()
 

@@ -77,7 +77,7 @@ PLANTS = (
         "            self._ending.worker_ended(now)\n",
         "            self._ending.worker_ended(now)\n            self._is_over = True\n",
         "exit.json is there and its processes",
-        habits=("endless and deaf",),
+        habits=("endless, ignores SIGTERM",),
         faults=(Fault("kill worker", 0, 1.5), Fault("cancel", 0, 1.0)),
     ),
     Plant(

@@ -87,7 +87,7 @@ def test_no_listing_shows_a_secret(lab, script):
 
 def test_only_the_worker_itself_has_a_secret_in_the_process_list(lab, script):
     run = lab.submit_worker(spec(script, "wait"))
-    lab.wait_until_run(run, lambda now: lab.text(run) != b"", "the worker's word")
+    lab.wait_until_run(run, lambda now: lab.text(run) != b"", "the worker's output")
     ours = {lab.daemon_pid(), lab.holder_pid(run), lab.root_pid(run), lab.tailer_pid(run)}
 
     tellers = {pid for pid in all_pids() if SECRET.encode() in cmdline(pid) and pid != os.getpid()}

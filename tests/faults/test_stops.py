@@ -45,7 +45,7 @@ def test_a_stopped_worker_is_ended_as_hung(lab, run):
 
 
 @pytest.mark.parametrize("victim", ["daemon", "tailer", "holder"])
-def test_no_run_is_ended_for_a_silence_of_the_platform(lab, run, victim):
+def test_no_run_is_ended_because_the_platform_is_silent(lab, run, victim):
     pid = lab.daemon_pid() if victim == "daemon" else getattr(lab, f"{victim}_pid")(run)
 
     stop_for_a_while(pid)

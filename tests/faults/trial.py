@@ -27,7 +27,7 @@ from schedule import (
     DIED,
     KILLED,
     PRELOAD_FAULTS,
-    SAYS_IT_FAILED,
+    REPORTS_FAILURE,
     SPAWN_ERROR,
     End,
     Fault,
@@ -347,7 +347,7 @@ class Trial:
         env = os.environ | {"MOSAIC_HOME": str(self.root.path)}
         client = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.clients.append(client)
-        time.sleep(0.3)  # at some point of its start or its stream
+        time.sleep(0.3)  # while it starts or streams
         client.send_signal(what)
         return True
 
@@ -513,7 +513,7 @@ class Trial:
             # A library's own print fails on such a disk, as it would with any log file.
             excuses |= {SPAWN_ERROR, (RunState.FAULTED, "exit code")}
             # Its run_failed may be among the lost lines; then its exit code 0 decides.
-            excuses |= {CALM} if habit.end is SAYS_IT_FAILED else set()
+            excuses |= {CALM} if habit.end is REPORTS_FAILURE else set()
         return excuses
 
     def _acted(self) -> Iterator[tuple[str, Order]]:

@@ -77,7 +77,7 @@ def test_logs_show_what_the_library_printed(mosaic, finished):
     assert len(mosaic("logs", finished).splitlines()) >= 2
 
 
-def test_cancel_and_rm(mosaic):
+def test_cancel_ends_a_run_and_rm_deletes_it(mosaic):
     run = json.loads(mosaic("run", "toy", "steps=1000000", "rate=10", "--detach", "--json"))["run_id"]
 
     mosaic("cancel", run, "--wait")

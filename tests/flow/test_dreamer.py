@@ -49,7 +49,7 @@ def submit(lab, **config):
     return lab.submit_worker({**MODULE, "config": {**TINY, **config}})
 
 
-def said(lab, run):
+def stderr_of(lab, run):
     """Its stderr, which `mosaic logs` shows."""
     return lab.text(run, "stderr").decode()
 
@@ -103,9 +103,9 @@ def test_the_help_names_every_setting_with_its_choices(mosaic):
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"env": "dummy_gird"}, "env: there is no dummy_gird. Did you mean dummy_grid"),
+        ({"env": "dummy_gird"}, "env: there is no environment dummy_gird. Did you mean dummy_grid"),
         ({"suite": "procgen", "env": None}, "suite: there is no adapter for procgen_coinrun"),
-        ({"script": "eval", "random_agent": False, "size": "debug", "checkpoint": "/tmp"}, "no whole checkpoint in"),
+        ({"script": "eval", "random_agent": False, "size": "debug", "checkpoint": "/tmp"}, "no complete checkpoint in"),
     ],
 )
 def test_an_error_that_only_the_worker_finds_ends_the_run_in_one_sentence(lab, config, words):
@@ -128,12 +128,12 @@ def test_a_parallel_run_prints_its_settings_and_survives_a_killed_env(lab):
     os.kill(killed, signal.SIGKILL)
 
     wait_until(lambda: process_of(run, "env0") not in (0, killed), LONG_S)
-    wait_until(lambda: "the env0 process ended" in said(lab, run), LONG_S)
+    wait_until(lambda: "the env0 process ended" in stderr_of(lab, run), LONG_S)
     wait_until(lambda: any(lab.rundir(run).checkpoints.glob("epoch-*/commit.json")), LONG_S)
     lab.client.cancel_run(run.run_id)
     end = lab.wait_until_over(run, LONG_S)
     assert end.state is S.CANCELLED
-    assert said(lab, run).startswith(
+    assert stderr_of(lab, run).startswith(
         "dummy_grid: an agent that acts at random, 2 training and 1 evaluation envs, until"
     )
     assert kinds(lab, run)[:3] == ["run_started", "settings", "addresses"]
@@ -154,13 +154,13 @@ def test_a_finished_run_is_evaluated_by_its_folder_and_resumed(lab, mosaic):
     assert (played.state, played.area, played.summary.episodes) == (S.TERMINATED, "evals", 3)
     summary = json.loads((lab.rundir(played).path / "eval_summary.json").read_text())
     assert (summary["episodes"], len(summary["rows"])) == (3, 3)
-    assert "3 episodes played: mean return" in said(lab, played)
+    assert "3 episodes played: mean return" in stderr_of(lab, played)
     assert resumed.state is S.TERMINATED
     assert [(run.parent_run_id, run.relation) for run in (played, resumed)] == [
         (first.run_id, "eval"),
         (first.run_id, "resume"),
     ]
-    assert "The run continues from a checkpoint at step 200" in said(lab, resumed)
+    assert "The run continues from a checkpoint at step 200" in stderr_of(lab, resumed)
     [done] = [event for event in lab.events(resumed, "lifecycle") if event["event"] == "run_completed"]
     assert done["payload"]["env_steps"] == 300
     [settings] = [event for event in lab.events(resumed, "lifecycle") if event["event"] == "settings"]

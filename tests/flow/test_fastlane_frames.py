@@ -250,10 +250,10 @@ def test_the_command_prints_size_rate_metrics_and_cost(mosaic, painting):
         r"320×240  [\d.]+ fps  reward \S+  return \S+  \S+ steps/s  watching costs \S+ ms per frame, \S+% of a core"
     )
     assert re.match(pattern, printed)
-    facts = json.loads(mosaic("frames", painting.run_id, "--seconds", "1", "--json"))
-    assert (facts["width"], facts["height"], facts["channels"], facts["through"]) == (320, 240, 3, "shared memory")
-    assert facts["fps"] > 0
-    assert facts["core_share"] > 0
+    found = json.loads(mosaic("frames", painting.run_id, "--seconds", "1", "--json"))
+    assert (found["width"], found["height"], found["channels"], found["through"]) == (320, 240, 3, "shared memory")
+    assert found["fps"] > 0
+    assert found["core_share"] > 0
 
 
 def test_the_command_saves_a_picture_that_others_can_read(mosaic, painting, tmp_path):

@@ -105,7 +105,7 @@ def test_the_statistics_are_the_same_after_a_restart(lab, played):
 
 
 @pytest.mark.skipif(
-    not (CLEANRL / ".ready").exists(), reason="TensorBoard is not there: make .venv-cleanrl/.ready brings it"
+    not (CLEANRL / ".ready").exists(), reason="TensorBoard is not installed: make .venv-cleanrl/.ready installs it"
 )
 def test_tensorboard_lists_runs_by_name(lab, played, home):
     from tensorboardX import SummaryWriter

@@ -1,4 +1,4 @@
-"""GPUs: granted by UUID, waited for, given back after proof of death."""
+"""GPUs: granted by UUID, waited for, and freed when the run's processes are proven dead."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from mosaic.model.states import RunState
 S = RunState
 
 
-def test_mandatory_gpus_are_waited_for_and_the_run_says_so(make_lab):
+def test_a_run_waits_for_mandatory_gpus_and_shows_it(make_lab):
     lab = make_lab("--gpus", "1")
     first = lab.submit(steps=1_000_000, rate=100, gpus={"requested": 1, "mandatory": True})
     lab.wait_for(first, S.EXECUTING)
@@ -22,7 +22,7 @@ def test_mandatory_gpus_are_waited_for_and_the_run_says_so(make_lab):
     assert lab.wait_until_over(second).state is S.TERMINATED
 
 
-def test_a_run_that_can_do_without_runs_without(make_lab):
+def test_a_run_with_optional_gpus_runs_without_them(make_lab):
     lab = make_lab("--gpus", "0")
 
     end = lab.wait_until_over(lab.submit(steps=10, gpus={"requested": 2, "mandatory": False}))

@@ -55,7 +55,7 @@ def shell_commands(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=by_name)
-def test_what_is_not_run_says_why_and_is_counted(page):
+def test_every_command_that_is_not_run_has_a_reason_and_is_counted(page):
     commands, blocks = shell_commands(page), blocks_of(page)
 
     assert dict(Counter(command.not_run for command in commands if command.not_run)) == NOT_RUN[page.name]
@@ -63,7 +63,7 @@ def test_what_is_not_run_says_why_and_is_counted(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=by_name)
-def test_no_command_hides_in_a_block_that_is_only_shown(page):
+def test_a_block_that_is_only_shown_contains_no_command(page):
     blocks = blocks_of(page)
 
     assert [block.line for block in blocks if block.language not in LANGUAGES] == []

@@ -1,4 +1,4 @@
-"""A MOSAIC that was installed from its wheels, far from any checkout."""
+"""MOSAIC installed from its wheels, outside any checkout."""
 
 import hashlib
 import json
@@ -85,7 +85,7 @@ def test_a_wheel_is_built_from_an_unpacked_sdist_alone(dist, tmp_path):
         assert links == [], sdist.name
 
 
-def test_a_run_works_at_once_and_far_from_any_checkout(installed):
+def test_a_run_works_immediately_and_outside_any_checkout(installed):
     ran = installed("run", "toy", "steps=20", "--json")
 
     assert json.loads(ran.stdout)["state"] == "TERMINATED", ran.stderr
@@ -93,7 +93,7 @@ def test_a_run_works_at_once_and_far_from_any_checkout(installed):
     assert launch["argv"][0].startswith(str(installed.venv))
 
 
-def test_worker_environments_are_made_from_the_wheels_that_came_along(installed):
+def test_worker_environments_are_made_from_the_bundled_wheels(installed):
     made = installed("worker", "install", "toy")
     ran = installed("run", "toy", "steps=20", "--json")
     listed = installed("worker", "list").stdout
@@ -137,11 +137,11 @@ def test_no_package_of_the_same_name_takes_the_place_of_our_sdk(dist, tmp_path):
     uv_run("venv", "--python", sys.executable, tmp_path / "venv")
     (platform,) = dist.glob("mosaic_rl-*.whl")
 
-    told = uv_run(
+    output = uv_run(
         *("pip", "install", "--python", tmp_path / "venv/bin/python", "--no-index", platform),
         *("--find-links", strange),
         code=1,
     )
 
-    assert "mosaic-sdk" in told
+    assert "mosaic-sdk" in output
     assert not list(tmp_path.glob("venv/lib/python3*/site-packages/mosaic_sdk*"))

@@ -285,7 +285,7 @@ def test_eval_ends_with_mean_interval_seeds_and_files(mosaic, trained):
     assert "eval_summary.json" in ending
 
 
-def test_eval_as_json(mosaic, trained):
+def test_eval_prints_its_result_as_json(mosaic, trained):
     found = json.loads(mosaic("eval", trained.run_id, "--json", "eval_episodes=4"))
 
     assert found["relation"] == "eval"

@@ -19,13 +19,13 @@ class Publishing:
     """One stream: sends a message and reads its reply, or sends several at once."""
 
     def __init__(self, stub, token):
-        self._said = queue.SimpleQueue()
+        self._queue = queue.SimpleQueue()
         metadata = [("authorization", f"Bearer {token}")]
-        self.call = stub.PublishTelemetry(iter(self._said.get, None), metadata=metadata, timeout=60)
+        self.call = stub.PublishTelemetry(iter(self._queue.get, None), metadata=metadata, timeout=60)
 
-    def say(self, *requests):
+    def send(self, *requests):
         for request in requests:
-            self._said.put(request)
+            self._queue.put(request)
 
     def answer(self):
         """The next offset of the store, or the status of a refusal."""
@@ -37,11 +37,11 @@ class Publishing:
             return error.code()
 
     def close(self):
-        self._said.put(None)
+        self._queue.put(None)
 
 
-class Desk:
-    """A finished run of its own, its session, and streams to the daemon."""
+class Publisher:
+    """A finished run, its session, and streams to the daemon."""
 
     def __init__(self, lab, channel):
         self.lab, self.channel = lab, channel
@@ -70,94 +70,100 @@ class Desk:
 
 
 @contextlib.contextmanager
-def desk_in(lab):
+def publisher_in(lab):
     with (
         grpc.insecure_channel(read_json(lab.root.address)["addresses"][0]) as channel,
-        contextlib.closing(Desk(lab, channel)) as desk,
+        contextlib.closing(Publisher(lab, channel)) as publisher,
     ):
-        yield desk
+        yield publisher
 
 
 @pytest.fixture
-def desk(shared_lab):
-    with desk_in(shared_lab) as desk:
-        yield desk
+def publisher(shared_lab):
+    with publisher_in(shared_lab) as publisher:
+        yield publisher
 
 
-def stored(desk):
-    return desk.lab.text(desk.run, "stderr")[desk.end :]
+def stored(publisher):
+    return publisher.lab.text(publisher.run, "stderr")[publisher.end :]
 
 
-def test_requests_sent_at_once_are_stored_and_acknowledged_in_order(desk):
-    stream = desk.publishing()
+def test_requests_sent_at_once_are_stored_and_acknowledged_in_order(publisher):
+    stream = publisher.publishing()
 
-    stream.say(*(desk.text(desk.end + 2 * n, b"%d\n" % n) for n in range(5)))
+    stream.send(*(publisher.text(publisher.end + 2 * n, b"%d\n" % n) for n in range(5)))
 
-    assert [stream.answer() for _ in range(5)] == [desk.end + 2 * n for n in range(1, 6)]
-    assert stored(desk) == b"0\n1\n2\n3\n4\n"
-
-
-def test_a_refused_request_ends_the_stream_and_later_ones_are_not_stored(desk):
-    stream = desk.publishing()
-
-    stream.say(desk.text(desk.end, b"a\n"), desk.text(desk.end + 9, b"b\n"), desk.text(desk.end + 2, b"c\n"))
-
-    assert [stream.answer(), stream.answer()] == [desk.end + 2, Code.FAILED_PRECONDITION]
-    assert stored(desk) == b"a\n"
+    assert [stream.answer() for _ in range(5)] == [publisher.end + 2 * n for n in range(1, 6)]
+    assert stored(publisher) == b"0\n1\n2\n3\n4\n"
 
 
-def test_of_two_streams_for_one_run_the_one_that_is_behind_is_fenced(desk):
-    first, second = desk.publishing(), desk.publishing()
-    first.say(desk.text(desk.end, b"a\n"))
-    assert first.answer() == desk.end + 2
+def test_a_refused_request_ends_the_stream_and_later_ones_are_not_stored(publisher):
+    stream = publisher.publishing()
 
-    second.say(desk.text(desk.end, b"a\n"))
-    first.say(desk.text(desk.end + 2, b"b\n"))
+    stream.send(
+        publisher.text(publisher.end, b"a\n"),
+        publisher.text(publisher.end + 9, b"b\n"),
+        publisher.text(publisher.end + 2, b"c\n"),
+    )
+
+    assert [stream.answer(), stream.answer()] == [publisher.end + 2, Code.FAILED_PRECONDITION]
+    assert stored(publisher) == b"a\n"
+
+
+def test_of_two_streams_for_one_run_the_one_that_is_behind_is_fenced(publisher):
+    first, second = publisher.publishing(), publisher.publishing()
+    first.send(publisher.text(publisher.end, b"a\n"))
+    assert first.answer() == publisher.end + 2
+
+    second.send(publisher.text(publisher.end, b"a\n"))
+    first.send(publisher.text(publisher.end + 2, b"b\n"))
 
     assert second.answer() is Code.FAILED_PRECONDITION
-    assert first.answer() == desk.end + 4
-    assert stored(desk) == b"a\nb\n"
+    assert first.answer() == publisher.end + 4
+    assert stored(publisher) == b"a\nb\n"
 
 
-def test_every_request_of_a_stream_must_belong_to_the_run_of_the_token(desk):
-    other = desk.lab.submit(steps=3)
-    desk.lab.wait_until_over(other)
-    stream = desk.publishing()
-    stream.say(desk.text(desk.end, b"a\n"))
-    assert stream.answer() == desk.end + 2
+def test_every_request_of_a_stream_must_belong_to_the_run_of_the_token(publisher):
+    other = publisher.lab.submit(steps=3)
+    publisher.lab.wait_until_over(other)
+    stream = publisher.publishing()
+    stream.send(publisher.text(publisher.end, b"a\n"))
+    assert stream.answer() == publisher.end + 2
 
-    stream.say(desk.text(0, b"b\n", other.run_id))
+    stream.send(publisher.text(0, b"b\n", other.run_id))
 
     assert stream.answer() is Code.PERMISSION_DENIED
-    assert desk.lab.text(other, "stderr") == b""
+    assert publisher.lab.text(other, "stderr") == b""
 
 
 @pytest.mark.parametrize("token", ["", "wrong"])
-def test_a_stream_without_a_session_stores_nothing(desk, token):
-    stream = desk.publishing(token)
+def test_a_stream_without_a_session_stores_nothing(publisher, token):
+    stream = publisher.publishing(token)
 
-    stream.say(desk.text(desk.end, b"a\n"))
+    stream.send(publisher.text(publisher.end, b"a\n"))
 
     assert stream.answer() is Code.PERMISSION_DENIED
-    assert stored(desk) == b""
+    assert stored(publisher) == b""
 
 
-def test_a_tailer_that_sends_single_requests_still_works(desk):
-    call = desk.channel.unary_unary(
+def test_a_tailer_that_sends_single_requests_still_works(publisher):
+    call = publisher.channel.unary_unary(
         PATH, pb.PublishTelemetryRequest.SerializeToString, pb.PublishTelemetryReply.FromString
     )
 
-    reply = call(desk.text(desk.end, b"a\n"), metadata=[("authorization", f"Bearer {desk.token}")], timeout=60)
+    reply = call(
+        publisher.text(publisher.end, b"a\n"), metadata=[("authorization", f"Bearer {publisher.token}")], timeout=60
+    )
 
-    assert reply.next_offset == desk.end + 2
+    assert reply.next_offset == publisher.end + 2
 
 
 def test_a_daemon_that_stops_ends_idle_streams_itself(lab):
-    with desk_in(lab) as desk:
-        silent = [desk.publishing() for _ in range(5)]
+    with publisher_in(lab) as publisher:
+        silent = [publisher.publishing() for _ in range(5)]
         for number, stream in enumerate(silent):
-            stream.say(desk.text(desk.end + 2 * number, b"a\n"))
-            assert stream.answer() == desk.end + 2 * number + 2
+            stream.send(publisher.text(publisher.end + 2 * number, b"a\n"))
+            assert stream.answer() == publisher.end + 2 * number + 2
         pid = lab.daemon_pid()
 
         lab.client.shutdown()

@@ -40,7 +40,7 @@ def test_a_python_script_runs_unmodified(shared_lab, script):
     assert shared_lab.text(run) == f"hello from {run.run_id}\n".encode()
 
 
-def test_a_script_that_truncates_dev_stdout_does_not_wipe_what_was_printed(shared_lab, script):
+def test_a_script_that_truncates_dev_stdout_does_not_erase_earlier_output(shared_lab, script):
     lines = [
         "print('before', flush=True)",
         "try: open('/dev/stdout', 'w').close()",

@@ -1,4 +1,4 @@
-"""`mosaic daemon install`: the systemd unit is valid, is written with care, and a stop of it leaves runs alone."""
+"""`mosaic daemon install`: the unit is valid, no other unit is overwritten, and stopping the service ends no run."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def path(tmp_path):
 
 
 def command_of(unit, key):
-    """The words that systemd makes of a line of the unit."""
+    """The arguments that systemd reads from a line of the unit."""
     line = next(line for line in unit.splitlines() if line.startswith(f"{key}="))
     return [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(line.partition("=")[2])]
 
@@ -54,17 +54,17 @@ def test_the_unit_runs_this_mosaic_with_this_state_folder(mosaic, home, config, 
     printed = mosaic("daemon", "install", "--print", **config)
     assert not path.exists()
 
-    said = mosaic("daemon", "install", **config)
+    output = mosaic("daemon", "install", **config)
 
     assert path.read_text() == printed
-    assert f"Wrote {path}." in said
-    assert "systemctl --user enable --now mosaic" in said
-    assert "loginctl enable-linger" in said
+    assert f"Wrote {path}." in output
+    assert "systemctl --user enable --now mosaic" in output
+    assert "loginctl enable-linger" in output
     assert command_of(printed, "Environment") == [f"MOSAIC_HOME={home}"]
     assert command_of(printed, "ExecStart")[-3:] == ["--root", str(home), "--from-settings"]
 
 
-def test_an_odd_state_folder_reaches_the_daemon_as_it_is():
+def test_a_state_folder_with_special_characters_reaches_the_daemon_unchanged():
     root = '/odd path/with "quotes", 100% and $HOME\\'
 
     assert command_of(unit_text("/usr/bin/python3", Path(root)), "ExecStart")[4] == root
@@ -98,10 +98,10 @@ def test_uninstall_removes_what_install_and_enable_left(mosaic, config, path):
     wanted.parent.mkdir()
     wanted.symlink_to(path)
 
-    said = mosaic("daemon", "uninstall", **config)
+    output = mosaic("daemon", "uninstall", **config)
     again = mosaic("daemon", "uninstall", **config)
 
-    assert f"Removed {path}." in said
+    assert f"Removed {path}." in output
     assert f"There is no {path}." in again
     assert not os.path.lexists(wanted)
 

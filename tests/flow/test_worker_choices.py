@@ -1,4 +1,4 @@
-"""Values that a worker knows and cannot take here, and values that need another environment: settled at submit."""
+"""Values that are unavailable in this environment, and values that need another one: both are handled at submit."""
 
 import json
 
@@ -72,8 +72,8 @@ def test_a_value_that_needs_a_variant_chooses_it_for_every_client(mosaic, lab, h
 
 def test_a_script_that_a_worker_ships_is_run_by_its_name_with_its_settings(mosaic, lab, write_worker, script):
     quick = script("quick.sh", '#!/bin/sh\n# @total_timesteps: 500\ncat "$MOSAIC_CONFIG_FILE"\n')
-    facts = {"path": quick, "description": "a quick one", "phases": 1, "total_timesteps": 500}
-    schema = {**SCHEMA, "x-mosaic-scripts": {"quick": facts}}
+    entry = {"path": quick, "description": "a quick one", "phases": 1, "total_timesteps": 500}
+    schema = {**SCHEMA, "x-mosaic-scripts": {"quick": entry}}
     mosaic("worker", "install", write_worker(init=f"{DESCRIBES}def get_worker_schema():\n    return {schema!r}\n"))
 
     run = json.loads(

@@ -1,4 +1,4 @@
-"""Worker environments with the real uv: complete or not there at all, each with its own versions, under one daemon."""
+"""Worker environments with the real uv: either complete or absent, each with its own versions, under one daemon."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ def listed(mosaic, name):
 
 
 def new_body(home):
-    """Code that no earlier test had, so that its wheel is built and not taken from the store."""
+    """Code that no earlier test has used, so that its wheel is built and not taken from the cache."""
     return f"home = {str(home)!r}"
 
 
@@ -38,7 +38,7 @@ def envs_of(home):
     return sorted(path.name for path in StateRoot(home).envs.glob("*") if path.name not in (".lock", ".answers"))
 
 
-def test_a_worker_written_to_the_guide_installs_from_its_folder_and_runs(mosaic, lab, home, tmp_path):
+def test_a_worker_that_follows_the_guide_installs_from_its_folder_and_runs(mosaic, lab, home, tmp_path):
     folder = tmp_path / "my_worker"
     shutil.copytree(REPO / "tests/fixtures/my_worker", folder)
     (folder / "pyproject.toml").write_text(
@@ -83,7 +83,7 @@ def test_installing_again_does_nothing_until_the_source_changes(mosaic, write_wo
     assert [first["is_new"], again["is_new"], changed["is_new"]] == [True, False, True]
 
 
-def test_what_libraries_compiled_goes_with_the_environment_it_was_compiled_for(mosaic, home, write_worker):
+def test_compiled_code_is_removed_with_the_environment_it_was_compiled_for(mosaic, home, write_worker):
     compiled = StateRoot(home).cache / "tiny" / "torch_extensions"
     folder = write_worker()
     mosaic("worker", "install", folder)
@@ -110,7 +110,7 @@ def test_installing_again_repairs_a_partly_deleted_environment(mosaic, home, wri
     assert listed(mosaic, "tiny")["problem"] == ""
 
 
-def test_an_install_that_fails_leaves_the_old_environment_as_it_was(mosaic, lab, home, write_worker):
+def test_a_failed_install_leaves_the_old_environment_unchanged(mosaic, lab, home, write_worker):
     mosaic("worker", "install", write_worker())
 
     output = mosaic("worker", "install", write_worker(needs=["mosaic-sdk==99"]), code=1)
@@ -122,7 +122,7 @@ def test_an_install_that_fails_leaves_the_old_environment_as_it_was(mosaic, lab,
     assert lab.wait_until_over(run).state is S.TERMINATED
 
 
-def test_without_network_it_says_so(mosaic, home, write_worker):
+def test_an_install_without_network_says_so(mosaic, home, write_worker):
     folder = write_worker(needs=["no-such-package-of-mosaic"])
     nowhere = {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_FIND_LINKS": "", "PIP_FIND_LINKS": ""}
 
@@ -245,7 +245,7 @@ def test_a_path_a_python_and_a_variant_that_do_not_exist_are_named(mosaic, write
     assert "There is no environment 'tiny'" in mosaic("worker", "remove", "tiny", code=1)
 
 
-def test_a_killed_install_leaves_the_old_one_and_the_next_one_tidies_up(mosaic, home, write_worker):
+def test_a_killed_install_leaves_the_old_environment_and_the_next_one_cleans_up(mosaic, home, write_worker):
     mosaic("worker", "install", write_worker())
     folder = write_worker(init="import time\nopen('{}', 'w').close()\ntime.sleep(3600)\n".format(home / "asked"))
     env = {**os.environ, "MOSAIC_HOME": str(home)}
@@ -317,7 +317,7 @@ def test_a_lock_file_decides_the_versions_and_a_variant_is_a_second_environment(
         (f"iniconfig==2.0.0 --hash=sha256:{'0' * 64}\n", "a package does not match its checksum"),
     ],
 )
-def test_a_lock_file_that_does_not_do_is_named_and_the_old_environment_stays(
+def test_a_lock_file_that_cannot_be_used_is_named_and_the_old_environment_stays(
     mosaic, lab, home, write_worker, lock, words
 ):
     mosaic("worker", "install", write_worker())
@@ -334,7 +334,7 @@ def test_a_lock_file_that_does_not_do_is_named_and_the_old_environment_stays(
     assert lab.wait_until_over(lab.submit_worker({"module": "tiny_worker.cli"})).state is S.TERMINATED
 
 
-def test_the_name_of_an_installed_worker_makes_it_again_from_where_it_came(mosaic, home, write_worker):
+def test_installing_by_name_reinstalls_a_worker_from_its_original_source(mosaic, home, write_worker):
     folder = write_worker()
     mosaic("worker", "install", folder, "--python", sys.executable)
     python = home / "envs/tiny/bin/python"
@@ -446,7 +446,7 @@ def test_a_run_line_names_a_worker_or_a_script(mosaic):
 
 
 def read_all(terminal):
-    """Until no process has the other end open."""
+    """Read until no process has the other end open."""
     pieces = []
     with contextlib.suppress(OSError):
         while data := os.read(terminal, 65536):

@@ -20,7 +20,7 @@ TORCH = "2.13.0"
 
 
 def another_python():
-    """A path of a Python that runs, can carry a worker and is not ours."""
+    """The path of another Python that works and that workers support."""
     places = [*sorted(Path.home().glob(".pyenv/versions/3.*/bin/python")), Path("/usr/bin/python3")]
     for place in places:
         version = version_of(place)
@@ -75,13 +75,13 @@ def test_an_unknown_name_is_reported_in_one_sentence(mosaic, home):
 
 
 def write_torch(folder, version, cuda):
-    """A wheel that calls itself torch and has nothing but its version in it; gives its folder."""
+    """Write a wheel named torch that contains only its version; returns its folder."""
     output = f"__version__ = '{version}'\ncuda: Optional[str] = {cuda!r}\n"
     write_wheel(folder, "torch", version, {"torch/__init__.py": "", "torch/version.py": output})
     return str(folder)
 
 
-def test_the_cpus_build_is_taken_from_a_local_wheel_that_has_no_label(mosaic, home, write_worker):
+def test_the_cpu_build_is_taken_from_a_local_wheel_that_has_no_label(mosaic, home, write_worker):
     # No index has this version.
     links = write_torch(home / "links", "99.1", cuda=None)
     folder = write_worker(needs=["torch==99.1"])
@@ -91,7 +91,7 @@ def test_the_cpus_build_is_taken_from_a_local_wheel_that_has_no_label(mosaic, ho
     assert (made["is_new"], made["asked_torch"]) == (True, "cpu")
 
 
-def test_a_local_build_for_cuda_is_not_installed_when_the_cpus_is_asked_for(mosaic, home, write_worker):
+def test_a_local_cuda_build_is_not_installed_when_the_cpu_build_is_requested(mosaic, home, write_worker):
     write_torch(home / "links", "99.1+cpu", cuda=None)
     links = write_torch(home / "links", "99.2", cuda="13.0")
     folder = write_worker(needs=["torch==99.2"])
@@ -119,7 +119,7 @@ def test_a_build_that_is_installed_already_is_not_installed_again(mosaic, home, 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_the_cpus_build_of_torch_is_installed_when_it_is_asked_for(mosaic, lab, write_worker):
+def test_the_cpu_build_of_torch_is_installed_on_request(mosaic, lab, write_worker):
     if not torch_wheels():
         pytest.skip("PIP_FIND_LINKS names no folder with a CPU build of torch")
     folder = write_worker(needs=[f"torch=={TORCH}"], imports="import torch", version="torch.ones(2).sum()")
@@ -137,7 +137,7 @@ def torch_wheels():
 
 
 def wheel_of(folder, wheels):
-    """The folder that holds the worker's wheel, and what the user has there already."""
+    """A folder with the worker's wheel and the files that the user already has there."""
     wheels.mkdir()
     subprocess.run(
         [find_uv(), "build", "-q", "--wheel", "--python", sys.executable, "-o", wheels, folder],
