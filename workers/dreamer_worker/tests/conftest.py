@@ -16,6 +16,7 @@ import pytest
 HERE = Path(__file__).parent
 if importlib.util.find_spec("dreamer_worker") is None:
     sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE))  # for modules that tests share: pytest's import mode importlib does not add the folder
 
 NEEDS = {"portal": ["test_*.py"], "jax": ["test_agent*.py"]}
 collect_ignore_glob = [
