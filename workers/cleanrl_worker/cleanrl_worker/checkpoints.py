@@ -69,7 +69,7 @@ class Checkpoint:
         for name, requested, found in (("algorithm", algo, self.algo), ("environment", env_id, self.env_id)):
             if requested and found and requested != found:
                 raise CheckpointError(
-                    f"{self.path} is a checkpoint of the {name} {found}, and this run's is {requested}. "
+                    f"{self.path} is a checkpoint of the {name} {found}, but this run's is {requested}. "
                     f"Set {'algo' if name == 'algorithm' else 'env_id'}={found}, or choose another checkpoint."
                 )
 
@@ -117,7 +117,7 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
 
 
 def _with_agent(found: Checkpoint) -> Checkpoint:
-    """Older checkpoints of our ppo have no `agent`; the names of their weights tell which network it is."""
+    """Older checkpoints of our ppo have no `agent`; the names of their weights show which network it is."""
     if found.algo == "ppo" and "agent" in found.modules and "agent" not in found.params:
         return replace(found, params={**found.params, "agent": recognise(found.modules["agent"])})
     return found
@@ -146,7 +146,7 @@ def _read(file: Path) -> Any:
     except OSError as error:
         raise CheckpointError(f"{file} cannot be read: {error.strerror}.") from None
     except Exception:  # noqa: BLE001  # on a damaged file torch's unpickler and zip reader raise almost anything
-        raise CheckpointError(f"{file} is damaged or not a checkpoint: it does not hold just weights.") from None
+        raise CheckpointError(f"{file} is damaged or not a checkpoint: it does not contain only weights.") from None
 
 
 def _upstream_model(document: Any, file: Path) -> Checkpoint:

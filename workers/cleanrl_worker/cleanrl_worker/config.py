@@ -48,7 +48,7 @@ class CleanRLWorkerConfig(Settings):
     capture_video: bool = _extra(False, "Record videos of the first environment in videos/.")
     policy_path: str = _extra(
         "",
-        "Checkpoint to evaluate, resume or play: a path, or a run's ID, name or last.",
+        "Checkpoint to evaluate, resume or play: a path, the ID or name of a run, or last.",
         aliases=("checkpoint_path",),
         checkpoint=True,
     )
@@ -61,7 +61,9 @@ class CleanRLWorkerConfig(Settings):
         0, "Steps between two evaluations during the training; the best policy is kept. 0: never.", minimum=0
     )
     stop_on_nan: bool = _extra(True, "Fail the run when a loss becomes NaN or infinite.")
-    num_threads: int = _extra(1, "CPU threads of torch. More are slower, because these networks are small.", minimum=1)
+    num_threads: int = _extra(
+        1, "CPU threads of torch. More threads are slower, because these networks are small.", minimum=1
+    )
     upstream_path: str = _extra("", "Checkout of CleanRL whose scripts are run instead of the installed ones.")
     fastlane_video_mode: str = _extra(
         VideoModes.SINGLE, "Which environments are shown live: one, several or none.", choices=VIDEO_MODES
@@ -69,7 +71,7 @@ class CleanRLWorkerConfig(Settings):
     fastlane_slot: int = _extra(0, "Number of the environment that mode single shows, from 0.", minimum=0)
     fastlane_grid_limit: int = _extra(4, "Most environments that mode grid shows.", minimum=1)
     eval_episodes: int = _extra(10, "Episodes of an evaluation.", minimum=1)
-    eval_batch_size: int = _extra(8, "Episodes played at once.", minimum=1)
+    eval_batch_size: int = _extra(8, "Episodes played in parallel.", minimum=1)
     eval_repeat: int = _extra(1, "Repetitions of an evaluation, on further seeds; 0: until it is stopped.", minimum=0)
     eval_gamma: float | None = _extra(
         None,
@@ -151,7 +153,7 @@ class CleanRLWorkerConfig(Settings):
 
     @property
     def direct_params(self) -> dict[str, Any]:
-        """The hyperparameters that are in `extras` itself. Only the script's parser tells whether they exist."""
+        """The hyperparameters that are in `extras` itself. Only the script's parser knows whether they exist."""
         return {_plain_name(name): value for name, value in self.rest.get(EXTRAS, {}).items()}
 
 

@@ -80,12 +80,12 @@ def _check_spaces(algorithm: Algorithm, env_id: str, env: Any) -> None:
         raise ConfigError(f"env_id: {env_id} has the action space {env.action_space}, which {name} does not support.")
     if actions != algorithm.actions:
         raise ConfigError(
-            f"env_id: {env_id} has {actions} actions, and {name} needs {algorithm.actions} ones. "
+            f"env_id: {env_id} has {actions} actions, but {name} needs {algorithm.actions} ones. "
             f"Use {_OTHER_ACTIONS[algorithm.actions]}."
         )
     if algorithm.takes == ATARI and not hasattr(env.unwrapped, "get_action_meanings"):
         raise ConfigError(
-            f"env_id: {name} needs an Atari game (such as {algorithm.env_id}), and {env_id} is not one. "
+            f"env_id: {name} needs an Atari game (such as {algorithm.env_id}), but {env_id} is not one. "
             f"Use {name.replace('_atari', '').replace('_lstm', '').replace('_multigpu', '')}."
         )
     if algorithm.takes == VECTOR:
@@ -105,11 +105,11 @@ def _check_vector(algorithm: Algorithm, env_id: str, space: Any) -> None:
         and algorithm.module.startswith("cleanrl.")
     ):
         raise ConfigError(
-            f"env_id: {env_id} returns images of shape {shape}, and {algorithm.name} needs vectors. "
+            f"env_id: {env_id} returns images of shape {shape}, but {algorithm.name} needs vectors. "
             "Use an algorithm for images, such as ppo_atari or dqn_atari."
         )
     if not isinstance(space, spaces.Box) and algorithm.module.startswith("cleanrl."):
-        raise ConfigError(f"env_id: {env_id} returns {space}, and {algorithm.name} needs vectors.")
+        raise ConfigError(f"env_id: {env_id} returns {space}, but {algorithm.name} needs vectors.")
 
 
 def _require_known(env_id: str, known: Iterable[str], library: str, algorithm: Algorithm) -> None:
@@ -118,6 +118,6 @@ def _require_known(env_id: str, known: Iterable[str], library: str, algorithm: A
         near = difflib.get_close_matches(env_id, names, n=3)
         hint = " or ".join(near) if near else algorithm.env_id
         raise ConfigError(
-            f"env_id: {algorithm.name} needs one of {library}'s environments, and {env_id} is not one. "
+            f"env_id: {algorithm.name} needs one of {library}'s environments, but {env_id} is not one. "
             f"Did you mean {hint}?"
         )

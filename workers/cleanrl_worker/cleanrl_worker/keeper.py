@@ -29,7 +29,7 @@ def check_start(start: Checkpoint, config: CleanRLWorkerConfig) -> None:
     start.require(algo=config.algo, env_id="" if config.curriculum_schedule else config.env_id)
     if start.global_step >= config.total_timesteps:
         raise CheckpointError(
-            f"{start.path} is at step {start.global_step}, and total_timesteps is {config.total_timesteps}: "
+            f"{start.path} is at step {start.global_step}, but total_timesteps is {config.total_timesteps}: "
             "nothing is left to train. Increase total_timesteps."
         )
 

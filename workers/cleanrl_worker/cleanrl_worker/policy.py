@@ -1,7 +1,7 @@
 """A checkpoint's policy, rebuilt from the network classes of the script that trained it.
 
 The script is imported, not run: under any name other than `__main__` its main part does nothing. The names of the
-modules in the checkpoint (`agent`, `actor` or `q_network`) tell which of its networks acts.
+modules in the checkpoint (`agent`, `actor` or `q_network`) show which of its networks acts.
 """
 
 import importlib

@@ -71,8 +71,8 @@ def make_schema() -> dict[str, Any]:
 
 
 def _script_schema(script: CustomScript) -> dict[str, Any]:
-    facts = {name: value for name, value in vars(script).items() if value}
-    return {**facts, "path": str(script.path)}
+    details = {name: value for name, value in vars(script).items() if value}
+    return {**details, "path": str(script.path)}
 
 
 def _algorithm_schema() -> dict[str, Any]:

@@ -178,7 +178,7 @@ class State:
                 if len(part) > len(here) or part.shape[1:] != here.shape[1:]:
                     raise CheckpointError(
                         f"{saved.path} does not fit: its replay buffer {name}.{key} is {part.shape}, "
-                        f"and this run's is {here.shape}. Keep buffer_size as it was."
+                        f"but this run's is {here.shape}. Keep buffer_size as it was."
                     )
                 here[: len(part)] = part
             is_full = kept["full"] and len(part) == len(here)
@@ -194,7 +194,7 @@ class State:
     def _require_same(self, what: str, here: Mapping[str, Any], saved: Mapping[str, Any], path: str) -> None:
         if set(here) != set(saved):
             raise CheckpointError(
-                f"{path} does not fit: it has the {what}s {_listed(saved)}, and this run has {_listed(here)}."
+                f"{path} does not fit: it has the {what}s {_listed(saved)}, but this run has {_listed(here)}."
             )
 
 
@@ -247,7 +247,9 @@ def _with_leaves(name: str, state: Any, leaves: list[Any], path: str) -> Any:
     here = [np.shape(part) for part in tree_leaves(state)]
     there = [np.shape(part) for part in leaves]
     if here != there:
-        raise CheckpointError(f"{path} does not fit: {name} has arrays of the shapes {there}, and this run's {here}.")
+        raise CheckpointError(
+            f"{path} does not fit: {name} has arrays of the shapes {there}, but this run's has {here}."
+        )
     return tree_unflatten(tree_structure(state), leaves)
 
 

@@ -166,7 +166,7 @@ def test_each_environment_gets_the_agent_for_its_observations(env_id, kind):
     envs.close()
 
 
-def test_images_are_refused_with_an_algorithm_that_accepts_them():
+def test_images_are_refused_with_a_hint_at_an_algorithm_that_accepts_them():
     env = gymnasium.wrappers.AddRenderObservation if hasattr(gymnasium.wrappers, "AddRenderObservation") else None
     image_wrapper = env or gymnasium.wrappers.PixelObservationWrapper
     shown = image_wrapper(gymnasium.make("CartPole-v1", render_mode="rgb_array"))
@@ -177,7 +177,7 @@ def test_images_are_refused_with_an_algorithm_that_accepts_them():
         for_agent(shown)
 
 
-def test_continuous_actions_are_refused_with_the_algorithms_that_take_them():
+def test_continuous_actions_are_refused_with_a_hint_at_algorithms_that_take_them():
     space = gymnasium.make("Pendulum-v1").action_space
 
     with pytest.raises(ConfigError, match=r"Pendulum-v1: ppo needs discrete actions.*ppo_continuous_action"):

@@ -111,7 +111,7 @@ def test_a_checkpoint_that_replaces_another_does_not_keep_its_commit_file(tmp_pa
     assert len(load_checkpoint(tmp_path).counters["a"]) == 1000
 
 
-def test_a_file_that_is_cut_is_passed_over_for_an_older_one(tmp_path):
+def test_a_truncated_file_is_skipped_for_an_older_one(tmp_path):
     save_checkpoint(tmp_path, state(global_step=5))
     newest = save_checkpoint(tmp_path, state(global_step=6))
     newest.write_bytes(newest.read_bytes()[:300])
@@ -165,9 +165,9 @@ def test_a_checkpoint_of_another_algorithm_or_environment_is_refused(tmp_path):
     saved = load_checkpoint(save_checkpoint(tmp_path, state()))
 
     saved.require(algo="dqn", env_id="CartPole-v1")
-    with pytest.raises(CheckpointError, match="of the algorithm dqn, and this run's is c51"):
+    with pytest.raises(CheckpointError, match="of the algorithm dqn, but this run's is c51"):
         saved.require(algo="c51")
-    with pytest.raises(CheckpointError, match="of the environment CartPole-v1, and this run's is Acrobot-v1"):
+    with pytest.raises(CheckpointError, match="of the environment CartPole-v1, but this run's is Acrobot-v1"):
         saved.require(env_id="Acrobot-v1")
 
 

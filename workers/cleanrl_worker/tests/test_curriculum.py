@@ -278,7 +278,7 @@ def test_a_curriculum_continues_from_saved_counts(training):
     ("stages", "message"),
     [
         ([EMPTY, "MiniGrid-Emtpy-5x5-v0"], r"\[1\].env_id: there is no environment .* Did you mean MiniGrid-Empty-5x5"),
-        ([EMPTY, "CartPole-v1"], r"\[1\].env_id: CartPole-v1 has other observations .* than MiniGrid-Empty-5x5-v0"),
+        ([EMPTY, "CartPole-v1"], r"\[1\].env_id: CartPole-v1 has different observations .* from MiniGrid-Empty-5x5-v0"),
     ],
 )
 def test_stages_that_do_not_exist_or_differ_are_refused_before_training(training, stages, message):

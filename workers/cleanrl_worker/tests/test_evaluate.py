@@ -191,7 +191,7 @@ def test_analytics_lists_the_results(ppo_checkpoint, run_dir):
     assert written["metadata"]["summary"]["episodes"] == 1
 
 
-def test_an_episode_can_be_cut(ppo_checkpoint, run_dir):
+def test_an_episode_can_be_cut_short(ppo_checkpoint, run_dir):
     evaluate(config_for(ppo_checkpoint, eval_episodes=2, eval_max_episode_steps=5))
 
     assert summary(run_dir)["returns"] == [5, 5]
@@ -318,13 +318,13 @@ def test_a_missing_checkpoint_is_reported(tmp_path):
 
 
 def test_a_checkpoint_of_another_algorithm_is_refused(ppo_checkpoint):
-    with pytest.raises(CheckpointError, match="is a checkpoint of the algorithm ppo, and this run's is dqn"):
+    with pytest.raises(CheckpointError, match="is a checkpoint of the algorithm ppo, but this run's is dqn"):
         evaluate(config_for(ppo_checkpoint, algo="dqn"))
 
 
 def test_a_checkpoint_of_another_environment_is_refused_unless_requested(ppo_checkpoint, run_dir):
     with pytest.raises(
-        CheckpointError, match="is a checkpoint of the environment CartPole-v1, and this run's is CartPole"
+        CheckpointError, match="is a checkpoint of the environment CartPole-v1, but this run's is CartPole"
     ):
         evaluate(config_for(ppo_checkpoint, env_id="CartPole-v0"))
 

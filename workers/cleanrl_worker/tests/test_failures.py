@@ -78,18 +78,18 @@ def test_the_error_of_a_script_that_fails_is_reported(misbehave, ending, message
         (
             "dqn",
             "Pendulum-v1",
-            "Pendulum-v1 has continuous actions, and dqn needs discrete ones. Use ppo_continuous_action",
+            "Pendulum-v1 has continuous actions, but dqn needs discrete ones. Use ppo_continuous_action",
         ),
         (
             "sac_continuous_action",
             "CartPole-v1",
-            "CartPole-v1 has discrete actions, and sac_continuous_action needs continuous",
+            "CartPole-v1 has discrete actions, but sac_continuous_action needs continuous",
         ),
-        ("dqn", "BreakoutNoFrameskip-v4", "returns images of shape (210, 160, 3), and dqn needs vectors"),
+        ("dqn", "BreakoutNoFrameskip-v4", "returns images of shape (210, 160, 3), but dqn needs vectors"),
         (
             "dqn_atari",
             "CartPole-v1",
-            "dqn_atari needs an Atari game (such as BreakoutNoFrameskip-v4), and CartPole-v1 is not one. Use dqn.",
+            "dqn_atari needs an Atari game (such as BreakoutNoFrameskip-v4), but CartPole-v1 is not one. Use dqn.",
         ),
         ("dqn", "CartPol-v1", "there is no environment 'CartPol-v1'. Did you mean CartPole-v"),
     ],
@@ -104,11 +104,11 @@ def test_an_environment_that_the_algorithm_does_not_support_is_refused_with_the_
 @pytest.mark.parametrize(
     ("algo", "env_id", "message"),
     [
-        ("ppo_procgen", "CartPole-v1", "ppo_procgen needs one of Procgen's environments, and CartPole-v1 is not one"),
+        ("ppo_procgen", "CartPole-v1", "ppo_procgen needs one of Procgen's environments, but CartPole-v1 is not one"),
         (
             "ppo_atari_envpool",
             "Pong",
-            "ppo_atari_envpool needs one of envpool's environments, and Pong is not one. Did you mean Pong",
+            "ppo_atari_envpool needs one of envpool's environments, but Pong is not one. Did you mean Pong",
         ),
     ],
 )
@@ -152,9 +152,9 @@ def resuming(**keys):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"algo": "dqn"}, "of the algorithm c51, and this run's is dqn. Set algo=c51, or choose another checkpoint"),
-        ({"algo": "c51", "env_id": "Acrobot-v1"}, "of the environment CartPole-v1, and this run's is Acrobot-v1"),
-        ({"algo": "c51", "total_timesteps": 50}, "is at step 50, and total_timesteps is 50: nothing is left to train"),
+        ({"algo": "dqn"}, "of the algorithm c51, but this run's is dqn. Set algo=c51, or choose another checkpoint"),
+        ({"algo": "c51", "env_id": "Acrobot-v1"}, "of the environment CartPole-v1, but this run's is Acrobot-v1"),
+        ({"algo": "c51", "total_timesteps": 50}, "is at step 50, but total_timesteps is 50: nothing is left to train"),
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_an_error(tmp_path, keys, message):

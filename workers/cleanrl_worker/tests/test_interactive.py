@@ -40,7 +40,7 @@ def session():
         one.close()
 
 
-def say(session, cmd, **more):
+def send(session, cmd, **more):
     return session.answer(json.dumps({"cmd": cmd, **more}))
 
 
@@ -56,7 +56,7 @@ def checkpoint(tmp_path):
 
 
 def test_reset_answers_with_a_description_of_the_environment(session):
-    (ready,) = say(session(), "reset", seed=3)
+    (ready,) = send(session(), "reset", seed=3)
 
     assert ready["type"] == "ready"
     assert (ready["run_id"], ready["env_id"], ready["algo"], ready["seed"]) == ("R1", "CartPole-v1", "ppo", 3)
@@ -69,10 +69,10 @@ def test_a_step_takes_the_given_action(session):
     one = session()
     bare = gymnasium.make("CartPole-v1")
     bare.reset(seed=3)
-    say(one, "reset", seed=3)
+    send(one, "reset", seed=3)
 
     for number, action in enumerate([0, 1, 1, 0]):
-        (step,) = say(one, "step", action=action)
+        (step,) = send(one, "step", action=action)
         assert (step["type"], step["step_index"], step["action"]) == ("step", number, action)
         assert step["reward"] == bare.step(action)[1]
     assert step["episode_reward"] == 4.0
@@ -81,27 +81,27 @@ def test_a_step_takes_the_given_action(session):
 def test_without_an_action_the_policy_decides(session, checkpoint):
     one = session(extras={"policy_path": checkpoint})
 
-    assert say(one, "reset")[0]["policy"] == "checkpoint"
-    assert [say(one, "step")[0]["action"] for _ in range(5)] == [1] * 5
+    assert send(one, "reset")[0]["policy"] == "checkpoint"
+    assert [send(one, "step")[0]["action"] for _ in range(5)] == [1] * 5
 
 
 def test_after_the_last_step_the_episode_is_done_and_a_reset_begins_the_next(session, checkpoint):
     one = session(extras={"policy_path": checkpoint})
-    say(one, "reset", seed=3)
-    answers = say(one, "step")
+    send(one, "reset", seed=3)
+    answers = send(one, "step")
     while len(answers) == 1:
-        answers = say(one, "step")
+        answers = send(one, "step")
 
     step, done = answers
     assert step["terminated"]
     assert done["type"] == "episode_done"
     assert (done["total_reward"], done["num_steps"]) == (step["episode_reward"], step["step_index"] + 1)
     assert (done["terminated"], done["truncated"], done["episode_index"]) == (True, False, 0)
-    assert say(one, "step")[0] == {
+    assert send(one, "step")[0] == {
         "type": "error",
         "message": "The episode is over, or none was begun. Send reset first.",
     }
-    assert say(one, "reset")[0]["episode_index"] == 1
+    assert send(one, "reset")[0]["episode_index"] == 1
 
 
 @pytest.mark.parametrize("policy", ["random", "sampled"])
@@ -112,8 +112,8 @@ def test_the_same_seed_gives_the_same_episode(session, tmp_path, policy):
     one = session(extras={"policy_path": path})
     episodes = []
     for seed in (5, 5, 6):
-        say(one, "reset", seed=seed)
-        episodes.append([say(one, "step")[0]["action"] for _ in range(8)])
+        send(one, "reset", seed=seed)
+        episodes.append([send(one, "step")[0]["action"] for _ in range(8)])
 
     assert episodes[0] == episodes[1] != episodes[2]
 
@@ -121,17 +121,17 @@ def test_the_same_seed_gives_the_same_episode(session, tmp_path, policy):
 def test_without_a_seed_each_episode_uses_the_next_one(session):
     one = session()
 
-    assert [say(one, "reset")[0]["seed"] for _ in range(3)] == [7, 8, 9]
+    assert [send(one, "reset")[0]["seed"] for _ in range(3)] == [7, 8, 9]
 
 
 def test_continuous_actions_work_both_ways(session):
     one = session(**CONTINUOUS)
-    (ready,) = say(one, "reset", seed=3)
+    (ready,) = send(one, "reset", seed=3)
     assert ready["action_space"] == {"type": "Box", "shape": [1], "low": [-2.0], "high": [2.0]}
 
-    (own,) = say(one, "step")
-    (given,) = say(one, "step", action=[0.5])
-    (bare,) = say(one, "step", action=0.5)
+    (own,) = send(one, "step")
+    (given,) = send(one, "step", action=[0.5])
+    (bare,) = send(one, "step", action=0.5)
 
     assert len(own["action"]) == 1
     assert given["action"] == bare["action"] == [0.5]
@@ -151,16 +151,16 @@ def test_a_trained_continuous_policy_acts(session, tmp_path):
     path = save_checkpoint(tmp_path, {**CONTINUOUS, **state})
 
     one = session(**CONTINUOUS, extras={"policy_path": str(path)})
-    say(one, "reset", seed=1)
+    send(one, "reset", seed=1)
 
-    assert isinstance(say(one, "step")[0]["action"][0], float)
+    assert isinstance(send(one, "step")[0]["action"][0], float)
 
 
 def test_an_agent_selects_an_action_for_a_given_observation(session, checkpoint):
     one = session(extras={"policy_path": checkpoint})
 
-    (ready,) = say(one, "init_agent", agent_id="player_0", game_name="x")
-    (chosen,) = say(one, "select_action", observation=[0, 0, 0, 0], agent_id="player_0")
+    (ready,) = send(one, "init_agent", agent_id="player_0", game_name="x")
+    (chosen,) = send(one, "select_action", observation=[0, 0, 0, 0], agent_id="player_0")
 
     assert (ready["type"], ready["agent_id"], ready["mode"]) == ("agent_ready", "player_0", "action_selector")
     assert (chosen["type"], chosen["action"], chosen["agent_id"]) == ("action_selected", 1, "player_0")
@@ -188,19 +188,19 @@ def test_an_agent_selects_an_action_for_a_given_observation(session, checkpoint)
 )
 def test_an_invalid_command_is_answered_with_the_reason_and_the_session_continues(session, line, message):
     one = session()
-    say(one, "reset")
+    send(one, "reset")
 
     (answer,) = one.answer(line)
 
     assert answer["type"] == "error"
     assert message in answer["message"]
-    assert say(one, "step")[0]["type"] == "step"
+    assert send(one, "step")[0]["type"] == "step"
 
 
 def test_an_action_that_the_mask_forbids_is_an_error(session, checkpoint):
     one = session(extras={"policy_path": checkpoint})
 
-    (answer,) = say(one, "select_action", observation=[0, 0, 0, 0], action_mask=[1, 0])
+    (answer,) = send(one, "select_action", observation=[0, 0, 0, 0], action_mask=[1, 0])
 
     assert "which action_mask does not allow" in answer["message"]
 
@@ -208,7 +208,7 @@ def test_an_action_that_the_mask_forbids_is_an_error(session, checkpoint):
 def test_a_missing_checkpoint_and_one_of_another_algorithm_are_refused(session, checkpoint):
     with pytest.raises(CheckpointError, match="There is no checkpoint /nowhere"):
         session(extras={"policy_path": "/nowhere"})
-    with pytest.raises(CheckpointError, match="is a checkpoint of the algorithm ppo, and this run's is dqn"):
+    with pytest.raises(CheckpointError, match="is a checkpoint of the algorithm ppo, but this run's is dqn"):
         session(algo="dqn", extras={"policy_path": checkpoint})
 
 

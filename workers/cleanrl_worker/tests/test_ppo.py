@@ -154,7 +154,7 @@ def test_a_checkpoint_without_the_setting_agent_resumes_with_its_shared_network(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("env_id", "message"),
-    [("Pendulum-v1", "has continuous actions, and ppo needs discrete ones"), ("CartPoel-v1", "Did you mean CartPole")],
+    [("Pendulum-v1", "has continuous actions, but ppo needs discrete ones"), ("CartPoel-v1", "Did you mean CartPole")],
 )
 def test_an_unsupported_environment_is_refused_before_training(launch, env_id, message):
     trial = launch({**SHORT, "env_id": env_id})

@@ -166,7 +166,7 @@ def test_other_networks_are_refused(tmp_path):
     checkpoint = saved(tmp_path, state)
     _, other = make_script(another=torch.nn.Linear(1, 1))
 
-    with pytest.raises(CheckpointError, match="it has the modules net, and this run has another, net"):
+    with pytest.raises(CheckpointError, match="it has the modules net, but this run has another, net"):
         other.restore(checkpoint)
     with pytest.raises(CheckpointError, match=r"in net, weight is \(2, 3\) and must be \(2, 4\)"):
         make_script(width=4)[1].restore(checkpoint)

@@ -8,7 +8,7 @@ from toy_worker.picture import TestPicture as Picture
 
 
 @pytest.mark.parametrize(("width", "height"), [(320, 240), (8, 8), (100, 9), (9, 100)])
-def test_the_picture_has_its_size_and_tells_the_step_at_both_ends(width, height):
+def test_the_picture_has_its_size_and_its_first_and_last_pixel_hold_the_step(width, height):
     picture = Picture(width, height)
     for _ in range(300):
         picture.step((1.0, False))

@@ -1,4 +1,4 @@
-"""A worker for tests: steps, episodes and metrics at a chosen rate, and every way to misbehave."""
+"""A worker for tests: steps, episodes and metrics at a chosen rate, and misbehaviour on request."""
 
 from typing import Any, Dict, Tuple
 

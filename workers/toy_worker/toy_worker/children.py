@@ -6,7 +6,7 @@ import time
 
 from toy_worker.config import ToyConfig
 
-_LIFE_S = 3600  # a test that fails must not leave them for ever
+_LIFE_S = 3600  # a test that fails must not leave them forever
 
 
 def leave_children(config: ToyConfig) -> None:

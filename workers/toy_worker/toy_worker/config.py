@@ -45,7 +45,7 @@ class ToyConfig(Settings):
         0.0, "During `busy_hang_at`, print a dot to stderr this often; 0: never.", minimum=0
     )
     stall_progress_at: AtStep = setting(None, "Stop working at this step, but send heartbeats.")
-    hang_s: float = setting(0.0, "Seconds for which it hangs; 0: for ever.", minimum=0)
+    hang_s: float = setting(0.0, "Seconds for which it hangs; 0: forever.", minimum=0)
     ignore_sigterm: bool = setting(False, "Ignore SIGTERM.")
     fork_children: int = setting(0, "Number of child processes to leave behind.", minimum=0)
     double_fork: bool = setting(False, "Orphan the children.")

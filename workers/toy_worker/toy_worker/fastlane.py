@@ -1,4 +1,4 @@
-"""Frames of the toy worker: its test picture, shown while someone watches."""
+"""Frames of the toy worker: its test picture, shown while there is a viewer."""
 
 import sys
 from typing import Any, Optional
@@ -8,7 +8,7 @@ from toy_worker.picture import TestPicture
 
 
 def show_picture(config: ToyConfig) -> Optional[Any]:
-    """The test picture, published when MOSAIC asks for frames; None, with a note on stderr, where numpy is missing."""
+    """The test picture, published when MOSAIC asks for frames; None, with a note on stderr, if numpy is missing."""
     try:
         from mosaic_sdk.fastlane import maybe_wrap_env
     except ImportError as error:

@@ -37,7 +37,7 @@ class ToyPlayer(Player):
         mask = [1] * ACTIONS if request.action_mask is None else request.action_mask
         allowed = [action for action, is_allowed in enumerate(mask[:ACTIONS]) if is_allowed]
         if not allowed:
-            raise CommandError("action_mask: it allows none of the actions.")
+            raise CommandError("action_mask: must allow at least one of the actions.")
         return allowed[self._choose() % len(allowed)]
 
     def _choose(self) -> int:

@@ -11,7 +11,7 @@ def skill(step: int, horizon: int) -> float:
 
 
 class Noise:
-    """Numbers between -1 and 1 from a seed. Not `random`, because importing it takes a noticeable part of the start."""
+    """Numbers between -1 and 1 from a seed. Not `random`, because importing it slows down the start."""
 
     def __init__(self, seed: int) -> None:
         self.state = seed * 2654435769 + 1

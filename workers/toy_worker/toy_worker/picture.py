@@ -11,10 +11,10 @@ Outcome = Tuple[None, float, bool, bool, Dict[str, Any]]
 
 
 class TestPicture:
-    """What the SDK's wrapper needs of an environment: steps to count, and a picture when someone watches."""
+    """What the SDK's wrapper needs of an environment: steps to count, and a picture when there is a viewer."""
 
     render_mode = "rgb_array"
-    __test__ = False  # pytest takes the name for a test's
+    __test__ = False  # pytest would collect a class of this name
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height

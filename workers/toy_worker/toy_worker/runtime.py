@@ -140,7 +140,7 @@ class ToyRuntime:
 
         path, state = self.config.checkpoint, load(self.config.checkpoint)
         if state["step"] >= self.config.steps:
-            raise ConfigError(f"steps: {path} is at step {state['step']} already. Set a larger number of steps.")
+            raise ConfigError(f"steps: {path} is already at step {state['step']}. Set a larger number of steps.")
         self.first_step, self.horizon, self.noise.state = state["step"], state["horizon"], state["noise"]
         self.episode_index, self.episode_return = state["episode_index"], state["episode_return"]
         self.last_return = state["last_return"]

@@ -1,4 +1,4 @@
-"""The networks of MOSAIC's PPO, and which of them an environment gets.
+"""The networks of MOSAIC's PPO, and which one each environment uses.
 
 cleanrl   SeparateAgent   vectors: CleanRL's own network, the default
 mlp       MLPAgent        vectors: actor and critic share their layers; the default in a curriculum

@@ -43,7 +43,7 @@ def check_actions(env_id: str, space: Any) -> None:
     """ConfigError unless the actions are discrete."""
     if not isinstance(space, spaces.Discrete):
         raise ConfigError(
-            f"{env_id}: ppo needs discrete actions, and its action space is {space}. "
+            f"{env_id}: ppo needs discrete actions, but its action space is {space}. "
             "Use ppo_continuous_action, sac_continuous_action or another algorithm for continuous actions."
         )
 

@@ -1,4 +1,4 @@
-"""Imports Syllabus-RL without the packages that it does not need here, and silences its prints.
+"""Imports Syllabus-RL without the packages that it does not need here, and suppresses its output.
 
 Its modules import ray (250 MB), PettingZoo, joblib and matplotlib for classes that a sequential curriculum in one
 process never uses. An empty placeholder replaces each one that is not installed while Syllabus is imported, and is

@@ -190,7 +190,7 @@ class CurriculumTraining:
 
 
 def check_environments(stages: Iterable[Stage]) -> None:
-    """ConfigError if a stage's environment does not exist or has other observations or actions than the first one."""
+    """ConfigError if a stage's environment does not exist or has different observations or actions from the first."""
     first: tuple[str, Any, Any] | None = None
     for number, stage in enumerate(stages):
         field = f"curriculum_schedule[{number}].env_id"
@@ -201,7 +201,7 @@ def check_environments(stages: Iterable[Stage]) -> None:
         for what, one, other in (("observations", first[1], found[1]), ("actions", first[2], found[2])):
             if one != other:
                 raise ConfigError(
-                    f"{field}: {stage.env_id} has other {what} ({_short(other)}) than {first[0]} ({_short(one)}), "
+                    f"{field}: {stage.env_id} has different {what} ({_short(other)}) from {first[0]} ({_short(one)}), "
                     "but the same agent must play all stages."
                 )
 
