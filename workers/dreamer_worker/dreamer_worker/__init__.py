@@ -7,14 +7,14 @@ from typing import Any
 
 
 def get_worker_metadata() -> tuple[Any, Any]:
-    """Who the dreamer worker is and what it can do."""
+    """The worker's description and capabilities."""
     from mosaic_sdk import __version__
     from mosaic_sdk.contract import WorkerCapabilities, WorkerMetadata
 
     metadata = WorkerMetadata(
         name="Dreamer Worker",
         version=__version__,
-        description="DreamerV3: learns a world model and acts by dreaming in it.",
+        description="DreamerV3: learns a world model and trains its policy inside it.",
         author="MOSAIC",
         license="MIT",
     )
@@ -31,7 +31,7 @@ def get_worker_metadata() -> tuple[Any, Any]:
 
 
 def get_worker_schema() -> dict[str, Any]:
-    """The keys of its config."""
+    """The JSON Schema of its config."""
     from dreamer_worker.config import make_schema
 
     return make_schema()

@@ -3,7 +3,7 @@
 In the agent process it is a thread behind an address; in --script train its functions are called inline.
 
 env ──act(index, obs)──▶ a queue ──a few at a time──▶ policy ──▶ the actions back to their envs
-                                                         └──▶ insert (replay), steps (logger), in order, not waited for
+                                                         └──▶ insert (replay), steps (logger), in order, without waiting
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Actor:
-    """One policy call at a time: choose actions for a few envs, then pass their steps on. Knows no processes."""
+    """One policy call at a time: choose actions for a few envs, then pass on their steps. Independent of processes."""
 
     def __init__(self, agent: Any, counters: Counters, forwarder: Forwarder, timers: Timers) -> None:
         self.agent, self.counters, self.forwarder, self.timers = agent, counters, forwarder, timers
@@ -54,10 +54,10 @@ class Forwarder:
     """Sends steps to replay and logger: in order, numbered, and with a limit on unanswered calls."""
 
     def __init__(self, replay: Caller, replay_eval: Caller, logger: Caller) -> None:
-        self._name = secrets.token_hex(8)  # of this process: its streams differ from those of the one before a restart
+        self._name = secrets.token_hex(8)  # of this process: after a restart its streams are new ones
         self._numbers: dict[int, int] = {}
         self._sent = 0
-        self.refusal = ""  # why replay rejected steps: playing on would be useless
+        self.refusal = ""  # why replay rejected steps: further steps would be useless
         self._replay, self._replay_eval, self._logger = replay, replay_eval, logger
 
     @classmethod
@@ -103,7 +103,7 @@ class Forwarder:
 
 
 def _logged(envs: list[int], rows: dict[str, Any], is_eval: bool) -> dict[str, Any]:
-    """What the logger needs of a step: no images, no latents."""
+    """The part of a step that the logger needs: no images, no latents."""
     logged = {key: value for key, value in rows.items() if key.startswith("log/") and np.ndim(value) == 1}
     flags = {key: rows[key] for key in BOOKKEEPING}
     return {**logged, **flags, "env": np.asarray(envs), "is_eval": bool(is_eval)}
@@ -204,7 +204,7 @@ class ActorService:
                     return
                 self._act(requests)
             if self._forwarder.refusal:
-                raise RuntimeError(f"The replay rejects the steps: {self._forwarder.refusal}")
+                raise RuntimeError(f"The replay rejected the steps: {self._forwarder.refusal}")
         self.done.set()
         self.on_done()
 
@@ -240,7 +240,7 @@ class ActorService:
             if self._is_closed:
                 return None
             if not self._waiting:
-                return []  # the only one has left
+                return []  # the only one has disconnected
             is_eval = self._is_eval(self._waiting[0])
             taken = [request for request in self._waiting if self._is_eval(request) == is_eval][: self._batch]
             self._waiting = [request for request in self._waiting if request not in taken]
@@ -279,7 +279,7 @@ class ActorService:
     def _keep(self, requests: list[Request], states: list[Any]) -> None:
         with self._changed:
             for request, state in zip(requests, states, strict=True):
-                if self._owners.get(request.env) == request.reply.peer:  # it may have left meanwhile
+                if self._owners.get(request.env) == request.reply.peer:  # it may have disconnected meanwhile
                     self._states[request.env] = state
 
 

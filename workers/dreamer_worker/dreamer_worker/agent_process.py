@@ -61,7 +61,7 @@ class Saver:
                 self._save(self._epoch, until)
                 return self._epoch
             except (Late, RpcError, Disconnected, OSError) as error:
-                log.warning("no checkpoint this time: %s: %s", type(error).__name__, error)
+                log.warning("this checkpoint was skipped: %s: %s", type(error).__name__, error)
                 self._release()
                 self.epochs.abandon(self._epoch)
                 return None
@@ -136,11 +136,11 @@ class Judge:
             with self._saver.standstill():
                 self._evaluator.evaluate()
         except (Late, RpcError, Disconnected) as error:
-            log.warning("no evaluation this time: %s", error)
+            log.warning("this evaluation was skipped: %s", error)
 
 
 def restore(agent: Any, epochs: Epochs) -> int | None:
-    """Load the agent of the newest whole epoch; returns the epoch, if any."""
+    """Load the agent of the newest complete epoch; returns the epoch, if any."""
     epoch = epochs.newest()
     if epoch is not None:
         agent.load(read_arrays(epochs.path(epoch) / PART))
@@ -226,7 +226,7 @@ def save_last(saver: Saver, learner: Learner, life: Life) -> None:
             return
         if life.is_over:
             break
-    log.error("the run ends without a last checkpoint: what came after the previous one is lost")
+    log.error("the run ends without a last checkpoint: progress since the previous one is lost")
 
 
 class Crew:

@@ -30,7 +30,7 @@ class Evaluator:
 
     1. The caller makes sure that nothing is learned meanwhile: one evaluation is of one agent.
     2. Each evaluation plays the same seeds, and none that a training env has.
-    3. `best.json` is written after the weights it names; a full disk costs the best agent, not the run.
+    3. `best.json` is written after the weights it names; if the disk is full, only the best agent is lost.
     """
 
     def __init__(self, agent: Any, config: DreamerConfig, counters: Counters, logger: Caller) -> None:
@@ -63,7 +63,7 @@ class Evaluator:
             commit(path, worker=WORKER, format=FORMAT, step=steps, env_id=config.env, algo=ALGO, settings=stored)
             self._checkpoints.keep_best(path, step=steps, score=score, seeds=self.seeds)
         except OSError as error:
-            log.warning("the best agent so far is not kept: %s", error)
+            log.warning("the best agent so far could not be saved: %s", error)
             return
         self._best = score
         self._logger.call("saved", str(path), {"step": steps, "best": True, "score": score})

@@ -286,7 +286,9 @@ class Buffer:
         """Restore the state that `snapshot` describes. A smaller buffer keeps the newest blocks."""
         own = {key: [dtype.str, list(shape)] for key, (dtype, shape) in self.spaces.items()}
         if snapshot["block_rows"] != self.block_rows or snapshot["spaces"] != own:
-            raise ValueError("The saved replay has other keys, shapes or block sizes than this one. Start without it.")
+            raise ValueError(
+                "The keys, shapes or block sizes of the saved replay differ from this one's. Start without it."
+            )
         with self._lock:
             self._allocated = snapshot["allocated"]
             kept = [entry for entry in snapshot["blocks"] if entry["ordinal"] >= self._allocated - self.blocks]

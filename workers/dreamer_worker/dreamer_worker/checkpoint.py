@@ -147,7 +147,9 @@ class Claim:
         until = time.monotonic() + limit_s
         while not self._is_mine():
             if time.monotonic() >= until:
-                raise CheckpointError(f"Another run writes to {self._path.parent}. Stop it, or choose another logdir.")
+                raise CheckpointError(
+                    f"Another run is writing to {self._path.parent}. Stop it, or choose another logdir."
+                )
             time.sleep(0.1)
         return self
 

@@ -30,7 +30,7 @@ EXAMPLES = """examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = standard_parser("dreamer_worker", "DreamerV3: learns a world model and acts by dreaming in it.")
+    parser = standard_parser("dreamer_worker", "DreamerV3: learns a world model and trains its policy inside it.")
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("--script", choices=SCRIPTS, help="overrides the script of the config")
     parser.add_argument("--role", choices=ROLES, help="run one process of a run that is launched elsewhere")
@@ -61,7 +61,7 @@ def dry_run(config: DreamerConfig) -> int:
     from dreamer_worker.factories import make_env
 
     if config.checkpoint and not os.path.exists(config.checkpoint):
-        raise ConfigError(f"checkpoint: there is no {config.checkpoint}. Give a run's folder.")
+        raise ConfigError(f"checkpoint: {config.checkpoint} does not exist. Give a run's folder.")
     try:
         make_env(config, 0).close()
     except ConfigError:
@@ -79,7 +79,7 @@ def run(config: DreamerConfig) -> int:
     telemetry = Telemetry(run_id=config.run_id)
     code = conduct(DreamerRuntime(config, telemetry).run, telemetry)
     if config.script == "parallel" and not config.agent_process:
-        leave(code)  # the agent may be compiling in a thread, and Python would abort
+        leave(code)  # the agent may be compiling in a thread, and a normal exit would abort Python
     return code
 
 

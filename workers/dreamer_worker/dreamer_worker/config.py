@@ -38,7 +38,7 @@ class DreamerConfig(Settings):
     )
     env: str = setting(
         "dummy_grid",
-        "suite_name: crafter_reward, atari_pong, dmc_walker_walk, minigrid_…, gym_CartPole-v1.",
+        "Environment, as suite_name: crafter_reward, atari_pong, dmc_walker_walk, minigrid_…, gym_CartPole-v1.",
         aliases=("env_id", "task"),
         record_default=False,
         schema={"pattern": TASK, "examples": TASK_EXAMPLES},
@@ -46,27 +46,36 @@ class DreamerConfig(Settings):
     env_options: dict[str, Any] = setting({}, "Options of the env's adapter.")
     suite: str = setting("", "A preset: atari, atari100k, crafter, dmc_proprio, dmc_vision, minigrid, gymnasium.")
     size: str = setting(
-        "", "Size of the agent: debug, 1m, 12m, 25m, 50m, 100m, 200m, 400m. Empty: the suite's.", record_default=False
+        "",
+        "Size of the agent: debug, 1m, 12m, 25m, 50m, 100m, 200m, 400m. Empty: the suite's value.",
+        record_default=False,
     )
-    agent: dict[str, Any] = setting({}, "Settings of the agent over its presets, such as agent.optimizer.lr=1e-4.")
-    random_agent: bool = setting(False, "Act at random and learn nothing: the processes without JAX.")
+    agent: dict[str, Any] = setting(
+        {}, "Settings of the agent that override its presets, such as agent.optimizer.lr=1e-4."
+    )
+    random_agent: bool = setting(False, "Act at random and learn nothing, to run the processes without JAX.")
 
     steps: int = setting(
         0,
-        "Env steps in total. 0: the suite's, else 10 million.",
+        "Env steps in total. 0: the suite's value, or 10 million by default.",
         minimum=0,
         aliases=("total_timesteps",),
         record_default=False,
     )
-    envs: int = setting(0, "Training envs. 0: the suite's, else 4.", minimum=0, record_default=False)
+    envs: int = setting(
+        0, "Number of training envs. 0: the suite's value, or 4 by default.", minimum=0, record_default=False
+    )
     eval_envs: int = setting(1, "Envs that play the most likely actions and fill the eval buffer.", minimum=0)
     train_ratio: float = setting(
-        0.0, "Replayed steps per env step. 0: the suite's, else 32.", minimum=0, record_default=False
+        0.0,
+        "Replayed steps per env step. 0: the suite's value, or 32 by default.",
+        minimum=0,
+        record_default=False,
     )
     batch_size: int = setting(16, "Sequences per update.", minimum=1)
     batch_length: int = setting(64, "Steps per sequence.", minimum=2)
     report_length: int = setting(32, "Steps per sequence of a report.", minimum=2)
-    replay_gb: float = setting(8.0, "Upper limit of the memory for replayed steps.", exclusive_minimum=0)
+    replay_gb: float = setting(8.0, "Upper limit of the memory for replayed steps, in GB.", exclusive_minimum=0)
     replay_shares: dict[str, float] = setting(
         {"uniform": 1.0},
         "How sequences are drawn: shares of uniform, priority and recency.",
@@ -80,7 +89,7 @@ class DreamerConfig(Settings):
     replay_addr: str = setting("auto", "host:port of the replay.", schema=ADDRESS)
     logger_addr: str = setting("auto", "host:port of the logger.", schema=ADDRESS)
     secret: str = setting("", "Shared by all processes. Empty: DREAMER_SECRET, or a new one for this run.")
-    agent_process: bool = setting(True, "Run the agent in a process of its own. false: in the launcher.")
+    agent_process: bool = setting(True, "Run the agent in its own process. false: in the launcher.")
     remote_envs: bool = setting(False, "Do not start envs here: they are started elsewhere.")
     remote_replay: bool = setting(False, "Do not start the replay here: it is started elsewhere.")
 
@@ -99,11 +108,11 @@ class DreamerConfig(Settings):
     env_timeout_s: float = setting(600.0, "An env whose step takes longer is restarted.", exclusive_minimum=0)
     checkpoint: str = setting(
         "",
-        "What to continue from or to play: a run's id, name or folder, or one of its checkpoints; with its settings.",
+        "Checkpoint to continue from or to play: a path, or a run's ID, name or folder. Its settings are used too.",
         checkpoint=True,
         aliases=("extras.policy_path", "extras.checkpoint_path"),
     )
-    episodes: int = setting(10, "Episodes of script eval.", minimum=1)
+    episodes: int = setting(10, "Episodes that script eval plays.", minimum=1)
     capture_video: bool = setting(False, "Script eval: record the first episodes into videos/eval.")
     eval_every: int = setting(
         0, "Env steps between evaluations during training; the best agent is kept. 0: none.", minimum=0
@@ -132,12 +141,12 @@ class DreamerConfig(Settings):
         _refuse_unknown("outputs", self.outputs, OUTPUTS)
         _refuse_unknown("replay_shares", self.replay_shares, SELECTORS)
         if not all(isinstance(share, int | float) and share >= 0 for share in self.replay_shares.values()):
-            raise ConfigError(f"replay_shares: shares are numbers of at least 0, not {self.replay_shares!r}.")
+            raise ConfigError(f"replay_shares: every share must be a number of at least 0, not {self.replay_shares!r}.")
         if not sum(self.replay_shares.values()):
-            raise ConfigError('replay_shares: none is above 0. Give one, such as {"uniform": 1}.')
+            raise ConfigError('replay_shares: at least one share must be above 0, such as {"uniform": 1}.')
 
     def resolved(self) -> DreamerConfig:
-        """With the suite's values where none was given; ConfigError if they are of no use."""
+        """With the suite's values where none was given; ConfigError if they are invalid."""
         config = self._with_suite()
         config._check_agent()
         config._check_logdir()
@@ -156,13 +165,13 @@ class DreamerConfig(Settings):
         if folder and os.path.commonpath(
             [os.path.realpath(part) for part in (folder, self.logdir)]
         ) != os.path.realpath(folder):
-            raise ConfigError(f"logdir: {self.logdir} is outside of the run's folder. Leave it out.")
+            raise ConfigError(f"logdir: {self.logdir} is outside the run's folder. Remove it.")
 
     def _with_suite(self) -> DreamerConfig:
         from dreamer_worker.agent.config import SUITES
 
         if self.suite and self.suite not in SUITES:
-            raise ConfigError(f"suite: there is no {self.suite!r}. There are: {', '.join(SUITES)}.")
+            raise ConfigError(f"suite: there is no suite {self.suite!r}. Choose from: {', '.join(SUITES)}.")
         suite = SUITES.get(self.suite, {})
         preset = {"steps": 10_000_000, "envs": 4, "train_ratio": 32.0, **suite.get("run", {})}
         changes = {key: value for key, value in preset.items() if not getattr(self, key)}
@@ -208,13 +217,13 @@ def _task_of(suite: str, task: str) -> str:
     from dreamer_worker.envs import split_task
 
     if split_task(task)[0] == "gym" and not task.startswith("gym_"):
-        raise ConfigError(f"suite: there is no adapter for {task}. Use {suite}'s settings with an env of yours: env=…")
+        raise ConfigError(f"suite: there is no adapter for {task}. Use {suite}'s settings with another env: env=…")
     return task
 
 
 def _refuse_unknown(name: str, given: Iterable[str], known: tuple[str, ...]) -> None:
     if unknown := sorted(set(map(str, given)) - set(known)):
-        raise ConfigError(f"{name}: there is no {unknown[0]!r}. There are: {', '.join(known)}.")
+        raise ConfigError(f"{name}: {unknown[0]!r} is not valid. Choose from: {', '.join(known)}.")
 
 
 TINY = {

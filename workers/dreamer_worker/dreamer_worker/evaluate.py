@@ -47,7 +47,7 @@ class Policy:
         return {key: value[0] for key, value in actions.items()}
 
     def took(self, action: dict[str, Any]) -> None:
-        """Another action than the chosen one was taken: continue from that one."""
+        """An action other than the chosen one was taken: continue from it."""
         if "prevact" in self._carry:
             spaces = self.agent.act_space
             done = {key: np.asarray(action[key], space.dtype).reshape(1, *space.shape) for key, space in spaces.items()}
@@ -67,7 +67,9 @@ def locate(config: DreamerConfig) -> tuple[Path | None, int]:
         return Epochs(given).path(epoch) / PART, epoch
     if config.random_agent:
         return None, 0
-    raise CheckpointError(f"There is no whole checkpoint in {given}. Give a run's folder: checkpoint=/path/of/the/run")
+    raise CheckpointError(
+        f"There is no complete checkpoint in {given}. Give a run's folder: checkpoint=/path/of/the/run"
+    )
 
 
 def load(agent: Any, path: Path, config: DreamerConfig) -> None:
@@ -77,8 +79,8 @@ def load(agent: Any, path: Path, config: DreamerConfig) -> None:
     except ValueError as error:
         first = str(error).partition(";")[0]
         raise CheckpointError(
-            f"{path} does not fit the agent of env={config.env} and size={config.size}. Set those it was trained with. "
-            f"{first} …"
+            f"{path} does not fit the agent of env={config.env} and size={config.size}. "
+            f"Set env and size to the values that it was trained with. {first} …"
         ) from None
 
 
@@ -159,7 +161,7 @@ class Audience:
             write_clip(folder / f"episode-{self._number:03d}-seed-{played.seed}.gif", np.stack(self._frames), VIDEO_FPS)
             self._frames = []
         elif self._is_recording:
-            print("No video: this env renders no frames.", file=sys.stderr, flush=True)
+            print("No video was recorded: this env cannot render frames.", file=sys.stderr, flush=True)
         self._number += 1
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What an update found, sent back to the replay: new latent states and priorities of the steps it used."""
+"""The findings of an update, sent back to the replay: new latent states and priorities of the steps it used."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def write_work(pipe: Any, work: bytes) -> None:
 
 
 def main() -> int:
-    """python -m dreamer_worker.life READY_FD NAME: do the work that stdin describes. The name is for `ps`."""
+    """python -m dreamer_worker.life READY_FD NAME: do the work that stdin describes. The name is shown by `ps`."""
     logging.basicConfig(level=os.environ.get("DREAMER_LOG", "WARNING"), format="%(levelname)s %(name)s: %(message)s")
     # The launcher stops the processes in order; a signal to the whole tree must not change that.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -106,9 +106,9 @@ class Averages:
 class Logger:
     """Its promises:
 
-    1. The step it counts by never goes back: not when it is restarted, not when the actor is.
+    1. The step never decreases, even if the logger or the actor is restarted.
     2. Steps that are sent twice count once.
-    3. Each process's numbers stand under its own prefix.
+    3. The numbers of each process are logged under its own prefix.
     4. An output that cannot be written stops neither the others nor the run.
     """
 

@@ -52,9 +52,9 @@ def _new_secret(config: DreamerConfig) -> str:
 
 
 def resume(config: DreamerConfig) -> int | None:
-    """Set the run's counters to those of its newest whole epoch, or of the `checkpoint`; returns the epoch, if any.
+    """Set the run's counters to those of its newest complete epoch, or of the `checkpoint`; returns the epoch, if any.
 
-    Only the count of launches keeps growing: from it a replay on another machine knows that the run went back.
+    Only the count of launches keeps growing: it shows a replay on another machine that the run was rolled back.
     """
     Claim(config.checkpoint_dir).take().release()  # wait until an agent that was just killed has saved
     epochs = Epochs(config.checkpoint_dir)
@@ -69,17 +69,17 @@ def resume(config: DreamerConfig) -> int | None:
 
 
 def chosen(checkpoint: Path) -> tuple[Epochs, int]:
-    """The epoch to continue from: this one, or the newest whole one in a folder of epochs."""
+    """The epoch to continue from: this one, or the newest complete one in a folder of epochs."""
     if (checkpoint / COMMIT).is_file():
         epochs, epoch = Epochs(checkpoint.parent), int(checkpoint.name.rpartition("-")[2])
         if problem := epochs.damage(epoch):
             raise RoleFailed(f"{checkpoint} is damaged ({problem}). Use an older epoch.")
         return epochs, epoch
     if (checkpoint / PART).is_file() or checkpoint.name == PART:
-        raise RoleFailed(f"{checkpoint} holds the agent alone: it can be played, but a run cannot continue from it.")
+        raise RoleFailed(f"{checkpoint} holds the agent alone: it can be played, but a run cannot be resumed from it.")
     newest = Epochs(checkpoint).newest()
     if newest is None:
-        raise RoleFailed(f"There is no whole checkpoint in {checkpoint}. Name a run's checkpoints folder.")
+        raise RoleFailed(f"There is no complete checkpoint in {checkpoint}. Name a run's checkpoints folder.")
     return Epochs(checkpoint), newest
 
 

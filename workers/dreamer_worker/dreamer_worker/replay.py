@@ -36,7 +36,7 @@ MakeBuffer = Callable[[Mapping[str, tuple[str, tuple[int, ...]]]], Buffer]
 
 
 class Replay:
-    """Both buffers and the limiter, saved together; knows no processes.
+    """Both buffers and the limiter, saved together; does not depend on processes.
 
     A buffer is created with its first steps, which define what a step consists of.
     """
@@ -189,7 +189,7 @@ class ReplayService:
             self.server.bind(METHODS[name], partial(_draw_report, streams[name]))
 
     def restore(self) -> int | None:
-        """Restore the newest whole epoch, if there is one."""
+        """Restore the newest complete epoch, if there is one."""
         epoch = self.vault.epochs.newest()
         if epoch is not None and (self.vault.epochs.path(epoch) / PART).exists():
             self.vault.restore(self.replay, epoch)
@@ -197,9 +197,11 @@ class ReplayService:
         return epoch
 
     def begin(self, reply: Reply, launch: Any) -> None:
-        """A new launch went back to its checkpoint, and so must the replay: it exits without an answer, and the agent
-        asks the one that is started in its place. A replay that was restarted during a launch does not know which one
-        it was, but has been used since."""
+        """Exit without an answer when another launch asks: it went back to its checkpoint, so the replay must too.
+
+        The agent then asks the replay that is started in its place. A replay that was restarted during a launch does
+        not know which launch that was, but it has been used since.
+        """
         if self._launch is None and self.replay.limiter.save() == self._initial:
             self._launch = int(launch)
         if self._launch == int(launch):

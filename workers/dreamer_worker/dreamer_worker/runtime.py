@@ -89,7 +89,7 @@ class DreamerRuntime:
         print_line(f"The run continues from a checkpoint at step {steps:,}, after {counters['updates']:,} updates.")
         if steps >= config.steps:
             print_line(
-                f"No steps are left: the run ends at step {config.steps:,}. Set more, such as steps={2 * steps}."
+                f"No steps are left: the run ends at step {config.steps:,}. Increase steps, such as steps={2 * steps}."
             )
 
     def _report_settings(self, config: DreamerConfig) -> None:
@@ -153,7 +153,7 @@ def ending(summary: dict[str, Any]) -> str:
 
 
 def warn_of_memory(config: DreamerConfig) -> None:
-    """The replay grows for hours before it is full, and a run that runs out of memory then has wasted them."""
+    """Warn early: the replay grows for hours before a run runs out of memory."""
     most_gb = config.replay_gb * (2 if config.eval_envs else 1)
     total_gb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
     if most_gb > total_gb:

@@ -44,7 +44,7 @@ def inherit(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in SHAPE:
         if given.get(name) and name in stored and given[name] != stored[name]:
             raise ConfigError(
-                f"{name}: the checkpoint's agent was made with {stored[name]}, not {given[name]}. Leave it out."
+                f"{name}: the checkpoint's agent was made with {stored[name]}, not {given[name]}. Remove this setting."
             )
     return {
         **{name: stored[name] for name in KEPT if name in stored},
@@ -74,4 +74,6 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return read_json(path)
     except ValueError:
-        raise ConfigError(f"checkpoint: {path} is damaged. Remove it, and give env, size and so on again.") from None
+        raise ConfigError(
+            f"checkpoint: {path} is damaged. Remove it, and set env, size and the other settings again."
+        ) from None

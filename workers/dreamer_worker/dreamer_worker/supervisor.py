@@ -231,7 +231,7 @@ class Supervisor:
             raise RoleFailed(f"The {child.name} process keeps failing: {how}")
         self.restarts += 1
         delay_s = DELAYS_S[min(len(child.deaths), len(DELAYS_S)) - 1]
-        log.warning("the %s process ended (%s); it is restarted", child.name, how)
+        log.warning("the %s process ended (%s) and will be restarted", child.name, how)
         timer = threading.Timer(delay_s, lambda: self._events.put((child, None)))
         timer.daemon = True
         timer.start()

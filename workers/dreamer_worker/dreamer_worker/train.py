@@ -156,7 +156,7 @@ class Training:
         try:
             self._save(epoch)
         except OSError as error:
-            log.warning("no checkpoint this time: %s", error)
+            log.warning("this checkpoint was skipped: %s", error)
             self.epochs.abandon(epoch)
 
     def _save(self, epoch: int) -> None:

@@ -1,4 +1,4 @@
-"""A Gymnasium env that fails once, in the first process that reaches step thirty: env `gym_moody:Moody-v0`."""
+"""A Gymnasium env that fails once, in the first process that reaches step thirty: env `gym_flaky:Flaky-v0`."""
 
 import os
 import time
@@ -8,12 +8,12 @@ import gymnasium
 import numpy as np
 
 
-class Moody(gymnasium.Env):
+class Flaky(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(-1, 1, (3,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, mood, render_mode=None):
-        self.mood = mood
+    def __init__(self, failure, render_mode=None):
+        self.failure = failure
         self.steps = 0
 
     def reset(self, seed=None, options=None):
@@ -27,15 +27,15 @@ class Moody(gymnasium.Env):
 
     def is_first(self):
         try:
-            Path(os.environ["MOODY_MARK"]).touch(exist_ok=False)
+            Path(os.environ["FLAKY_MARK"]).touch(exist_ok=False)
         except FileExistsError:
             return False
         return True
 
     def fail(self):
-        if self.mood == "hangs":
+        if self.failure == "hangs":
             time.sleep(10_000)
-        raise RuntimeError("not today")
+        raise RuntimeError("failed once, as requested")
 
 
-gymnasium.register("Moody-v0", "moody:Moody")
+gymnasium.register("Flaky-v0", "flaky:Flaky")

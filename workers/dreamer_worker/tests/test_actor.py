@@ -33,7 +33,7 @@ class Sink:
         self.inserted.append(args)
 
 
-class Noting(RandomAgent):
+class RecordingAgent(RandomAgent):
     """Records the size and mode of its batches."""
 
     def __init__(self):
@@ -57,7 +57,7 @@ def stage(tmp_path, secret):
             **{"steps": 1_000_000, "envs": 4, "actor_wait_ms": 20, **options},
         )  # fmt: skip
         server = Server("0", secret)
-        actor = ActorService(Noting(), config, Counters(tmp_path / "counters.bin"), server)
+        actor = ActorService(RecordingAgent(), config, Counters(tmp_path / "counters.bin"), server)
         thread = threading.Thread(target=actor.run, daemon=True)
         thread.start()
         parts.extend([actor, sink.server, server])
@@ -276,7 +276,7 @@ def test_a_replay_that_rejects_steps_ends_the_actor_with_its_reason(stage, env_o
         pass
     actor.thread.join(30)
 
-    assert "The replay rejects the steps: " in str(ends[0].exc_value)
+    assert "The replay rejected the steps: " in str(ends[0].exc_value)
     assert "division by zero" in str(ends[0].exc_value)
 
 

@@ -242,12 +242,12 @@ def test_keys_meant_for_the_log_are_not_encoded(agent):
 
 
 def test_an_agent_without_an_observation_is_refused():
-    with pytest.raises(ValueError, match="No observation is left"):
+    with pytest.raises(ValueError, match="matches none of the observations"):
         agent_with(encode="nothing")
 
 
 def test_an_observation_with_the_name_of_a_loss_is_refused():
-    with pytest.raises(ValueError, match="may not be called 'value'"):
+    with pytest.raises(ValueError, match="must not have the name of one of the agent's losses, 'value'"):
         make_agent({**OBS, "value": Space("float32")}, ACT, SMALL)
 
 

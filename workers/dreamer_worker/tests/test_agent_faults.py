@@ -166,7 +166,7 @@ def test_roles_on_another_address_serve_the_real_agent_and_come_back_when_killed
         wait_until_gone(children)
 
 
-def test_a_replay_elsewhere_goes_back_with_a_run_that_was_killed(run_of, secret):
+def test_a_remote_replay_is_rolled_back_with_a_run_that_was_killed(run_of, secret):
     """With the random agent: this is about which steps the replay holds."""
     addresses = {name: free_address() for name in ("actor_addr", "logger_addr", "replay_addr")}
     config = {**addresses, "secret": secret, "remote_replay": True, "steps": 1_000_000}

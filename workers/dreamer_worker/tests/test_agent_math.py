@@ -114,7 +114,7 @@ def test_unimix_leaves_no_class_impossible():
     assert bare.probs[1] < 1e-20
 
 
-def test_categories_know_their_entropy_and_divergence(rng):
+def test_the_entropy_and_divergence_of_categories_are_correct(rng):
     p, q = (Categorical.mixed(jnp.asarray(rng.standard_normal((2, 3, 4))), 0.01, event=1) for _ in range(2))
 
     pp, qq = np.asarray(p.probs), np.asarray(q.probs)
@@ -136,7 +136,7 @@ def test_the_policys_unimix_has_an_effect_and_a_switch():
         assert float(probs.min()) == pytest.approx(least, abs=1e-6)
 
 
-def test_a_normal_knows_its_density_and_entropy(rng):
+def test_the_density_and_entropy_of_a_normal_are_correct(rng):
     mean, x = rng.standard_normal((2, 5, 3))
     std = rng.uniform(0.1, 1, (5, 3))
 
@@ -210,7 +210,7 @@ def test_convolutions_by_phase_equal_the_plain_ones_with_their_gradients(rng, ch
         close(fast_back(gradient), back(gradient))
 
 
-def test_of_equals_the_first_gets_the_gradient_of_pooling():
+def test_among_equal_inputs_the_first_gets_the_gradient_of_pooling():
     x = jnp.asarray([[1.0, 5.0], [3.0, 5.0], [3.0, 5.0], [2.0, 5.0]])
 
     found, back = jax.vjp(convolutions.largest, x)

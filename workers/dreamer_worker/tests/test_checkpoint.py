@@ -97,7 +97,7 @@ def test_an_epoch_counts_only_when_it_is_committed(epochs):
     assert epochs.next_number() == 3
 
 
-@pytest.mark.parametrize("harm", ["flip a byte", "cut", "remove", "commit is no JSON"])
+@pytest.mark.parametrize("harm", ["flip a byte", "cut", "remove", "commit is not JSON"])
 def test_a_damaged_epoch_is_replaced_by_the_previous_one(epochs, harm):
     save(epochs, 1)
     save(epochs, 2)
@@ -263,7 +263,7 @@ def test_a_checkpoint_that_is_given_up_leaves_the_ratio_in_force(epochs, secret)
     service.server.close()
 
 
-class Owing:
+class ActorWithPendingSteps:
     """An actor with pending steps that no replay has accepted yet."""
 
     def __init__(self, meanwhile):
@@ -275,13 +275,13 @@ class Owing:
         return replay.limiter.insert(timeout_s=timeout_s)
 
 
-class Still:
+class Idle:
     """A learner between two updates, or a logger's part."""
 
     turn = threading.Lock()
 
 
-def owing_service(address, secret, epochs):
+def blocked_service(address, secret, epochs):
     """A replay that admits no inserts for now."""
     replay = Replay(lambda spaces: Buffer(spaces, 4, 10_000, block_rows=10), SamplesPerInsert(0.5, 5, 10))
     play(replay, 0, 15)
@@ -291,12 +291,12 @@ def owing_service(address, secret, epochs):
 
 
 def test_a_replay_that_is_killed_during_a_checkpoint_is_asked_again(tmp_path, epochs, secret):
-    services = [owing_service("0", secret, epochs)]
+    services = [blocked_service("0", secret, epochs)]
 
     def kill_first():
         if len(services) == 1:
             services[0].server.close()
-            services.append(owing_service(services[0].server.address, secret, epochs))
+            services.append(blocked_service(services[0].server.address, secret, epochs))
         return services[-1].replay
 
     logger = Server("0", secret).start()
@@ -305,7 +305,7 @@ def test_a_replay_that_is_killed_during_a_checkpoint_is_asked_again(tmp_path, ep
     addresses = {"replay_addr": services[0].server.address, "logger_addr": logger.address}
     config = DreamerConfig(run_id="T", logdir=str(tmp_path), secret=secret, **addresses)
     agent = RandomAgent({}, {})
-    saver = Saver(agent, Owing(kill_first), Still(), config, Counters(tmp_path / "counters.bin"))
+    saver = Saver(agent, ActorWithPendingSteps(kill_first), Idle(), config, Counters(tmp_path / "counters.bin"))
 
     epoch = saver.save(limit_s=60)
 
@@ -317,7 +317,7 @@ def test_a_replay_that_is_killed_during_a_checkpoint_is_asked_again(tmp_path, ep
 
 
 def test_an_agent_that_was_killed_during_a_checkpoint_leaves_the_ratio_in_force(epochs, secret):
-    service = owing_service("0", secret, epochs)
+    service = blocked_service("0", secret, epochs)
     client = Client(service.server.address, secret)
     client.ask("begin", 1, timeout_s=30)
     client.ask("prepare", timeout_s=30)
@@ -356,7 +356,7 @@ def test_a_folder_has_one_writer_at_a_time(tmp_path):
     owner = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
         owner.stdout.readline()
-        with pytest.raises(CheckpointError, match="Another run writes to"):
+        with pytest.raises(CheckpointError, match="Another run is writing to"):
             Claim(tmp_path).take(limit_s=0)
     finally:
         owner.kill()
@@ -467,7 +467,7 @@ class Large(RandomAgent):
 @pytest.fixture
 def saver(tmp_path, epochs, secret):
     """Saves a small run: a replay of 15 steps, and a logger without data."""
-    service = owing_service("0", secret, Epochs(tmp_path / "checkpoints"))
+    service = blocked_service("0", secret, Epochs(tmp_path / "checkpoints"))
     logger = Server("0", secret).start()
     for name in ("snapshot", "write", "saved"):
         logger.bind(name, lambda *args: None)
@@ -493,11 +493,11 @@ def test_a_checkpoint_on_a_full_disk_leaves_the_previous_one_in_force_and_no_fil
 def test_a_committed_checkpoint_is_not_removed(saver, monkeypatch):
     commit = saver.epochs.commit
 
-    def stumble(*args):
+    def fail(*args):
         commit(*args)
         raise OSError("after that")
 
-    monkeypatch.setattr(saver.epochs, "commit", stumble)
+    monkeypatch.setattr(saver.epochs, "commit", fail)
 
     assert saver.save(limit_s=60) is None
     assert saver.epochs.newest() == 1

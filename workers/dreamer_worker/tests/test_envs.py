@@ -55,7 +55,7 @@ def test_the_same_seed_plays_the_same_game():
     assert np.array_equal(*runs)
 
 
-def test_a_time_limit_is_not_a_death():
+def test_a_time_limit_is_a_truncation_and_not_a_termination():
     env = make_env("dummy_grid", length=3)
     env.reset()
     obs = [env.step({"action": 2}) for _ in range(3)][-1]
@@ -64,7 +64,7 @@ def test_a_time_limit_is_not_a_death():
     assert not obs["is_terminal"]
 
 
-def test_a_gymnasium_time_limit_is_not_a_death_either():
+def test_a_gymnasium_time_limit_is_a_truncation_too():
     pytest.importorskip("gymnasium")
     env = make_env("Pendulum-v1", max_episode_steps=3)
     env.reset()

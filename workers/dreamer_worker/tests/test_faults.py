@@ -136,15 +136,16 @@ def test_an_env_that_does_not_exist_ends_the_run_at_once(run_of):
 
     assert run.wait() == 1
     failed = next(line for line in run.lines if line.get("event") == "run_failed")
-    assert "no dummy_nonsense" in failed["payload"]["error"]
+    assert "no environment dummy_nonsense" in failed["payload"]["error"]
 
 
 @pytest.mark.parametrize(
-    ("mood", "words"), [("raises", "not today"), pytest.param("hangs", "Timeout", marks=pytest.mark.slow)]
+    ("failure", "words"),
+    [("raises", "failed once, as requested"), pytest.param("hangs", "Timeout", marks=pytest.mark.slow)],
 )
-def test_an_env_that_fails_once_is_restarted_and_the_run_continues(run_of, tmp_path, monkeypatch, mood, words):
-    monkeypatch.setenv("MOODY_MARK", str(tmp_path / "mark"))
-    options = {"env": "gym_moody:Moody-v0", "env_options": {"mood": mood}, "env_timeout_s": 20}
+def test_an_env_that_fails_once_is_restarted_and_the_run_continues(run_of, tmp_path, monkeypatch, failure, words):
+    monkeypatch.setenv("FLAKY_MARK", str(tmp_path / "mark"))
+    options = {"env": "gym_flaky:Flaky-v0", "env_options": {"failure": failure}, "env_timeout_s": 20}
     run = run_of(**options, envs=1, eval_envs=0, steps=200)
 
     assert run.start().wait() == 0, run.stderr
@@ -163,7 +164,7 @@ def test_a_run_on_a_full_disk_continues_without_checkpoints(run_of, full_disk):
         run.start()
 
     assert run.wait() == 0, run.stderr
-    assert "no checkpoint this time" in run.stderr
+    assert "this checkpoint was skipped" in run.stderr
     assert "without a last checkpoint" in run.stderr
     assert run.lines[-1]["payload"]["restarts"] == 0
     assert not list((run.folder / "checkpoints").rglob("*.tmp"))
@@ -179,7 +180,7 @@ def test_a_second_run_in_the_same_folder_is_refused_and_harms_nothing(run_of):
     assert second.wait() == 1
 
     failed = next(line for line in second.lines if line.get("event") == "run_failed")
-    assert f"Another run writes to {first.folder}." in failed["payload"]["error"]
+    assert f"Another run is writing to {first.folder}." in failed["payload"]["error"]
     assert first.counters["launches"] == 1
     assert first.terminate().wait() == 143, first.stderr
     check_counts(first)
@@ -231,5 +232,5 @@ def test_script_train_on_a_full_disk_continues_without_checkpoints(run_of, full_
         run.start()
 
     assert run.wait() == 0, run.stderr
-    assert "no checkpoint this time" in run.stderr
+    assert "this checkpoint was skipped" in run.stderr
     assert not list((run.folder / "checkpoints").glob("epoch-*"))

@@ -161,7 +161,7 @@ def test_a_checkpoint_that_cannot_be_used_is_answered_and_ends_with_exit_code_2(
 
     assert ended.returncode == 2, ended.stderr
     assert [answer["type"] for answer in answers] == ["pong", "error"]
-    assert "There is no whole checkpoint in" in answers[1]["message"]
+    assert "There is no complete checkpoint in" in answers[1]["message"]
 
 
 def test_an_invalid_config_is_refused_in_one_sentence(run_of):

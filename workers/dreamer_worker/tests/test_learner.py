@@ -43,7 +43,7 @@ class Replay:
             assert self.changed.wait_for(lambda: len(self.updates) >= count, PATIENCE_S)
 
 
-class Noting(RandomAgent):
+class RecordingAgent(RandomAgent):
     """Records the order of its calls."""
 
     def __init__(self):
@@ -99,7 +99,7 @@ def test_every_batch_is_used_once_in_order_and_its_findings_are_sent_back(replay
         run_id="T", secret=secret, replay_addr=replay.server.address, logger_addr=replay.server.address,
         batch_size=BATCH, batch_length=LENGTH, log_every_s=1e6, report_every_s=1e6, save_every_s=1e6,
     )  # fmt: skip
-    agent = Noting()
+    agent = RecordingAgent()
     learner = Learner.connect(agent, config, Counters(tmp_path / "counters.bin"))
     thread = threading.Thread(target=learner.run, args=(lambda: None,))
     thread.start()

@@ -13,7 +13,7 @@ from dreamer_worker.rpc import Client, Server
 from dreamer_worker.telemetry import Telemetry
 
 
-class Paper:
+class RecordingOutput:
     """An output that records its calls."""
 
     def __init__(self):
@@ -30,17 +30,17 @@ class Paper:
 
 
 @pytest.fixture
-def paper():
-    return Paper()
+def recorder():
+    return RecordingOutput()
 
 
 @pytest.fixture
-def make_logger(tmp_path, paper):
-    return lambda timeout_s=180.0: Logger([paper], Counters(tmp_path / "counters.bin"), str(tmp_path), timeout_s)
+def make_logger(tmp_path, recorder):
+    return lambda timeout_s=180.0: Logger([recorder], Counters(tmp_path / "counters.bin"), str(tmp_path), timeout_s)
 
 
 def step(reward=0.0, first=False, last=False, env=0, is_eval=False, **logs):
-    told = {
+    sent = {
         "reward": np.asarray([reward]),
         "is_first": np.asarray([first]),
         "is_last": np.asarray([last]),
@@ -48,7 +48,7 @@ def step(reward=0.0, first=False, last=False, env=0, is_eval=False, **logs):
         "env": np.asarray([env]),
         "is_eval": is_eval,
     }
-    return told | {f"log/{name}": np.asarray([value]) for name, value in logs.items()}
+    return sent | {f"log/{name}": np.asarray([value]) for name, value in logs.items()}
 
 
 def play(logger, rewards, env=0, actor="a", number=0, env_steps=0, **more):
@@ -57,26 +57,26 @@ def play(logger, rewards, env=0, actor="a", number=0, env_steps=0, **more):
         logger.steps(actor, number + index + 1, env_steps + index, step(reward, env=env, **flags, **more))
 
 
-def test_an_episode_is_assembled_from_its_steps(make_logger, paper):
+def test_an_episode_is_assembled_from_its_steps(make_logger, recorder):
     logger = make_logger()
 
     play(logger, [1.0, 2.0, 4.0], env=3)
 
-    (_, number, episode) = paper.episodes[0]
+    (_, number, episode) = recorder.episodes[0]
     assert number == 0
     assert episode == {"env": 3, "eval": False, "score": 7.0, "length": 3, "terminated": True}
 
 
-def test_an_abandoned_episode_is_not_reported(make_logger, paper):
+def test_an_abandoned_episode_is_not_reported(make_logger, recorder):
     logger = make_logger()
 
     logger.steps("a", 1, 1, step(5.0, first=True))
     play(logger, [1.0], number=1)
 
-    assert [episode["score"] for _, _, episode in paper.episodes] == [1.0]
+    assert [episode["score"] for _, _, episode in recorder.episodes] == [1.0]
 
 
-def test_steps_that_are_sent_twice_count_once(make_logger, paper):
+def test_steps_that_are_sent_twice_count_once(make_logger, recorder):
     logger = make_logger()
 
     logger.steps("a", 1, 1, step(first=True))
@@ -84,10 +84,10 @@ def test_steps_that_are_sent_twice_count_once(make_logger, paper):
         logger.steps("a", 2, 2, step(1.0))
     logger.steps("a", 3, 3, step(1.0, last=True))
 
-    assert paper.episodes[0][2]["score"] == 2.0
+    assert recorder.episodes[0][2]["score"] == 2.0
 
 
-def test_the_step_never_goes_back(make_logger, paper, tmp_path):
+def test_the_step_never_goes_back(make_logger, recorder, tmp_path):
     logger = make_logger()
     play(logger, [1.0] * 5, env_steps=100)
     logger.counters.raise_to("env_steps", 105)
@@ -97,10 +97,10 @@ def test_the_step_never_goes_back(make_logger, paper, tmp_path):
     again = make_logger()  # and a logger that was killed
     again.write()
 
-    assert [step for step, _ in paper.written] == [105, 105]
+    assert [step for step, _ in recorder.written] == [105, 105]
 
 
-def test_numbers_are_averaged_under_the_prefix_of_their_process(make_logger, paper):
+def test_numbers_are_averaged_under_the_prefix_of_their_process(make_logger, recorder):
     logger = make_logger()
     logger.metrics("train", {"loss": 1.0})
     logger.metrics("train", {"loss": np.float32(3.0)})
@@ -108,8 +108,8 @@ def test_numbers_are_averaged_under_the_prefix_of_their_process(make_logger, pap
 
     logger.write()
 
-    assert paper.written[0][1]["train/loss"] == 2.0
-    assert paper.written[0][1]["replay/loss"] == 9.0
+    assert recorder.written[0][1]["train/loss"] == 2.0
+    assert recorder.written[0][1]["replay/loss"] == 9.0
 
 
 def test_the_episode_of_an_env_that_is_silent_while_others_play_is_dropped():
@@ -132,32 +132,32 @@ def test_no_episode_is_dropped_while_all_envs_wait():
     assert episodes.step(0, 1.0, False, True, {}).score == 2.0
 
 
-def test_an_episode_whose_beginning_was_missed_is_not_reported(make_logger, paper):
+def test_an_episode_whose_beginning_was_missed_is_not_reported(make_logger, recorder):
     logger = make_logger()  # one that was just restarted
 
     logger.steps("a", 7, 7, step(5.0))
     logger.steps("a", 8, 8, step(5.0, last=True))
     play(logger, [1.0], number=8)
 
-    assert [episode["score"] for _, _, episode in paper.episodes] == [1.0]
+    assert [episode["score"] for _, _, episode in recorder.episodes] == [1.0]
 
 
-def test_evaluation_episodes_are_counted_separately_and_logged_values_are_summed(make_logger, paper):
+def test_evaluation_episodes_are_counted_separately_and_logged_values_are_summed(make_logger, recorder):
     logger = make_logger()
 
     play(logger, [1.0], is_eval=True, coins=2.0)
     play(logger, [1.0], number=2)
     logger.write()
 
-    assert [(number, episode["eval"]) for _, number, episode in paper.episodes] == [(0, True), (0, False)]
-    assert paper.written[0][1]["eval_episode/coins"] == 4.0
+    assert [(number, episode["eval"]) for _, number, episode in recorder.episodes] == [(0, True), (0, False)]
+    assert recorder.written[0][1]["eval_episode/coins"] == 4.0
 
 
 def test_its_checkpoint_holds_the_step(make_logger, tmp_path, secret):
     server = Server("0", secret)
     epochs = Epochs(tmp_path / "checkpoints")
-    told = threading.Event()
-    LoggerService(make_logger(), server, epochs, lambda path, payload: told.set())
+    announced = threading.Event()
+    LoggerService(make_logger(), server, epochs, lambda path, payload: announced.set())
     client = Client(server.start().address, secret)
     client.ask("steps", "a", 1, 70, step(first=True))
 
@@ -169,7 +169,7 @@ def test_its_checkpoint_holds_the_step(make_logger, tmp_path, secret):
     again.restore()
 
     assert again.logger.step == 70
-    assert told.is_set()
+    assert announced.is_set()
     for part in (client, server, again.server):
         part.close()
 
@@ -218,7 +218,7 @@ def test_a_time_limit_is_a_truncation(capfd):
     assert (episode["terminated"], episode["truncated"]) == (False, True)
 
 
-def test_an_episode_is_reported_with_the_env_step_at_which_it_ended(make_logger, paper):
+def test_an_episode_is_reported_with_the_env_step_at_which_it_ended(make_logger, recorder):
     logger = make_logger()
     both = {"env": np.asarray([0, 1]), "is_eval": False, "reward": np.zeros(2)}
     both |= {"is_last": np.asarray([False, True]), "is_terminal": np.zeros(2, bool)}
@@ -226,7 +226,7 @@ def test_an_episode_is_reported_with_the_env_step_at_which_it_ended(make_logger,
     logger.steps("a", 1, 102, {**both, "is_first": np.ones(2, bool)})
     logger.steps("a", 2, 104, {**both, "is_first": np.asarray([False, True])})
 
-    assert [step for step, _, _ in paper.episodes] == [102, 104]
+    assert [step for step, _, _ in recorder.episodes] == [102, 104]
 
 
 def test_clips_are_animated_gifs(make_logger, tmp_path):
@@ -259,7 +259,7 @@ def test_silent_envs_are_not_searched_while_a_step_is_being_added(make_logger):
     assert was_safe == [True]
 
 
-class Full(Paper):
+class Full(RecordingOutput):
     """An output on a full disk."""
 
     def scalars(self, step, values):
@@ -272,7 +272,7 @@ class Full(Paper):
         self.scalars(0, {})
 
 
-def test_an_output_that_cannot_be_written_stops_neither_the_others_nor_the_run(make_logger, paper, caplog):
+def test_an_output_that_cannot_be_written_stops_neither_the_others_nor_the_run(make_logger, recorder, caplog):
     logger = make_logger()
     logger.outputs.insert(0, Full())
 
@@ -280,8 +280,8 @@ def test_an_output_that_cannot_be_written_stops_neither_the_others_nor_the_run(m
     logger.write()
     logger.close()
 
-    assert len(paper.episodes) == 1
-    assert len(paper.written) == 2
+    assert len(recorder.episodes) == 1
+    assert len(recorder.written) == 2
     assert [record.message for record in caplog.records] == [
         "Full cannot be written; the run continues: No space left on device"
     ]

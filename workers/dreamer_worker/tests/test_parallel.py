@@ -266,7 +266,7 @@ def test_evaluation_without_a_checkpoint_says_what_to_do(run_of):
     assert run.start().wait() == 1
 
     failed = next(line for line in run.lines if line.get("event") == "run_failed")
-    assert "no whole checkpoint" in failed["payload"]["error"]
+    assert "no complete checkpoint" in failed["payload"]["error"]
 
 
 def test_addresses_are_free_and_on_this_machine_unless_given(tmp_path):
@@ -307,10 +307,10 @@ def test_a_suite_may_set_options_of_its_env(tmp_path):
         ({"batchsize": 3}, "no such setting"),
         ({"envs": "two"}, "envs: must be an integer"),
         ({"script": "dance"}, "script: must be one of"),
-        ({"outputs": ["paper"]}, "outputs: there is no 'paper'"),
+        ({"outputs": ["paper"]}, "outputs: 'paper' is not valid"),
     ],
 )
-def test_a_wrong_key_is_named(keys, words):
+def test_an_unknown_key_is_named(keys, words):
     with pytest.raises(ConfigError, match=words):
         DreamerConfig.from_dict({"run_id": "T", **keys})
 

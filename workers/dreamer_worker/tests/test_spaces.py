@@ -349,7 +349,7 @@ def test_a_text_beside_other_observations_is_left_out():
     "space", [spaces.Dict({}), spaces.Tuple(()), spaces.Box(0, 1, (0,)), spaces.MultiDiscrete([])], ids=str
 )
 def test_an_env_without_observations_or_actions_is_refused(space):
-    with pytest.raises(ValueError, match="has nothing to observe"):
+    with pytest.raises(ValueError, match="contains no observation"):
         Sensors(space, (64, 64))
     with pytest.raises(ValueError, match="has no action to choose"):
         Controls(space)
@@ -358,10 +358,10 @@ def test_an_env_without_observations_or_actions_is_refused(space):
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        ({"speed": [0.0, np.nan]}, "'speed' .* nan or infinity"),
-        ({"speed": [0.0, INF]}, "'speed' .* nan or infinity"),
-        ({"speed": [0.0, 1.0, 2.0]}, "'speed' is not what the env's space says.*size 3 into shape"),
-        ({}, "'speed' is not what the env's space says: 'speed'"),
+        ({"speed": [0.0, np.nan]}, "'speed' .* NaN or infinity"),
+        ({"speed": [0.0, INF]}, "'speed' .* NaN or infinity"),
+        ({"speed": [0.0, 1.0, 2.0]}, "'speed' does not match the env's space.*size 3 into shape"),
+        ({}, "'speed' does not match the env's space: 'speed'"),
     ],
 )
 def test_an_observation_that_is_not_what_the_space_says_is_named(seen, words):

@@ -181,7 +181,9 @@ def test_given_settings_take_precedence_over_those_of_the_checkpoint(kept):
 
 
 def test_another_size_than_the_checkpoints_is_refused_with_both_named(kept):
-    with pytest.raises(ConfigError, match=r"size: the checkpoint's agent was made with debug, not 12m\. Leave it out"):
+    with pytest.raises(
+        ConfigError, match=r"size: the checkpoint's agent was made with debug, not 12m\. Remove this setting"
+    ):
         asked(kept, size="12m")
 
 
@@ -189,12 +191,12 @@ def test_another_size_than_the_checkpoints_is_refused_with_both_named(kept):
     ("keys", "words"),
     [
         ({"size": "13m"}, "agent: There is no size '13m'. Sizes: debug, 1m"),
-        ({"suite": "attari"}, "suite: there is no 'attari'. There are: atari"),
+        ({"suite": "attari"}, "suite: there is no suite 'attari'. Choose from: atari"),
         ({"suite": "procgen"}, "suite: there is no adapter for procgen_coinrun"),
         ({"agent": {"optimizer": {"lrr": 1}}}, "agent: Optimizer has no lrr. It has: agc"),
-        ({"replay_shares": {"unifrom": 1}}, "replay_shares: there is no 'unifrom'. There are: uniform"),
-        ({"replay_shares": {"uniform": 0}}, "replay_shares: none is above 0"),
-        ({"outputs": ["wandb"]}, "outputs: there is no 'wandb'. There are: jsonl"),
+        ({"replay_shares": {"unifrom": 1}}, "replay_shares: 'unifrom' is not valid. Choose from: uniform"),
+        ({"replay_shares": {"uniform": 0}}, "replay_shares: at least one share must be above 0"),
+        ({"outputs": ["wandb"]}, "outputs: 'wandb' is not valid. Choose from: jsonl"),
         ({"extras": {"mode": "policy_evil"}}, "extras.mode: must be one of train, resume_training, policy_eval"),
         ({"extras": {"mode": "policy_eval"}}, "policy_path is missing: mode policy_eval needs"),
     ],
@@ -216,7 +218,7 @@ def test_an_evaluation_is_requested_by_mode_and_policy_path(kept):
 def test_under_mosaic_a_logdir_outside_the_runs_folder_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("MOSAIC_RUN_DIR", str(tmp_path / "run"))
 
-    with pytest.raises(ConfigError, match=r"logdir: .* is outside of the run's folder"):
+    with pytest.raises(ConfigError, match=r"logdir: .* is outside the run's folder"):
         DreamerConfig.from_dict({"run_id": "TEST", "logdir": str(tmp_path)}).resolved()
 
 
@@ -226,12 +228,12 @@ def test_a_run_prints_its_settings_and_its_folder_is_enough_to_play_it(run_of):
     other = run_of(script="eval", checkpoint=str(run.folder), episodes=3)
     asked = {"script": "eval", "checkpoint": str(run.folder), "episodes": 3}
     other.config.write_text(json.dumps({"run_id": "OTHER", "logdir": str(other.folder), **asked}))
-    said = run.stderr
+    output = run.stderr
 
     assert other.start().wait() == 0, other.stderr
 
-    assert "dummy_grid: an agent that acts at random, 2 training and 1 evaluation envs, until step 80" in said
-    assert "Done: 80 steps, " in said
+    assert "dummy_grid: an agent that acts at random, 2 training and 1 evaluation envs, until step 80" in output
+    assert "Done: 80 steps, " in output
     assert other.stderr.count("\n") == 2
     assert "dummy_grid: an agent that acts at random plays 3 episodes.\n3 episodes played: mean return " in other.stderr
 
@@ -243,7 +245,7 @@ def test_a_run_without_steps_left_names_the_setting_to_change(run_of):
     assert run.start().wait() == 0, run.stderr
 
     assert "The run continues from a checkpoint at step 80" in run.stderr
-    assert "No steps are left: the run ends at step 80. Set more, such as steps=160." in run.stderr
+    assert "No steps are left: the run ends at step 80. Increase steps, such as steps=160." in run.stderr
 
 
 def test_progress_is_counted_in_env_steps_alone(run_of):
@@ -265,7 +267,7 @@ def test_an_env_that_does_not_exist_is_named_in_one_sentence(run_of, script):
     assert run.start().wait() != 0
 
     last = run.stderr.splitlines()[-1]
-    assert "env: there is no dummy_gird. Did you mean dummy_grid" in last
+    assert "env: there is no environment dummy_gird. Did you mean dummy_grid" in last
     assert "Traceback" not in run.stderr
 
 

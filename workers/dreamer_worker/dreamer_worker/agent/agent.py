@@ -3,7 +3,7 @@
 Promises:
 1. `policy` may be called from another thread than `train`: it works on its own copy of the weights.
 2. `train` returns before the device is done; converting what it returned to numpy waits. Fetch one update late.
-3. `save` and `load` are each other's inverse to the last bit; `load` refuses anything that does not fit, and names it.
+3. `load` restores what `save` saved, bit for bit; `load` refuses anything that does not fit, and names it.
 """
 
 from __future__ import annotations
@@ -52,9 +52,8 @@ class Agent:
     def __init__(self, obs_space: Spaces, act_space: Spaces, config: AgentConfig) -> None:
         self.obs_space, self.act_space, self.config = obs_space, act_space, config
         self.model = Model(obs_space, act_space, config)
-        self._lock = (
-            threading.Lock()
-        )  # an update donates the memory of its inputs: no other thread may read them meanwhile
+        # An update donates the memory of its inputs, so no other thread may read them meanwhile.
+        self._lock = threading.Lock()
         self._seed = jax.random.key(config.seed)
         self._acted = 0
         self._update = jax.jit(self._updated, donate_argnums=0)

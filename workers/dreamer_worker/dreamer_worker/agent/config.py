@@ -9,7 +9,7 @@ from typing import Any, cast
 
 @dataclass(frozen=True)
 class Rssm:
-    """The recurrent state-space model: what the world remembers."""
+    """The recurrent state-space model: the memory of the world model."""
 
     deter: int = 8192
     hidden: int = 1024

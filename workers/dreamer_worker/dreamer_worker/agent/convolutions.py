@@ -34,12 +34,12 @@ def pooled(p: Params, x: Array) -> Array:
 
 @jax.custom_vjp
 def largest(x: Array) -> Array:
-    """The largest of the four, (..., 4, channels). Of equals, the first gets the gradient."""
+    """The largest of the four, (..., 4, channels). Among equal values, the first gets the gradient."""
     return _largest(x)[0]
 
 
 def _largest(x: Array) -> tuple[Array, Array]:
-    """The value, and which it was: a byte, all that the way back needs."""
+    """The value and its index, a byte, which is all that the backward pass needs."""
     a, b, c, d = (x[..., i, :] for i in range(4))
     upper, lower = jnp.maximum(a, b), jnp.maximum(c, d)
     which = jnp.where(lower > upper, jnp.where(d > c, 3, 2), jnp.where(b > a, 1, 0))

@@ -90,14 +90,14 @@ class Decoder:
 
     def observations(self, found: dict[str, Array]) -> dict[str, Array]:
         """Predictions in the units of the env; classes as their index."""
-        said = {}
+        predicted = {}
         for key, space in self.vectors.items():
             x = found[key]
             shaped = x.reshape((*x.shape[:-1], *space.shape, -1))
-            said[key] = shaped.argmax(-1) if space.discrete else symexp(shaped[..., 0])
+            predicted[key] = shaped.argmax(-1) if space.discrete else symexp(shaped[..., 0])
         for key in self.images:
-            said[key] = (found[key] * 255).round().astype(jnp.uint8)
-        return said
+            predicted[key] = (found[key] * 255).round().astype(jnp.uint8)
+        return predicted
 
 
 def _vector_loss(space: Space, found: Array, target: Array) -> Array:

@@ -1,4 +1,4 @@
-"""What is read off a latent state: reward, continuation, value and policy."""
+"""Predictions from a latent state: reward, continuation, value and policy."""
 
 from __future__ import annotations
 

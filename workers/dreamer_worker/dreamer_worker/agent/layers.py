@@ -1,4 +1,4 @@
-"""Layers as functions of a dict of arrays: linear, block-diagonal, convolution, norm, and how each starts."""
+"""Layers as functions of a dict of arrays: linear, block-diagonal, convolution, norm, and their initialization."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Array = jax.Array
 
 
 class Init:
-    """Hands out starting weights, cut one after the other from a single run of draws.
+    """Creates initial weights, as consecutive slices of a single array of random draws.
 
-    One run, because compiling a random generator per tensor takes longer than all else that an agent does at its start.
+    A single array, because compiling a random generator per tensor takes longer than the rest of an agent's start.
     Without `draws` the weights are zeros: enough to count them.
     """
 
@@ -81,7 +81,7 @@ def conv(p: Params, x: Array) -> Array:
 
 
 def rms(scale: Array, x: Array) -> Array:
-    """Root mean square one over the last axis, in float32 for any dtype of `x`."""
+    """Scaled to a root mean square of one over the last axis, in float32 for any dtype of `x`."""
     wide = x.astype(jnp.float32)
     wide = wide * jax.lax.rsqrt(jnp.mean(jnp.square(wide), -1, keepdims=True) + 1e-4) * scale
     return wide.astype(x.dtype)

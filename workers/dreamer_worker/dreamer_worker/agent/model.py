@@ -76,8 +76,8 @@ class Model:
             return imagine_fast(size, self.policy, p, start, noise, self.compute.imagine_unroll)
         return imagine(size, self.policy, p, start, noise)
 
-    def foresee(self, p: Params, state: State, actions: dict[str, Array], gumbel: Array) -> State:
-        """The next state as the prior expects it."""
+    def predict_next(self, p: Params, state: State, actions: dict[str, Array], gumbel: Array) -> State:
+        """The next state, drawn from the prior."""
         size, encoded = self.config.rssm, self.policy.encode(actions, self.dtype.name)
         if self.fast:
             deter = observation.advance(size, p["dyn"], state, encoded)
@@ -87,13 +87,13 @@ class Model:
 
 
 def sensors_of(obs_space: Spaces, pattern: str) -> Spaces:
-    """What of an observation the agent looks at: not its bookkeeping, nor keys meant for the log."""
+    """The parts of an observation that the agent encodes: neither bookkeeping nor keys meant for the log."""
     names = [key for key in obs_space if key not in BOOKKEEPING and not key.startswith("log/")]
     kept = {key: obs_space[key] for key in sorted(names) if re.fullmatch(pattern, key)}
     if not kept:
-        raise ValueError(f"No observation is left to look at: {sorted(names)} filtered by encode={pattern!r}.")
+        raise ValueError(f"encode={pattern!r} matches none of the observations {sorted(names)}.")
     if taken := sorted(LOSSES & kept.keys()):
         raise ValueError(
-            f"An observation may not be called {taken[0]!r}, as one of the agent's own losses is. Rename it."
+            f"An observation must not have the name of one of the agent's losses, {taken[0]!r}. Rename it."
         )
     return kept

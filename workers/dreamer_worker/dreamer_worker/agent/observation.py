@@ -59,7 +59,7 @@ class Given(NamedTuple):
 
 
 class Middle(NamedTuple):
-    """What a step meets on its way."""
+    """Intermediate results of a step."""
 
     u: Array
     h: Array
@@ -84,7 +84,7 @@ def observe(
 ) -> Seen:
     """As `rssm.observe`."""
     if rssm.posterior_layers != 1:
-        raise ValueError("The fast path knows one posterior layer; set compute.path to plain for more.")
+        raise ValueError("The fast path supports only one posterior layer. Set compute.path=plain to use more.")
     dtype, look = tokens.dtype, p["posterior"]["layer0"]
     keep = (1 - first.astype(dtype))[..., None]
     action = activate(p["action_in"], linear(p["action_in"], bounded(actions * keep)))

@@ -51,7 +51,7 @@ class ReturnScale(NamedTuple):
         )
 
     def divisor(self, learning: Learning) -> Array:
-        """Never below the limit: small returns are not blown up into noise."""
+        """Never below the limit, so that noise in small returns is not amplified."""
         span = self.high - self.low
         if learning.return_debias:
             span = span / (1 - (1 - learning.return_rate) ** jnp.maximum(1, self.updates))

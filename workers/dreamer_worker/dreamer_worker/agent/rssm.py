@@ -4,7 +4,7 @@
     prior(deter')                           what the model expects
     posterior(deter', tokens)               what it sees
 
-Written step by step, as one reads it. `observation.py` computes the same scan fast.
+Written step by step, for readability. `observation.py` computes the same scan fast.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def initial(rssm: Rssm, batch: int, dtype: Any) -> State:
 
 
 def bounded(action: Array) -> Array:
-    """No action larger than one, without touching the gradient's direction."""
+    """Limit actions to a magnitude of one without changing the direction of the gradient."""
     return action / jax.lax.stop_gradient(jnp.maximum(1.0, jnp.abs(action)))
 
 
@@ -77,7 +77,7 @@ def advance(rssm: Rssm, p: Params, state: State, action: Array) -> Array:
 
 
 def gated(rssm: Rssm, gates: Array, deter: Array) -> Array:
-    """A GRU's last step: of each block, the first third resets, the second proposes, the last decides."""
+    """A GRU's last step. The thirds of each block are the reset gate, the candidate and the update gate."""
     blocked = gates.reshape((*gates.shape[:-1], rssm.blocks, 3, -1))
     reset, proposal, update = (blocked[..., i, :].reshape(deter.shape) for i in range(3))
     proposal = jnp.tanh(jax.nn.sigmoid(reset) * proposal)

@@ -35,7 +35,7 @@ def _half_dreamed(
     seen = model.observe(p, state, first[0], first[1], gumbel[:half]).state
 
     def step(state: State, x: tuple[dict[str, Array], Array]) -> tuple[State, State]:
-        state = model.foresee(p, state, *x)
+        state = model.predict_next(p, state, *x)
         return state, state
 
     last = jax.tree.map(lambda x: x[-1], seen)

@@ -3,8 +3,8 @@
     atari        96 × 96 gray, sticky actions 0.25, all 18 actions
     atari100k    64 × 64 colour, no sticky actions, the game's own actions
 
-Both: 4 frames per action, the last two pooled, up to 30 no-ops at the start, 108,000 frames at most. A time limit is
-not a death, so `is_terminal` is false there (true in the reference implementation).
+Both: 4 frames per action, the last two pooled, up to 30 no-ops at the start, 108,000 frames at most. A time limit is a
+truncation, not a termination, so `is_terminal` is false there (true in the reference implementation).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Controls:
         self.spaces: Spaces = {}
         self._play = self._part("action", space)
         if not self.spaces:
-            raise BadEnv(f"env: {space} has no action to choose. An agent needs at least one.")
+            raise BadEnv(f"env: {space} has no action to choose, but the agent needs at least one.")
 
     def __call__(self, action: Action) -> Any:
         return self._play(action)

@@ -18,7 +18,7 @@ def make(name: str, seed: int | None = None, suite: str = "", size: tuple[int, i
 
 
 class Crafter:
-    """`reward` or `noreward`. Its time limit (10,000 steps) is not a death: is_terminal stays false there."""
+    """`reward` or `noreward`. Its time limit (10,000 steps) is a truncation: is_terminal stays false there."""
 
     def __init__(self, name: str, seed: int | None, size: tuple[int, int]) -> None:
         crafter = library("crafter", "crafter")

@@ -73,7 +73,7 @@ def _import(package: str, name: str) -> None:
         if error.name != package.partition(".")[0] and error.name != package:
             raise  # the package is there; one of its own imports is missing
         raise BadEnv(
-            f"env: {name} comes from a package {package!r}, which is not installed beside the worker. Install it into "
+            f"env: {name} comes from the package {package!r}, which is not installed. Install it into "
             "the worker's environment, or put its folder on PYTHONPATH."
         ) from error
 

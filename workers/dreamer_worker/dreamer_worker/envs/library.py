@@ -21,12 +21,13 @@ def library(module: str, package: str) -> Any:
     except ModuleNotFoundError as error:
         raise BadEnv(
             f"env: it needs {error.name}, which is not installed here (it is part of {package}). Install the worker "
-            f"with its lock file: mosaic worker install dreamer; or there: pip install {package}"
+            "with its lock file: mosaic worker install dreamer. Or install the package in the worker's environment: "
+            f"pip install {package}"
         ) from None
 
 
 def no_such_env(asked: str, known: Iterable[str]) -> BadEnv:
     names = sorted(known)
     near = difflib.get_close_matches(asked, names, n=3)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"There are: {', '.join(names[:8])} …"
-    return BadEnv(f"env: there is no {asked}. {hint}")
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"Available: {', '.join(names[:8])} …"
+    return BadEnv(f"env: there is no environment {asked}. {hint}")

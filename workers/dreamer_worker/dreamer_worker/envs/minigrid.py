@@ -1,4 +1,4 @@
-"""MiniGrid: what the agent sees of its grid, as an image of 64 × 64 pixels or as the grid's own numbers."""
+"""MiniGrid: the part of the grid that the agent sees, as an image of 64 × 64 pixels or as the grid's own numbers."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Sensors:
         for path, part in _parts(space):
             self._place(path, part)
         if not self.spaces:
-            raise BadEnv(f"env: {space} has nothing to observe. Wrap it so that it has a Box or a Discrete.")
+            raise BadEnv(f"env: {space} contains no observation. Wrap the env so that it has a Box or a Discrete.")
 
     def __call__(self, seen: Any) -> Obs:
         return {name: self._read(seen, name, path, read) for name, path, read in self._reads}
@@ -50,7 +50,7 @@ class Sensors:
         try:
             return read(_at(seen, path)).reshape(self.spaces[name].shape)
         except (ValueError, TypeError, LookupError) as error:
-            raise ValueError(f"The observation {name!r} is not what the env's space says: {error}") from error
+            raise ValueError(f"The observation {name!r} does not match the env's space: {error}") from error
 
     def _place(self, path: Path, part: Any) -> None:
         if isinstance(part, spaces.Box):
@@ -173,6 +173,6 @@ def _numbers(value: Any) -> np.ndarray:
     if array.dtype.kind == "f":
         # A single one in the replay makes all weights NaN.
         if not np.isfinite(array).all():
-            raise ValueError("it holds nan or infinity. Fix the env, or wrap it.")
+            raise ValueError("it contains NaN or infinity. Fix the env, or wrap it.")
         array = array.clip(-MOST, MOST)
     return array.astype(np.float32)

@@ -139,8 +139,8 @@ class Server:
                 self.on_leave(peer.number)
 
     def _check_greeting(self, peer: _Peer) -> None:
-        said = read_within(peer.socket, len(self._greeting), HANDSHAKE_S)
-        if not hmac.compare_digest(said, self._greeting):
+        received = read_within(peer.socket, len(self._greeting), HANDSHAKE_S)
+        if not hmac.compare_digest(received, self._greeting):
             raise Garbage("wrong greeting")
         with self._lock:
             if self._pending.pop(peer.number, None) is None:
