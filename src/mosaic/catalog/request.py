@@ -71,8 +71,7 @@ def trainer_config(worker: Mapping[str, Any], options: RunOptions) -> dict[str, 
     if options.name:
         metadata["run_name"] = options.name
     if options.tags:
-        # The letters of a string are not its tags: the daemon refuses it.
-        metadata["tags"] = options.tags if isinstance(options.tags, str) else list(options.tags)
+        metadata["tags"] = list(options.tags)
     asks_for_gpus = options.gpus or options.gpus_mandatory
     gpus = {"requested": options.gpus, "mandatory": options.gpus_mandatory} if asks_for_gpus else None
     payload = {

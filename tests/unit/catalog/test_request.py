@@ -46,12 +46,6 @@ def test_settings_that_contradict_each_other_are_refused(pairs):
         nest(pairs)
 
 
-def test_a_tag_that_is_not_in_a_list_is_not_taken_apart():
-    config = trainer_config({}, RunOptions(tags="paper"))
-
-    assert config["metadata"]["tags"] == "paper"  # which the daemon refuses: it must be a list
-
-
 def test_an_unknown_option_without_a_near_name_lists_all_of_them():
     with pytest.raises(BadConfig, match=r"run_options\.zzz: there is no such option\. Known options: name, tags"):
         RunOptions.of({"zzz": 1})

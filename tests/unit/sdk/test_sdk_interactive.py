@@ -169,12 +169,12 @@ def test_an_exception_of_a_library_is_answered_and_ends_the_episode(session, cap
 
 
 def test_a_reset_that_fails_ends_the_episode_before_it(session):
-    say(session, "reset")
+    send(session, "reset")
 
-    (answer,) = say(session, "reset", options={"length": "explode"})
+    (answer,) = send(session, "reset", options={"length": "explode"})
 
     assert answer == {"type": "error", "message": "RuntimeError: boom"}
-    assert "Send reset first" in say(session, "step")[0]["message"]
+    assert "Send reset first" in send(session, "step")[0]["message"]
 
 
 def test_a_config_error_is_not_answered_by_the_session():
