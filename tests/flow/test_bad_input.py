@@ -10,8 +10,10 @@ import grpc
 import pytest
 
 from mosaic.client import TrainerClient
+from mosaic.daemon.settings import Settings
 from mosaic.model.durable import read_json
 from mosaic.model.errors import BadConfig, MosaicError, UnknownRun
+from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
@@ -197,6 +199,24 @@ def test_a_port_in_use_is_reported_in_one_sentence(home):
     assert result.returncode == 1
     assert "cannot be bound" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_port_that_the_daemon_chose_itself_may_be_taken_by_another_program(home):
+    root = StateRoot(home)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        root.make()
+        Settings(tcp=address, tcp_is_automatic=True).save(root)
+
+        with TrainerClient.connect(root) as client:
+            stored = Settings.load(root)
+            client.shutdown()
+
+    assert stored.tcp.startswith("127.0.0.1:")
+    assert stored.tcp != address
+    assert stored.tcp_is_automatic
 
 
 def test_an_address_that_is_not_loopback_is_refused(home):

@@ -42,7 +42,7 @@ from mosaic.dispatch.launcher import LocalLauncher
 from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
-from mosaic.model.errors import AlreadyRunning, MosaicError
+from mosaic.model.errors import AddressTaken, AlreadyRunning, MosaicError
 from mosaic.model.machine import detect
 from mosaic.model.root import check_root
 from mosaic.model.rundir import StateRoot
@@ -108,7 +108,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
 
     async def open_tcp() -> str:
         address = await endpoints.open_any_tcp()
-        replace(settings, tcp=address).save(root)
+        replace(settings, tcp=address, tcp_is_automatic=True).save(root)
         return address
 
     trainer = Trainer(
@@ -131,11 +131,11 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop, False)
     dispatching: asyncio.Task[None] | None = None
     try:
-        if settings.tcp:
+        if settings.tcp and not settings.tcp_is_automatic:
             refuse_taken(settings.tcp)  # before clients connect to a daemon that cannot start completely
         await endpoints.open_unix()
         if settings.tcp:
-            await endpoints.open_tcp(settings.tcp)
+            await _open_stored_tcp(endpoints, settings, root)
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         dispatching = asyncio.create_task(dispatcher.run())
         log.info("The daemon (pid %d) serves %s at %s.", os.getpid(), root.path, ", ".join(endpoints.addresses))
@@ -152,6 +152,23 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         await ingest.close()
         registry.close()
         log.info("The daemon (pid %d) has stopped; live runs continue.", os.getpid())
+
+
+async def _open_stored_tcp(endpoints: Endpoints, settings: Settings, root: StateRoot) -> None:
+    """Listen where the last daemon did. Another program may have taken a port that the user did not choose."""
+    try:
+        await endpoints.open_tcp(settings.tcp)
+    except AddressTaken:
+        if not settings.tcp_is_automatic:
+            raise
+        address = await endpoints.open_any_tcp()
+        replace(settings, tcp=address).save(root)
+        log.warning(
+            "Another program uses %s, so the daemon listens on %s now. Workers that were started with the old address "
+            "cannot send heartbeat calls.",
+            settings.tcp,
+            address,
+        )
 
 
 async def _until_stopped(

@@ -22,6 +22,7 @@ T = TypeVar("T")
 class Settings:
     fake_gpus: int | None = None  # None: use NVML
     tcp: str = ""  # "": only the Unix socket, until a run sets use_grpc
+    tcp_is_automatic: bool = False  # the daemon chose the address itself, so it may choose another one
     cpus: float | None = None  # that all runs together may request; None: what this machine has
     memory_mb: int | None = None  # the same
     max_runs: int | None = None  # None: see Machine.max_runs
@@ -76,7 +77,8 @@ def _changes(asked: Asked) -> dict[str, Any]:
         "memory_mb": (asked.memory, lambda text: _amount("--memory", text, parse_memory)),
         "max_runs": (asked.max_runs, lambda text: _amount("--max-runs", text, _run_count)),
     }
-    return {name: None if text == AUTO else read(text) for name, (text, read) in options.items() if text}
+    changes = {name: None if text == AUTO else read(text) for name, (text, read) in options.items() if text}
+    return {**changes, "tcp_is_automatic": False} if asked.tcp else changes
 
 
 def _amount(option: str, text: str, parse: Callable[[str], T]) -> T:
