@@ -55,7 +55,7 @@ def events(lab, run):
             {"algo": "pqn"},
             r"config\.algo: pqn is unavailable here: it is not in the installed CleanRL 1\.2\.0; set upstream_p",
         ),
-        ({"algo": "rainbow_atari"}, "rainbow_atari is not available here"),
+        ({"algo": "rainbow_atari"}, "rainbow_atari is unavailable here"),
         ({"algo": "ppo_atari_envpool_xla_jax"}, "its envpool-XLA interface needs a jax that no longer installs"),
         ({"algo": "dqn_atary"}, r'"dqn_atary" is not one of its \d+ valid values\. Did you mean dqn_atari'),
         ({"algo": "dqn", "extras": {"algo_params": {"clip_coef": 0.1}}}, r"clip_coef: dqn has no such setting"),
