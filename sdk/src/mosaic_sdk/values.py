@@ -29,7 +29,7 @@ _CLASSES: "Mapping[str, Tuple[type, ...]]" = {
     "object": (dict,),
     NULL: (type(None),),
 }
-_NAMES = {
+TYPE_NAMES = {  # as messages of the SDK and of the daemon write them
     "integer": "an integer",
     "number": "a number",
     "boolean": "true or false",
@@ -61,7 +61,7 @@ def checked(value: Any, kinds: Sequence[str], rules: Mapping[str, Any], path: st
     if isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:
         value = int(value)
     if kinds and not any(_is_a(value, kind) for kind in kinds):
-        raise ConfigError(f"{path}: must be {' or '.join(_NAMES[kind] for kind in kinds)}, not {shown(value)}.")
+        raise ConfigError(f"{path}: must be {' or '.join(TYPE_NAMES[kind] for kind in kinds)}, not {shown(value)}.")
     if "enum" in rules and value not in rules["enum"]:
         raise ConfigError(
             f"{path}: must be one of {', '.join(_choice(one) for one in rules['enum'])}, not {shown(value)}."

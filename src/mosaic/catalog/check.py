@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from mosaic_sdk.values import TYPE_NAMES
+
 from mosaic.catalog.schema import (
     OWNER_KEY,
     UNAVAILABLE_KEY,
@@ -18,15 +20,6 @@ from mosaic.catalog.schema import (
 )
 from mosaic.model.errors import BadConfig
 
-_NAMES = {
-    "integer": "an integer",
-    "number": "a number",
-    "boolean": "true or false",
-    "string": "a string",
-    "array": "a list",
-    "object": "an object",
-    "null": "null",
-}
 _KINDS: dict[str, type | tuple[type, ...]] = {
     "integer": int,
     "number": (int, float),
@@ -72,7 +65,7 @@ def _check_value(value: Any, schema: Schema, field: str, names: Collection[str] 
         return
     kinds = kinds_of(schema)
     if kinds and not any(_is_a(value, kind) for kind in kinds):
-        expected = " or ".join(_NAMES.get(kind, kind) for kind in kinds)
+        expected = " or ".join(TYPE_NAMES.get(kind, kind) for kind in kinds)
         raise BadConfig(field, f"must be {expected}, not {_shown(value)}.")
     if isinstance(value, str) and value in schema.get(UNAVAILABLE_KEY, {}):
         raise BadConfig(field, f"{value} is unavailable here: {schema[UNAVAILABLE_KEY][value]}.")

@@ -53,9 +53,8 @@ def test_server_restarts_lose_and_duplicate_nothing(bench, seed):
     worker = Worker(bench, seed)
     bench.start_server()
     tailer = bench.start_tailer()
-    wait_until(
-        lambda: bench.store.registrations, "the tailer"
-    )  # on a busy machine the run could be over before it starts
+    # On a busy machine the run could be over before the tailer starts.
+    wait_until(lambda: bench.store.registrations, "the tailer")
     worker.start()
     wait_until(bench.store.steps, "the first events")
 
@@ -79,9 +78,8 @@ def test_a_tailer_killed_at_any_point_is_followed_by_one_that_continues_there(be
     worker = Worker(bench, seed)
     bench.start_server()
     tailer = bench.start_tailer()
-    wait_until(
-        lambda: bench.store.registrations, "the tailer"
-    )  # on a busy machine the run could be over before it starts
+    # On a busy machine the run could be over before the tailer starts.
+    wait_until(lambda: bench.store.registrations, "the tailer")
     worker.start()
 
     while worker.is_alive():
