@@ -33,6 +33,8 @@ print({int(fd) for fd in seen if os.path.exists('/proc/self/fd/' + fd)} == {0, 1
 print(os.environ)
 """
     hold_run.run(hold_run.script("pass"), tailer_argv=hold_run.script(code), tailer_env={"ITS": "own"})
+    # exit.json may be there before the tailer has written.
+    eventually(lambda: "'ITS'" in hold_run.dir.tailer_log.read_text(), "the tailer's output")
 
     assert hold_run.stdout == "--stdout-fd"
     assert hold_run.stderr == "--stderr-fd"
