@@ -15,13 +15,14 @@ Numbers that are not finite are null, so the file is valid JSON. A worker may ad
 runs, pass `agent_id=EVAL_AGENT` and `global_step`: such episodes do not count as training episodes.
 """
 
-import math
 import os
 from typing import Any, Dict, List, Optional
 
 from mosaic_sdk import emit
 from mosaic_sdk.files import write_json
 from mosaic_sdk.names import EVAL_AGENT, EVAL_MEAN_RETURN, EVAL_SUMMARY, WorkerEnv
+from mosaic_sdk.results.averages import mean, spread
+from mosaic_sdk.results.finite import finite
 
 __all__ = ["EVAL_AGENT", "EVAL_MEAN_RETURN", "FIRST_SEED", "Evaluation", "seeds_from"]
 
@@ -90,7 +91,7 @@ class Evaluation:
     @property
     def mean_return(self) -> float:
         """NaN without an episode."""
-        return _mean(self.returns)
+        return mean(self.returns)
 
     def statistics(self) -> Dict[str, Any]:
         """The numbers of the summary; null without an episode."""
@@ -100,11 +101,11 @@ class Evaluation:
             return {"episodes": 0, **dict.fromkeys(names)}
         return {
             "episodes": len(returns),
-            "mean_return": _mean(returns),
-            "std_return": _spread(returns),
+            "mean_return": mean(returns),
+            "std_return": spread(returns),
             "min_return": min(returns),
             "max_return": max(returns),
-            "mean_length": _mean([row["length"] for row in self.rows]),
+            "mean_length": mean([row["length"] for row in self.rows]),
         }
 
     def summary(self, **more: Any) -> Dict[str, Any]:
@@ -116,37 +117,8 @@ class Evaluation:
         """Write eval_summary.json into `folder`, or into the run's; returns its path."""
         place = os.fspath(folder) if folder is not None else os.environ.get(WorkerEnv.RUN_DIR) or "."
         path = os.path.join(place, EVAL_SUMMARY)
-        return write_json(path, _finite(self.summary(**more)), indent=1, default=_json_default)
-
-
-def _mean(values: List[float]) -> float:
-    if not values:
-        return math.nan
-    try:
-        return math.fsum(values) / len(values)
-    except OverflowError:  # the sum is too large for a float, the mean is not
-        return math.fsum(value / len(values) for value in values)
-    except ValueError:  # Infinity and -Infinity
-        return math.nan
-
-
-def _spread(values: List[float]) -> float:
-    """The population standard deviation."""
-    mean = _mean(values)
-    try:
-        return math.sqrt(_mean([(value - mean) ** 2 for value in values]))
-    except OverflowError:  # a square is too large for a float
-        return math.hypot(*(value - mean for value in values)) / math.sqrt(len(values))
+        return write_json(path, finite(self.summary(**more)), indent=1, default=_json_default)
 
 
 def _json_default(value: Any) -> Any:
-    return _finite(emit.json_default(value))
-
-
-def _finite(value: Any) -> Any:
-    """The value with null for each number that JSON does not have."""
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return finite(emit.json_default(value))

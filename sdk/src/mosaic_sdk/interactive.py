@@ -4,9 +4,14 @@
     {"cmd": "reset", "seed": 3, "options": {…}}             {"type": "ready", …}
     {"cmd": "step"}  or  {"cmd": "step", "action": …}       {"type": "step", …}, and after the last step
                                                             {"type": "episode_done", …}
-    {"cmd": "init_agent", "agent_id": …}                    {"type": "agent_ready", …}
-    {"cmd": "select_action", "observation": …,              {"type": "action_selected", "action": …}
-     "info": {…}, "action_mask": […], "agent_id": …}
+    {"cmd": "init_agent", "agent_id": …, "seed": …,         {"type": "agent_ready", "feedback": true, …}
+     "env_id": …, "action_space": {…},
+     "observation_space": {…}, "actions": […]}
+    {"cmd": "select_action", "observation": …,              {"type": "action_selected", "action": …,
+     "info": {…}, "action_mask": […], "agent_id": …,         "text": …, "report": {…}}
+     "text": …, "image": …, "reward": …}
+    {"cmd": "step_result", "agent_id": …, "reward": …,      {"type": "noted"}
+     "terminated": …, "truncated": …, "info": {…}}          sent only if agent_ready asked for feedback
     {"cmd": "ping"}                                         {"type": "pong"}
     {"cmd": "stop"}                                         {"type": "stopped"}, and the process ends
 
@@ -20,20 +25,35 @@ This module owns the protocol; a worker supplies a Player (mosaic_sdk.player):
 4. A ConfigError (a checkpoint that cannot be loaded, say) is answered in the same way and ends the process with exit
    code 2, because no later command can succeed.
 5. Steps and episodes are counted from 0. Frames travel by FastLane.
+6. Large arrays in observations and infos are base64 (mosaic_sdk.operators.arrays); a player gets them decoded. Spaces
+   are described as in mosaic_sdk.operators.spaces. Keys that a command need not have may be missing.
 """
 
 import json
 import os
 import sys
-from typing import IO, Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
+from typing import IO, Any, Callable, Collection, Dict, List, Mapping, Optional, Protocol, Set, Tuple
 
 from mosaic_sdk import names
 from mosaic_sdk.cli import DONE, USAGE
 from mosaic_sdk.config import ConfigError
 from mosaic_sdk.emit import to_json
-from mosaic_sdk.player import AgentId, CommandError, Player, Request, Step, plain
+from mosaic_sdk.operators.arrays import decode
+from mosaic_sdk.player import Agent, AgentId, CommandError, Decision, Player, Request, Step, plain
 
-__all__ = ["CommandError", "Player", "Request", "Session", "Step", "plain", "serve"]
+__all__ = [
+    "Agent",
+    "CommandError",
+    "Decision",
+    "Player",
+    "Request",
+    "Session",
+    "Step",
+    "parse_command",
+    "plain",
+    "serve",
+    "serve_session",
+]
 
 Message = Dict[str, Any]
 NO_EPISODE = "The episode is over, or none was begun. Send reset first."
@@ -47,8 +67,12 @@ def serve(make_player: Callable[[], Player], *, run_id: str, first_seed: Optiona
     `first_seed`: a reset without a seed gets this one, the next such reset the one after it, and so on. None: the
     player is given None.
     """
+    return serve_session(Session(make_player, run_id=run_id, first_seed=first_seed))
+
+
+def serve_session(session: "Answering") -> int:
+    """The same for another protocol of one JSON object per line, such as that of the evaluation's env hosts."""
     commands, answers = _take_over_pipes()
-    session = Session(make_player, run_id=run_id, first_seed=first_seed)
     try:
         for line in commands:
             if line.strip() and not _reply(session, line.decode("utf-8", "replace"), answers):
@@ -64,6 +88,13 @@ def serve(make_player: Callable[[], Player], *, run_id: str, first_seed: Optiona
     return DONE
 
 
+class Answering(Protocol):
+    """Answers lines. A message of type `stopped` is the last one."""
+
+    def answer(self, line: str) -> List[Message]: ...
+    def close(self) -> None: ...
+
+
 class Session:
     """One player, one episode at a time: the protocol without its pipes."""
 
@@ -76,12 +107,14 @@ class Session:
         self._episode_index = -1
         self._step_index = 0
         self._return = 0.0
+        self._first_actions: Dict[AgentId, int] = {}  # the action that the first element of an agent's mask is about
         self._in_episode: Set[AgentId] = set()  # the agents that have selected an action since their episode began
         self._do: Dict[str, Callable[[Message], List[Message]]] = {
             names.RESET: self._reset,
             names.STEP: self._step,
             names.INIT_AGENT: self._init_agent,
             names.SELECT_ACTION: self._select_action,
+            names.STEP_RESULT: self._step_result,
             names.PING: lambda command: [{"type": names.PONG}],
             names.STOP: lambda command: [{"type": names.STOPPED, "run_id": self._run_id}],
         }
@@ -89,14 +122,10 @@ class Session:
     def answer(self, line: str) -> List[Message]:
         """The messages that answer one line. ConfigError if no later command can succeed either."""
         try:
-            command = _parse(line)
-            do = self._do.get(command[names.CMD_KEY])
-            if do is None:
-                known = ", ".join(sorted(self._do))
-                raise CommandError(f"There is no command {command[names.CMD_KEY]!r}. Choose from: {known}.")
-            return do(command)
+            command = parse_command(line, self._do)
+            return self._do[command[names.CMD_KEY]](command)
         except CommandError as error:
-            return [_error(str(error))]
+            return [{**plain(error.fields), **_error(str(error))}]
         except ConfigError:
             raise
         except Exception as error:  # noqa: BLE001  # the edge: a library may raise anything, and the next command can succeed
@@ -178,20 +207,36 @@ class Session:
         }
 
     def _init_agent(self, command: Message) -> List[Message]:
-        agent_id = _agent_id(command)
-        self.player.init_agent(agent_id, _seed(command, self._first_seed))
-        self._in_episode.discard(agent_id)
+        agent = _agent(command, self._first_seed)
+        fields = self.player.begin_agent(agent)
+        self._in_episode.discard(agent.agent_id)
+        self._first_actions[agent.agent_id] = int((agent.action_space or {}).get("start") or 0)
         about = {"type": names.AGENT_READY, "run_id": self._run_id, **plain(self.player.describe())}
-        return [{**about, **_named(command, _AGENT_KEYS), "mode": "action_selector"}]
+        return [{**about, **_named(command, _AGENT_KEYS), "mode": "action_selector", **plain(fields)}]
 
     def _select_action(self, command: Message) -> List[Message]:
         request = _request(command, self._in_episode)
-        action = plain(self.player.select_action(request))
-        if isinstance(action, int) and request.action_mask is not None and not _allows(request.action_mask, action):
+        chosen = self.player.select_action(request)
+        decision = chosen if isinstance(chosen, Decision) else Decision(chosen)
+        action, mask = plain(decision.action), request.action_mask
+        first = self._first_actions.get(request.agent_id, 0)
+        if isinstance(action, int) and mask is not None and not _allows(mask, action - first):
             raise CommandError(f"The policy chose action {action}, which action_mask does not allow.")
         self._in_episode.add(request.agent_id)
         about = {"type": names.ACTION_SELECTED, "run_id": self._run_id}
-        return [{**about, **_named(command, _AGENT_KEYS[:2]), "action": action}]
+        more = {"text": decision.text, "report": plain(decision.report)}
+        spoken = {name: value for name, value in more.items() if value}
+        return [{**about, **_named(command, _AGENT_KEYS[:2]), "action": action, **spoken}]
+
+    def _step_result(self, command: Message) -> List[Message]:
+        result = {
+            "reward": _reward(command),
+            "terminated": bool(command.get("terminated")),
+            "truncated": bool(command.get("truncated")),
+            "info": _decoded(_object(command, "info") or {}, "info"),
+        }
+        self.player.step_result(_agent_id(command), result)
+        return [{"type": names.NOTED, "run_id": self._run_id, **_named(command, _AGENT_KEYS[:1])}]
 
 
 def _take_over_pipes() -> Tuple[IO[bytes], IO[bytes]]:
@@ -205,7 +250,7 @@ def _take_over_pipes() -> Tuple[IO[bytes], IO[bytes]]:
     return commands, answers
 
 
-def _reply(session: Session, line: str, answers: IO[bytes]) -> bool:
+def _reply(session: Answering, line: str, answers: IO[bytes]) -> bool:
     """Answer one command; whether another one may follow."""
     messages = session.answer(line)
     for message in messages:
@@ -222,31 +267,62 @@ def _error(message: str) -> Message:
     return {"type": names.ERROR, "message": message}
 
 
-def _parse(line: str) -> Message:
+def parse_command(line: str, known: Collection[str]) -> Message:
+    """The object in a line; CommandError if it is not one of the known commands."""
     try:
         command = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise CommandError(f"This is not JSON: {error}.") from None
     if not isinstance(command, dict) or not isinstance(command.get(names.CMD_KEY), str):
         raise CommandError('A command is an object with a "cmd", such as {"cmd": "reset", "seed": 1}.')
+    if command[names.CMD_KEY] not in known:
+        choices = ", ".join(sorted(known))
+        raise CommandError(f"There is no command {command[names.CMD_KEY]!r}. Choose from: {choices}.")
     return command
 
 
+def _agent(command: Message, first_seed: Optional[int]) -> Agent:
+    actions = command.get("actions")
+    if actions is not None and not isinstance(actions, list):
+        raise CommandError(f"actions: must be a list with an object for each action, not {actions!r}.")
+    return Agent(
+        agent_id=_agent_id(command),
+        seed=_seed(command, first_seed),
+        env_id=str(command.get("env_id") or ""),
+        action_space=_object(command, "action_space"),
+        observation_space=_object(command, "observation_space"),
+        actions=actions,
+        command=command,
+    )
+
+
 def _request(command: Message, in_episode: Set[AgentId]) -> Request:
-    mask, agent_id, reward = command.get("action_mask"), _agent_id(command), command.get("reward")
+    mask, agent_id = command.get("action_mask"), _agent_id(command)
     if mask is not None and not isinstance(mask, list):
         raise CommandError(f"action_mask: must be a list with a 0 or 1 for each action, not {mask!r}.")
-    if reward is not None and (not isinstance(reward, (int, float)) or isinstance(reward, bool)):
-        raise CommandError(f"reward: must be a number, not {reward!r}.")
     return Request(
-        observation=command.get("observation"),
-        info=_object(command, "info") or {},
+        observation=_decoded(command.get("observation"), "observation"),
+        info=_decoded(_object(command, "info") or {}, "info"),
         action_mask=mask,
         agent_id=agent_id,
         is_first=bool(command.get("is_first")) or agent_id not in in_episode,
-        reward=float(reward or 0.0),
+        reward=_reward(command),
         command=command,
     )
+
+
+def _reward(command: Message) -> float:
+    reward = command.get("reward")
+    if reward is not None and (not isinstance(reward, (int, float)) or isinstance(reward, bool)):
+        raise CommandError(f"reward: must be a number, not {reward!r}.")
+    return float(reward or 0.0)
+
+
+def _decoded(value: Any, name: str) -> Any:
+    try:
+        return decode(value)
+    except ValueError as error:
+        raise CommandError(f"{name}: {error}") from None
 
 
 def _agent_id(command: Message) -> AgentId:
@@ -276,8 +352,8 @@ def _named(command: Mapping[str, Any], keys: Tuple[str, ...]) -> Message:
     return {name: command[name] for name in keys if name in command}
 
 
-def _allows(mask: List[Any], action: int) -> bool:
-    return 0 <= action < len(mask) and bool(mask[action])
+def _allows(mask: List[Any], place: int) -> bool:
+    return 0 <= place < len(mask) and bool(mask[place])
 
 
 def _print_traceback() -> None:

@@ -16,6 +16,7 @@ EXAMPLES = "x-mosaic-examples"
 CHECKPOINT = "x-mosaic-checkpoint"
 RESUME = "x-mosaic-resume"
 EVAL = "x-mosaic-eval"
+INTERACTIVE = "x-mosaic-interactive"
 SCRIPTS = "x-mosaic-scripts"
 LAB = "x-mosaic-lab"
 
@@ -83,6 +84,11 @@ KEYWORDS: Dict[str, Keyword] = {
         SCHEMA,
         "the same for `mosaic eval`, which also fills in `{episodes}`, `{seed}`, `{video}` and `{parent}`. See "
         "section 5",
+    ),
+    INTERACTIVE: Keyword(
+        SCHEMA,
+        '`{"settings": {"extras.mode": "interactive", "extras.policy_path": "{checkpoint}"}, "arguments": '
+        '["--interactive"]}`: how the worker is started as an operator, for `mosaic eval --operator`. See section 5',
     ),
     SCRIPTS: Keyword(
         SCHEMA,

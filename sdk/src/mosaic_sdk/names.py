@@ -41,13 +41,15 @@ CMD_KEY = "cmd"
 RESET = "reset"
 INIT_AGENT = "init_agent"
 SELECT_ACTION = "select_action"
+STEP_RESULT = "step_result"
 PING = "ping"
 STOP = "stop"
-COMMANDS = (RESET, STEP, INIT_AGENT, SELECT_ACTION, PING, STOP)
+COMMANDS = (RESET, STEP, INIT_AGENT, SELECT_ACTION, STEP_RESULT, PING, STOP)
 READY = "ready"
 EPISODE_DONE = "episode_done"
 AGENT_READY = "agent_ready"
 ACTION_SELECTED = "action_selected"
+NOTED = "noted"
 PONG = "pong"
 STOPPED = "stopped"
 ERROR = "error"
@@ -68,7 +70,7 @@ COMMIT_FILE = "commit.json"  # written last into a checkpoint that is a folder
 
 
 class WorkerEnv:
-    """Environment variables that every worker receives."""
+    """Environment variables that every worker receives; the last two only some."""
 
     RUN_ID = "MOSAIC_RUN_ID"
     RUN_DIR = "MOSAIC_RUN_DIR"
@@ -76,6 +78,8 @@ class WorkerEnv:
     CHECKPOINT_DIR = "MOSAIC_CHECKPOINT_DIR"
     CONFIG_FILE = "MOSAIC_CONFIG_FILE"
     CUSTOM_SCRIPTS_DIR = "MOSAIC_CUSTOM_SCRIPTS_DIR"
+    OPERATORS_FILE = "MOSAIC_OPERATORS_FILE"  # of a run with operators: how to start each of them
+    OPERATOR = "MOSAIC_OPERATOR"  # of an operator's process: its name
 
 
 class TelemetryEnv:
@@ -83,6 +87,7 @@ class TelemetryEnv:
 
     FASTLANE_ONLY = "GYM_GUI_FASTLANE_ONLY"
     FASTLANE_SLOT = "GYM_GUI_FASTLANE_SLOT"
+    FASTLANE_TILE = "GYM_GUI_FASTLANE_TILE"  # set for the lanes of an evaluation
     FASTLANE_VIDEO_MODE = "GYM_GUI_FASTLANE_VIDEO_MODE"
     FASTLANE_GRID_LIMIT = "GYM_GUI_FASTLANE_GRID_LIMIT"
     FASTLANE_INTERVAL_MS = "CLEANRL_FASTLANE_INTERVAL_MS"

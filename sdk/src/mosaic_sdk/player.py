@@ -30,7 +30,14 @@ AgentId = Union[str, int, None]
 
 
 class CommandError(Exception):
-    """A command that cannot be executed now. The text says what to send instead."""
+    """A command that cannot be executed now. The text says what to send instead.
+
+    `fields`: further fields of the answer, such as kind="infrastructure" for a failure that is not the policy's.
+    """
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.fields = fields
 
 
 class Step(NamedTuple):
@@ -55,6 +62,26 @@ class Request(NamedTuple):
     command: Mapping[str, Any] = {}  # all of the command
 
 
+class Agent(NamedTuple):
+    """An agent of an environment elsewhere, for which actions will be requested: what init_agent says of it."""
+
+    agent_id: AgentId = None
+    seed: Optional[int] = None
+    env_id: str = ""
+    action_space: Optional[Mapping[str, Any]] = None  # described as in mosaic_sdk.operators.spaces; None: not given
+    observation_space: Optional[Mapping[str, Any]] = None
+    actions: Optional[List[Mapping[str, Any]]] = None  # value, name and key of each discrete action
+    command: Mapping[str, Any] = {}  # all of the command
+
+
+class Decision(NamedTuple):
+    """An action with more about it. A player or an operator may return it in place of an action."""
+
+    action: Any
+    text: str = ""  # what an LLM wrote
+    report: Mapping[str, Any] = {}  # numbers about this decision: tokens, retries …
+
+
 class Player:
     """One environment and one policy. Override what the worker supports."""
 
@@ -73,9 +100,20 @@ class Player:
     def init_agent(self, agent_id: AgentId, seed: Optional[int]) -> None:
         """Prepare to select actions for an agent whose environment is elsewhere; its next request begins an episode."""
 
+    def begin_agent(self, agent: Agent) -> Mapping[str, Any]:
+        """init_agent with all that the command says; returns further fields of `agent_ready`.
+
+        {"feedback": True} asks for `step_result`. CommandError if the player cannot act in the agent's spaces.
+        """
+        self.init_agent(agent.agent_id, agent.seed)
+        return {}
+
     def select_action(self, request: Request) -> Any:
-        """The action for an observation."""
+        """The action for an observation, or a Decision."""
         raise CommandError("This worker does not select actions for other environments.")
+
+    def step_result(self, agent_id: AgentId, result: Mapping[str, Any]) -> None:
+        """What the agent's last action led to: reward, terminated, truncated, info."""
 
     def close(self) -> None:
         """Release the environment."""

@@ -32,6 +32,7 @@ def schema_of(
     examples: Sequence[str] = (),
     resume: Optional[Mapping[str, Any]] = None,
     evaluate: Optional[Mapping[str, Any]] = None,
+    interactive: Optional[Mapping[str, Any]] = None,
     inherits_with: Sequence[str] = (),
     variants: Optional[Mapping[str, Mapping[str, str]]] = None,
     scripts: Optional[Mapping[str, Mapping[str, Any]]] = None,
@@ -51,7 +52,7 @@ def schema_of(
     _folder(schema, "extras", closed)  # MOSAIC adds the keys that it reads itself, for every worker
     given: Dict[str, Any] = {"title": title, keywords.LAB: lab and {name: dict(keys) for name, keys in lab.items()}}
     given.update({keywords.EXAMPLES: list(examples), keywords.INHERITS_WITH: list(inherits_with)})
-    given.update({keywords.RESUME: resume, keywords.EVAL: evaluate})
+    given.update({keywords.RESUME: resume, keywords.EVAL: evaluate, keywords.INTERACTIVE: interactive})
     given.update({keywords.VARIANTS: variants, keywords.SCRIPTS: scripts})
     return {**schema, **{name: value for name, value in given.items() if value}}
 

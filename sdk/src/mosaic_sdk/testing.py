@@ -5,6 +5,7 @@
 
 What the lab runs comes from the worker's schema (`x-mosaic-lab`), or from `lab`: `short` ends in seconds, `long` runs
 until it is stopped, `fails` raises an exception, `interactive` and `agent` claim the two halves of interactive mode.
+A worker that only plays as an operator has `refuses`, the config of a run that it refuses, in place of the first three.
 `mosaic worker test` is the same on the command line.
 """
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mosaic_sdk.fastlane.control import FastLaneError, create_fastlane_name
+    from mosaic_sdk.fastlane.lane_grid import LaneGrid
+    from mosaic_sdk.fastlane.lane_recorder import LaneRecorder
     from mosaic_sdk.fastlane.reader import FastLaneReader, Frame
     from mosaic_sdk.fastlane.ring import FastLaneConfig, FastLaneMetrics
     from mosaic_sdk.fastlane.wrapper import is_fastlane_enabled, maybe_wrap_env
@@ -27,6 +29,8 @@ __all__ = [
     "FastLaneReader",
     "FastLaneWriter",
     "Frame",
+    "LaneGrid",
+    "LaneRecorder",
     "create_fastlane_name",
     "is_fastlane_enabled",
     "maybe_wrap_env",
@@ -39,6 +43,8 @@ _HOMES = {
     "FastLaneReader": "reader",
     "FastLaneWriter": "writer",
     "Frame": "reader",
+    "LaneGrid": "lane_grid",
+    "LaneRecorder": "lane_recorder",
     "create_fastlane_name": "control",
     "is_fastlane_enabled": "wrapper",
     "maybe_wrap_env": "wrapper",

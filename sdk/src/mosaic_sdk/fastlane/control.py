@@ -65,6 +65,11 @@ def tile_name(run_id: str, tile: int) -> str:
     return f"{create_fastlane_name(run_id)}.t{tile}"
 
 
+def lane_name(run_id: str, lane: int) -> str:
+    """The name of the page of one lane (0, 1 …) of an evaluation: its tiles start at 1, because 0 is the grid."""
+    return tile_name(run_id, lane + 1)
+
+
 def frames_name(lane: str, generation: int) -> str:
     return f"{lane}.{generation}"
 
@@ -111,6 +116,19 @@ class ControlPage:
         page._write(page.words[LEASE])
         _clean_up_on_sigterm()
         return page
+
+    @classmethod
+    def prepare(cls, lane: str, until_ns: int) -> None:
+        """Create the page before its writer exists, watched until then; nothing happens if there is a writer.
+
+        A writer that claims it keeps the lease, so that its very first frame is rendered.
+        """
+        try:
+            page = cls.claim(lane)
+        except FileExistsError:
+            return
+        page.renew_lease(until_ns)
+        page.forget()
 
     @classmethod
     def open(cls, lane: str) -> "ControlPage":

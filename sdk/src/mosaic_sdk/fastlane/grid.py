@@ -6,7 +6,7 @@ while the grid is watched, and is always the newest frame of its env.
 
 import math
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -58,12 +58,16 @@ class Grid:
         return [np.zeros_like(own) if frame is None else frame.pixels for frame in frames]
 
 
-def lay_out(frames: List[Any]) -> Any:
-    """The frames as one nearly square picture. Each is in the corner of a cell that has the first one's size."""
-    first = frames[0]
-    columns = math.ceil(math.sqrt(len(frames)))
+def columns_of(count: int) -> int:
+    """The columns of a nearly square grid."""
+    return math.ceil(math.sqrt(count))
+
+
+def lay_out(frames: List[Any], cell: Optional[Tuple[int, int, int]] = None) -> Any:
+    """The frames as one nearly square picture. Each is in the corner of a cell, by default of the first one's size."""
+    columns = columns_of(len(frames))
     rows = math.ceil(len(frames) / columns)
-    height, width, channels = first.shape
+    height, width, channels = cell or frames[0].shape
     picture = np.zeros((rows * height, columns * width, channels), np.uint8)
     for number, frame in enumerate(frames):
         top, left = number // columns * height, number % columns * width

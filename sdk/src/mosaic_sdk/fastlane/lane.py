@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
-from mosaic_sdk.fastlane.control import LEASE
+from mosaic_sdk.fastlane.control import LEASE, tile_name
 from mosaic_sdk.fastlane.grid import Grid, claim_tile
 from mosaic_sdk.fastlane.ring import Ring, config_of
 from mosaic_sdk.fastlane.scale import shrink
@@ -20,6 +20,7 @@ _RATE_NS = 1_000_000_000  # the step rate is measured over this time
 _CHECK_S = 1.0  # between checks that our files still exist
 _RETRY_NS = 5_000_000_000  # after /dev/shm was full
 _CLOSE_LOOK_NS = 250_000_000  # between frames that are measured and whose shape is checked
+_PREPARED_S = 0.5  # more than ControlPage.prepare takes
 _COST_WEIGHT = 0.3  # of the newest frame in the reported cost
 
 
@@ -60,6 +61,8 @@ class Lane:
     @classmethod
     def open(cls, settings: Settings, place: int) -> "Optional[Lane]":
         """The lane for the run's env number `place`; None if other envs have taken all of them."""
+        if settings.is_one_tile:
+            return cls._open_tile(settings)
         is_grid = settings.mode == VideoModes.GRID
         if not is_grid or place == 0:
             try:
@@ -69,6 +72,19 @@ class Lane:
                 pass  # an env in another process has it
         tile = claim_tile(settings.run_id, max(1, place), settings.grid_limit) if is_grid else None
         return cls(tile, settings) if tile else None
+
+    @classmethod
+    def _open_tile(cls, settings: Settings) -> "Optional[Lane]":
+        # No other tile instead: viewers know which lane they watch. A viewer may be preparing the page just now.
+        deadline = _monotonic() + _PREPARED_S
+        while True:
+            try:
+                return cls(FastLaneWriter.of_lane(tile_name(settings.run_id, settings.tile)), settings)
+            except FileExistsError:
+                if _monotonic() > deadline:
+                    note(f"no frames of another env: tile {settings.tile} is in use")
+                    return None
+            time.sleep(0.01)
 
     def look(self, render: Callable[[], Any], reward: Any) -> None:
         """Render and show a frame if one is due."""

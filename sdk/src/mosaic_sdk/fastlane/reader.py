@@ -3,7 +3,7 @@
 import time
 from typing import Any, NamedTuple, Optional
 
-from mosaic_sdk.fastlane.control import CLOSED, GENERATION, OPEN, STATE, ControlPage, create_fastlane_name
+from mosaic_sdk.fastlane.control import CLOSED, GENERATION, OPEN, STATE, ControlPage, create_fastlane_name, lane_name
 from mosaic_sdk.fastlane.ring import FastLaneConfig, FastLaneMetrics, RingFile
 
 LEASE_S = 2.0
@@ -54,12 +54,14 @@ class FastLaneReader:
         self._last: Optional[Frame] = None
         self._since_ns = time.monotonic_ns()
         self._given = (0, 0)  # number and when_ns of the last fresh_frame()
+        self._given_from: Optional[RingFile] = None
         self.renew()
 
     @classmethod
-    def attach(cls, run_id: str, lease_s: float = LEASE_S) -> "FastLaneReader":
-        """Watch a run; FileNotFoundError if it has no FastLane (no env was created yet, or the run is over)."""
-        return cls.of_lane(create_fastlane_name(run_id), lease_s)
+    def attach(cls, run_id: str, lease_s: float = LEASE_S, lane: Optional[int] = None) -> "FastLaneReader":
+        """Watch a run, or one lane (0, 1 …) of an evaluation; FileNotFoundError if it has no FastLane (no env was
+        created yet, or the run is over)."""
+        return cls.of_lane(create_fastlane_name(run_id) if lane is None else lane_name(run_id, lane), lease_s)
 
     @classmethod
     def of_lane(cls, lane: str, lease_s: float = LEASE_S) -> "FastLaneReader":
@@ -101,19 +103,31 @@ class FastLaneReader:
 
         A frame from before attach() may be hours old: it is returned only if no newer one arrives within a second.
         """
+        if self._is_unchanged:
+            self.renew()
+            return None
         frame = self.latest_frame()
         if frame is None or (frame.number, frame.when_ns) == self._given:
             return None
         if frame.when_ns < self._since_ns and time.monotonic_ns() < self._since_ns + _PATIENCE_NS:
             return None
         self._given = frame.number, frame.when_ns
+        self._given_from = self._ring
         return frame
+
+    @property
+    def _is_unchanged(self) -> bool:
+        """Whether the frame that was returned last is still the newest: then no pixels are copied."""
+        words, ring = self._page.words, self._given_from
+        if ring is None or ring is not self._ring or ring.newest != self._given[0]:
+            return False
+        return words[STATE] == OPEN and words[GENERATION] == self._generation
 
     def close(self) -> None:
         """Stop watching. The lease expires later: other readers may need it."""
         if self._ring:
             self._ring.close()
-        self._ring = None
+        self._ring = self._given_from = None
         self._page.forget()
 
     def _follow_page(self) -> None:

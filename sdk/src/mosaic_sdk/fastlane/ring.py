@@ -184,6 +184,11 @@ class RingFile:
     def cost_ns(self) -> int:
         return self._words[COST]
 
+    @property
+    def newest(self) -> int:
+        """The number of the newest frame; 0 before the first."""
+        return self._words[NEWEST]
+
     def take(self) -> Optional[Taken]:
         """The newest frame, whole, with its own metrics; None before the first, or if the file is damaged."""
         pixels: Any = np.empty(self.config.shape, np.uint8)

@@ -15,6 +15,7 @@ class Settings:
     grid_limit: int = 4  # how many are shown in mode grid
     interval_ms: float = 33.0
     max_dim: int = 0  # 0: no limit
+    tile: int = 0  # in mode grid: the tile of this process, if another one composes the grid
 
     @classmethod
     def of(cls, env: Mapping[str, str] = os.environ) -> "Settings":
@@ -28,11 +29,19 @@ class Settings:
             int(_number(env, TelemetryEnv.FASTLANE_GRID_LIMIT, cls.grid_limit)),
             _number(env, TelemetryEnv.FASTLANE_INTERVAL_MS, cls.interval_ms),
             int(_number(env, TelemetryEnv.FASTLANE_MAX_DIM, cls.max_dim)),
+            int(_number(env, TelemetryEnv.FASTLANE_TILE, cls.tile)),
         )
 
     def shows(self, place: int) -> bool:
         """Whether the run's env number `place` is shown."""
+        if self.is_one_tile:
+            return place == 0
         return place < self.grid_limit if self.mode == VideoModes.GRID else place == self.slot
+
+    @property
+    def is_one_tile(self) -> bool:
+        """Whether this process is one tile of a grid that another process composes (an evaluation's lane)."""
+        return self.mode == VideoModes.GRID and self.tile > 0
 
     @property
     def enabled(self) -> bool:

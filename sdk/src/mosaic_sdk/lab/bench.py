@@ -48,6 +48,19 @@ class Bench:
         self.lab = {**self.schema.get(LAB_KEY, {}), **self.lab}
         yield judge(self.config_round_trip)
         yield judge(self.dry_run)
+        yield from self._operator_checks() if "refuses" in self.lab else self._run_checks()
+        if "agent" in self.lab:
+            yield judge(self.agent)
+
+    def _operator_checks(self) -> Iterator[Check]:
+        """For a worker that has no run of its own."""
+        leftovers: List[str] = []
+        yield judge(self.plain_run_refused, leftovers)
+        for check in (self.bad_config, self.interactive):
+            yield judge(check)
+        yield judge(self.no_leftovers, leftovers)
+
+    def _run_checks(self) -> Iterator[Check]:
         before = self._package_files()
         with self._trial("short") as trial:
             trial.run(self.limit_s)
@@ -64,8 +77,6 @@ class Bench:
         yield judge(self.no_leftovers, leftovers)
         yield judge(self.files_inside, outside, cached)
         yield judge(self.interactive)
-        if "agent" in self.lab:
-            yield judge(self.agent)
 
     def descriptor(self) -> None:
         """The entry point returns (WorkerMetadata, WorkerCapabilities) or the latter alone, with a worker_type."""
@@ -82,7 +93,7 @@ class Bench:
         package = self.module.partition(".")[0]
         if package == self.module:
             raise Skip("the worker is a single module")
-        keys = {**self.lab.get("short", {}), "run_id": "LAB", "seed": 3}
+        keys = {**self.lab.get(self._plain, {}), "run_id": "LAB", "seed": 3}
         answer = self._ask(ROUND_TRIP, f"{package}.config", json.dumps(keys))
         if answer is None:
             raise Skip(f"no class with from_dict and to_dict in {package}.config")
@@ -94,7 +105,7 @@ class Bench:
 
     def dry_run(self) -> None:
         """--dry-run ends with 0 and measures nothing."""
-        with self._trial("short", "--dry-run") as trial:
+        with self._trial(self._plain, "--dry-run") as trial:
             trial.run(self.limit_s)
             if trial.code == 2 and "--dry-run" in trial.last_words:
                 raise Skip("the worker has no --dry-run")
@@ -102,6 +113,17 @@ class Bench:
                 raise Fault(f"{trial.ended}; last line of stderr: {trial.last_words}")
             if trial.measurements():
                 raise Fault(f"{len(trial.measurements())} lines of telemetry")
+
+    def plain_run_refused(self, leftovers: List[str]) -> None:
+        """A worker that only plays as an operator refuses a run: run_failed says why, and the exit code is not 0."""
+        with self._trial("refuses") as trial:
+            trial.run(self.limit_s)
+            self.has_run = True
+            leftovers += trial.leftovers
+            if not trial.events(names.RUN_FAILED) or trial.measurements():
+                raise Fault(f"events {_short([line[names.EVENT_KEY] for line in trial.events()])}")
+            if not trial.code or not trial.last_words:
+                raise Fault(f"{trial.ended}; last line of stderr: {trial.last_words}")
 
     def exit_code(self, trial: Trial) -> None:
         """A successful run exits with code 0."""
@@ -229,11 +251,17 @@ class Bench:
         """init_agent → agent_ready; select_action → action_selected with an action; stop → exit code 0."""
         config = dict(self.lab["agent"])
         observation = config.pop("observation", [0.0])
+        space = config.pop("action_space", None)
         with Trial(self.module, {"seed": 1, **config}, self.python, self.env, ["--interactive"]) as trial:
             trial.start(stdin=subprocess.PIPE)
             dialogue = Dialogue(trial, self.limit_s, self.grace_s)
-            dialogue.choose_action(observation)
+            dialogue.choose_action(observation, space)
             dialogue.stop()
+
+    @property
+    def _plain(self) -> str:
+        """The config of the lab that every worker has."""
+        return "refuses" if "refuses" in self.lab else "short"
 
     def _trial(self, name: str, *arguments: str) -> Trial:
         config = {"seed": 1, **self.lab.get(name, {})}

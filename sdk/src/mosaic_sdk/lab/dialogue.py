@@ -38,8 +38,9 @@ class Dialogue:
                 self._read(list(EPISODE_OVER), f"step {number}, the last of its episode,", self._grace_s)
                 return
 
-    def choose_action(self, observation: Any) -> None:
-        self.ask(AGENT_READY, cmd=names.INIT_AGENT, agent_id="agent_0", seed=1)
+    def choose_action(self, observation: Any, space: Any = None) -> None:
+        about = {} if space is None else {"action_space": space}
+        self.ask(AGENT_READY, cmd=names.INIT_AGENT, agent_id="agent_0", seed=1, **about)
         question = {"observation": observation, "info": {}, "action_mask": None, "agent_id": "agent_0"}
         answer = self.ask([names.ACTION_SELECTED], cmd=names.SELECT_ACTION, **question)
         if "action" not in answer:
