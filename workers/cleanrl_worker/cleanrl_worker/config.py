@@ -87,6 +87,7 @@ class CleanRLWorkerConfig(Settings):
     eval_deterministic: bool = _extra(
         False, "Take the most likely action. Otherwise PPO and SAC sample; the others are always greedy."
     )
+    env_kwargs: dict[str, Any] = _extra({}, "Interactive mode: arguments of the environment, as in gymnasium.make.")
     eval_on_other_env: bool = _extra(False, "Allow an env_id other than the checkpoint's.")
     curriculum_schedule: Any = _extra(None, "", schema=SCHEDULE_SCHEMA)
 
@@ -116,6 +117,9 @@ class CleanRLWorkerConfig(Settings):
         """ConfigError for settings that contradict each other."""
         if self.mode in (POLICY_EVAL, RESUME) and not self.policy_path:
             raise ConfigError(f"extras.policy_path is missing: mode {self.mode} needs the checkpoint to load.")
+        if self.env_kwargs and self.mode != INTERACTIVE:
+            # A checkpoint does not record them, so a training with them could not be evaluated or resumed.
+            raise ConfigError(f"extras.env_kwargs: only mode interactive supports it, not mode {self.mode}.")
         for name in self.rest.get(ALGO_PARAMS, {}):
             if _plain_name(name) in self.direct_params:
                 raise ConfigError(f"extras.{name}: it is in extras.algo_params as well. Remove one of the two.")

@@ -13,9 +13,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from mosaic_sdk.fastlane.wrapper import Shown
+from mosaic_sdk.operators.bare import Bare
 
 from cleanrl_worker import fit
 from cleanrl_worker.registry import ENVPOOL, PROCGEN, VECTOR, Algorithm
+from cleanrl_worker.wrapping import layers
 
 if TYPE_CHECKING:
     from cleanrl_worker.checkpoints import Checkpoint  # its module imports torch, which a lane does not need
@@ -41,12 +44,14 @@ class GymLane:
         self.env = env
         self.observation_space = env.observation_space
         self.action_space = env.action_space
+        self.bare = Bare(env)
         self._tally = Tally.put_into(env)
         _fix_normalisation(env, normalisation)
 
     def reset(self, seed: int, options: Mapping[str, Any] | None = None) -> Any:
+        self.bare.forget()
         # Without this, a game with lives left would only continue with the next life.
-        for layer in _layers(self.env):
+        for layer in layers(self.env):
             if "was_real_done" in vars(layer):
                 layer.was_real_done = True
         observation, _ = self.env.reset(seed=seed, **({"options": dict(options)} if options else {}))
@@ -77,9 +82,10 @@ class Tally:
 
     @classmethod
     def put_into(cls, env: Any) -> "Tally":
-        layers = list(_layers(env))
-        counters = [layer for layer in layers if type(layer).__name__ == "RecordEpisodeStatistics"]
-        above = counters[-1] if counters else layers[0]
+        # Not into FastLane's wrapper, whose step() calls the environment that it was created with.
+        chain = [layer for layer in layers(env) if not isinstance(layer, Shown)]
+        counters = [layer for layer in chain if type(layer).__name__ == "RecordEpisodeStatistics"]
+        above = counters[-1] if counters else chain[0]
         above.env = tally = cls(above.env, bool(counters))
         return tally
 
@@ -220,16 +226,9 @@ def _thunk(script: ModuleType, env_id: str, number: int, capture_video: bool, pa
     return make_env(**{name: values[name] for name in inspect.signature(make_env).parameters})
 
 
-def _layers(env: Any) -> Any:
-    """The wrappers, outermost first, without the environment itself."""
-    while "env" in vars(env):
-        yield env
-        env = env.env
-
-
 def _fix_normalisation(env: Any, normalisation: Mapping[str, Any] | None) -> None:
     """Normalise observations as at the end of the training, and keep those statistics fixed."""
-    layer = next((layer for layer in _layers(env) if type(layer).__name__ == "NormalizeObservation"), None)
+    layer = next((layer for layer in layers(env) if type(layer).__name__ == "NormalizeObservation"), None)
     if layer is None or normalisation is None:
         return
     saved = normalisation.get("obs_rms")

@@ -12,7 +12,7 @@ from mosaic_sdk.config import ConfigError
 from mosaic_sdk.schema import schema_of
 
 from cleanrl_worker.arguments import OWN, range_of
-from cleanrl_worker.config import POLICY_EVAL, RESUME, CleanRLWorkerConfig
+from cleanrl_worker.config import INTERACTIVE, POLICY_EVAL, RESUME, CleanRLWorkerConfig
 from cleanrl_worker.descriptions import DESCRIPTIONS
 from cleanrl_worker.registry import ALGORITHMS
 from cleanrl_worker.scripts import CustomScript, shipped
@@ -45,6 +45,19 @@ EVALUATE = {
     "extras.cuda": "{parent}",
     "extras.upstream_path": "{parent}",
 }
+# As an operator; the checkpoint determines the algorithm and the environment here too.
+AS_OPERATOR = {
+    "settings": {
+        "extras.mode": INTERACTIVE,
+        "extras.policy_path": "{checkpoint}",
+        "algo": "{algo}",
+        "env_id": "{env_id}",
+        "extras.env_kwargs": "{env_kwargs}",
+        "extras.cuda": "{parent}",
+        "extras.upstream_path": "{parent}",
+    },
+    "arguments": ["--interactive"],
+}
 EXAMPLES = [
     "algo=ppo env_id=CartPole-v1 total_timesteps=100000 seed=1",
     "algo=dqn env_id=CartPole-v1 total_timesteps=100000 learning_rate=1e-3",
@@ -61,6 +74,7 @@ def make_schema() -> dict[str, Any]:
         examples=EXAMPLES,
         resume={"extras.mode": RESUME, "extras.policy_path": "{checkpoint}"},
         evaluate=EVALUATE,
+        interactive=AS_OPERATOR,
         inherits_with=["extras.policy_path", "extras.checkpoint_path"],
         variants={"algo": {name: found.variant for name, found in ALGORITHMS.items() if found.variant}},
         scripts={script.name: _script_schema(script) for script in shipped()},

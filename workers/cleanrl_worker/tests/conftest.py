@@ -15,6 +15,14 @@ collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["test_*.py"]
 LIMIT_S = 600
 
 
+@pytest.fixture(autouse=True)
+def same_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker may replace gymnasium.make, because it has a process of its own; these tests share theirs."""
+    import gymnasium
+
+    monkeypatch.setattr(gymnasium, "make", gymnasium.make)
+
+
 @pytest.fixture
 def launch() -> Iterator[Callable[..., Any]]:
     """Run the worker to its end as the daemon would; every trial is cleaned up afterwards."""

@@ -13,7 +13,11 @@ from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.interactive import CleanRLPlayer
 from mosaic_sdk.checkpoints import CheckpointError
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.fastlane import maybe_wrap_env
 from mosaic_sdk.interactive import Session
+from mosaic_sdk.operators import spaces
+from mosaic_sdk.operators.arrays import encode
+from mosaic_sdk.operators.digest import observation_digest
 
 CONTINUOUS = {"algo": "ppo_continuous_action", "env_id": "Pendulum-v1"}
 
@@ -61,7 +65,7 @@ def test_reset_answers_with_a_description_of_the_environment(session):
     assert ready["type"] == "ready"
     assert (ready["run_id"], ready["env_id"], ready["algo"], ready["seed"]) == ("R1", "CartPole-v1", "ppo", 3)
     assert (ready["episode_index"], ready["step_index"], ready["observation_shape"]) == (0, 0, [4])
-    assert ready["action_space"] == {"type": "Discrete", "shape": [], "n": 2}
+    assert ready["action_space"] == {"type": "Discrete", "n": 2, "start": 0}
     assert ready["policy"] == "random"
 
 
@@ -76,6 +80,18 @@ def test_a_step_takes_the_given_action(session):
         assert (step["type"], step["step_index"], step["action"]) == ("step", number, action)
         assert step["reward"] == bare.step(action)[1]
     assert step["episode_reward"] == 4.0
+
+
+def test_rewards_are_counted_while_frames_are_on(session, monkeypatch):
+    names = {"MOSAIC_RUN_ID": "test-rewards", "GYM_GUI_FASTLANE_ONLY": "1", "GYM_GUI_FASTLANE_VIDEO_MODE": "single"}
+    for name, value in names.items():
+        monkeypatch.setenv(name, value)
+    make = gymnasium.make
+    monkeypatch.setattr(gymnasium, "make", lambda *args: maybe_wrap_env(make(*args, render_mode="rgb_array")))
+    one = session()
+    send(one, "reset", seed=3)
+
+    assert [send(one, "step")[0]["reward"] for _ in range(3)] == [1.0] * 3
 
 
 def test_without_an_action_the_policy_decides(session, checkpoint):
@@ -127,7 +143,7 @@ def test_without_a_seed_each_episode_uses_the_next_one(session):
 def test_continuous_actions_work_both_ways(session):
     one = session(**CONTINUOUS)
     (ready,) = send(one, "reset", seed=3)
-    assert ready["action_space"] == {"type": "Box", "shape": [1], "low": [-2.0], "high": [2.0]}
+    assert ready["action_space"] == {"type": "Box", "shape": [1], "dtype": "float32", "low": -2.0, "high": 2.0}
 
     (own,) = send(one, "step")
     (given,) = send(one, "step", action=[0.5])
@@ -166,6 +182,108 @@ def test_an_agent_selects_an_action_for_a_given_observation(session, checkpoint)
     assert (chosen["type"], chosen["action"], chosen["agent_id"]) == ("action_selected", 1, "player_0")
 
 
+GRID = "MiniGrid-DoorKey-5x5-v0"
+
+
+def agent_of(env, **more):
+    """The fields of init_agent for an environment in another process."""
+    described = {name: spaces.describe(getattr(env, name)) for name in ("action_space", "observation_space")}
+    return {"agent_id": "agent_0", "seed": 3, **described, **more}
+
+
+@pytest.fixture
+def grid_checkpoint(tmp_path):
+    from cleanrl_worker.agents import MinigridAgent
+
+    modules = {"agent": MinigridAgent(7).state_dict()}
+    state = {"algo": "ppo", "env_id": GRID, "global_step": 9, "modules": modules, "params": {"agent": "minigrid"}}
+    return str(save_checkpoint(tmp_path, state))
+
+
+def test_ready_has_the_digest_of_the_unwrapped_environments_first_observation(session):
+    import minigrid  # noqa: F401  # registers its environments
+
+    bare = gymnasium.make(GRID).unwrapped
+
+    digests = [send(session(env_id=GRID), "reset", seed=seed)[0]["first_observation"] for seed in (3, 3, 4)]
+
+    assert digests[0] == digests[1] == observation_digest(bare.reset(seed=3)[0])
+    assert digests[2] == observation_digest(bare.reset(seed=4)[0])
+
+
+def test_ready_names_the_actions_where_the_environment_does(session):
+    grid = send(session(env_id=GRID), "reset", seed=1)[0]["actions"]
+
+    assert [action["name"] for action in grid][:3] == ["left", "right", "forward"]
+    assert send(session(env_id="CartPole-v1"), "reset", seed=1)[0]["actions"] is None
+
+
+def test_the_last_step_has_the_success_of_the_episode(session):
+    one = session(env_id="MiniGrid-Empty-5x5-v0")
+    send(one, "reset", seed=1)
+
+    steps = [send(one, "step", action=action)[0] for action in (2, 2, 1, 2, 2)]  # to the goal
+
+    assert steps[-1]["terminated"]
+    assert [step.get("success") for step in steps] == [None] * 4 + [True]
+
+
+def test_a_policy_acts_on_the_unwrapped_observations_of_an_environment_elsewhere(session, grid_checkpoint):
+    import minigrid  # noqa: F401
+
+    settings = {"env_id": GRID, "extras": {"policy_path": grid_checkpoint}}
+    own, elsewhere = session(**settings), session(**settings)
+    send(own, "reset", seed=3)
+    actions = [send(own, "step")[0]["action"] for _ in range(12)]
+    bare = gymnasium.make(GRID).unwrapped
+    observation, _ = bare.reset(seed=3)
+
+    assert send(elsewhere, "init_agent", **agent_of(bare))[0]["type"] == "agent_ready"
+    chosen = []
+    for _ in range(12):
+        (answer,) = send(elsewhere, "select_action", agent_id="agent_0", observation=encode(observation))
+        chosen.append(answer["action"])
+        observation, *_ = bare.step(answer["action"])
+
+    assert chosen == actions
+
+
+def test_an_agent_with_other_spaces_is_refused_in_words(session, checkpoint):
+    one = session(extras={"policy_path": checkpoint})
+    two_more = {**agent_of(gymnasium.make("CartPole-v1")), "action_space": {"type": "Discrete", "n": 4}}
+
+    (actions,) = send(one, "init_agent", **two_more)
+    (observations,) = send(one, "init_agent", **agent_of(gymnasium.make("Acrobot-v1"), action_space=None))
+
+    assert actions["message"] == "action_space: the policy needs Discrete(2), the environment has Discrete(4)."
+    assert "observation_space: the policy needs Box(4) of float32" in observations["message"]
+    assert "the environment has Box(6) of float32" in observations["message"]
+    assert send(one, "init_agent", **agent_of(gymnasium.make("CartPole-v1")))[0]["type"] == "agent_ready"
+
+
+def test_every_agent_of_a_sampled_policy_has_its_own_seed(session, tmp_path):
+    modules = {"agent": MLPAgent(4, 2).state_dict()}
+    path = save_checkpoint(tmp_path, {"algo": "ppo", "env_id": "CartPole-v1", "global_step": 9, "modules": modules})
+    one = session(extras={"policy_path": str(path)})
+
+    def play(seed):
+        send(one, "init_agent", agent_id="a", seed=seed)
+        return [send(one, "select_action", agent_id="a", observation=[0] * 4)[0]["action"] for _ in range(30)]
+
+    assert play(5) == play(5) != play(6)
+
+
+def test_arguments_of_the_environment_are_passed_on(session):
+    one = session(env_id="FrozenLake-v1", extras={"env_kwargs": {"map_name": "8x8"}})
+
+    assert send(one, "reset")[0]["observation_shape"] == [64]
+
+
+def test_arguments_of_the_environment_are_refused_in_other_modes():
+    with pytest.raises(ConfigError, match=r"extras.env_kwargs: only mode interactive supports it, not mode train."):
+        CleanRLWorkerConfig.from_dict({"run_id": "R1", "extras": {"env_kwargs": {"a": 1}}})
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -174,7 +292,7 @@ def test_an_agent_selects_an_action_for_a_given_observation(session, checkpoint)
         ('{"cmd": 3}', 'A command is an object with a "cmd"'),
         (
             '{"cmd": "dance"}',
-            "There is no command 'dance'. Choose from: init_agent, ping, reset, select_action, step, stop",
+            "There is no command 'dance'. Choose from: init_agent, ping, reset, select_action, step, step_result, stop",
         ),
         ('{"cmd": "reset", "seed": -1}', "seed: must be an integer from 0"),
         ('{"cmd": "reset", "seed": true}', "seed: must be an integer from 0"),

@@ -111,3 +111,14 @@ def test_the_settings_of_the_config_class_are_those_of_the_schema():
             part = (extras if one.place else properties)[name]
             assert part["description"].endswith("."), name
     assert extras["checkpoint_every"]["default"] == CleanRLWorkerConfig.from_dict({"run_id": "1"}).checkpoint_every
+
+
+def test_as_an_operator_it_plays_the_checkpoint_in_interactive_mode():
+    way = get_worker_schema()["x-mosaic-interactive"]
+    filled = {name: value for name, value in way["settings"].items() if not value.startswith("{")}
+
+    config = CleanRLWorkerConfig.from_dict({"run_id": "R1", "extras": {"mode": filled["extras.mode"]}})
+    assert config.mode == "interactive"
+    assert way["arguments"] == ["--interactive"]
+    known = [*config.described(), *config.extras_names()]
+    assert {name.removeprefix("extras.") for name in way["settings"]} <= set(known)

@@ -256,6 +256,11 @@ EVALUATE = {
     **{"extras.mode": "policy_eval", "checkpoint": "{checkpoint}", "episodes": "{episodes}", "seed": "{seed}"},
     **{"capture_video": "{video}", "env_options": "{parent}"},
 }
+INTERACTIVE = {
+    "settings": {"checkpoint": "{checkpoint}", "env": "{env_id}", "env_options": "{parent}"},
+    "arguments": ["--interactive"],
+    "env_ids": ["{env}", "gym_{env}", "minigrid_{env}"],
+}
 
 
 def make_schema() -> dict[str, Any]:
@@ -270,6 +275,7 @@ def make_schema() -> dict[str, Any]:
         examples=EXAMPLES,
         resume={"extras.mode": "resume_training", "checkpoint": "{checkpoint}"},
         evaluate=EVALUATE,
+        interactive=INTERACTIVE,
         inherits_with=["checkpoint", "extras.policy_path", "extras.checkpoint_path"],
     )
     properties = schema["properties"]

@@ -6,19 +6,24 @@ has an episode of its own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from mosaic_sdk.interactive import CommandError, Player, Request, Step, serve
+from mosaic_sdk.interactive import Agent, CommandError, Player, Request, Step, serve
+from mosaic_sdk.operators import spaces
+from mosaic_sdk.operators.arrays import restore
+from mosaic_sdk.operators.digest import observation_digest
 from mosaic_sdk.player import AgentId
 
+from dreamer_worker import envs
 from dreamer_worker.agent.spaces import Space
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.envs import observe
 from dreamer_worker.evaluate import ALGO, Policy
 from dreamer_worker.factories import make_env
-from dreamer_worker.fastlane import Screen
+from dreamer_worker.fastlane import Screen, hidden_request
 
 
 class DreamerPlayer(Player):
@@ -26,11 +31,12 @@ class DreamerPlayer(Player):
 
     def __init__(self, config: DreamerConfig) -> None:
         self._config = config
-        self._env: Any = None
-        self._screen: Any = None
-        self._open(config)
+        self._env: Any = make_env(config, 0)
+        # The same for all envs of this process, so that its viewers stay.
+        self._screen = Screen(0, lambda: self._env.render())
         self._policy = Policy(self._env, config)
         self._policies: dict[AgentId, Policy] = {}  # of agents whose env is elsewhere
+        self._hosted: set[AgentId] = set()  # those of them whose env is the same as ours
         self._obs: dict[str, Any] = {}
 
     def describe(self) -> dict[str, Any]:
@@ -41,11 +47,14 @@ class DreamerPlayer(Player):
 
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> Mapping[str, Any]:
         if seed is not None:
-            self._open(self._config.replace(seed=seed))
+            self._env.close()
+            # With this seed itself, as in other workers: an evaluation compares them on equal ones.
+            self._env = envs.make_env(self._config.env, seed=seed, **self._config.env_options)
         self._obs = self._env.reset()
         self._screen.note(self._obs)
         self._policies.clear()
-        return {}
+        self._hosted.clear()
+        return _about(self._env)
 
     def step(self, action: Any) -> Step:
         given = None if action is None else as_action(action, self._env.act_space)
@@ -56,33 +65,60 @@ class DreamerPlayer(Player):
         self._obs = obs = self._env.step(taken)
         self._screen.note(obs)
         ended, died = bool(obs["is_last"]), bool(obs["is_terminal"])
-        return Step(plain_action(taken), float(obs["reward"]), died, ended and not died)
+        fields = _success(self._env) if ended else {}
+        return Step(plain_action(taken), float(obs["reward"]), died, ended and not died, fields)
 
-    def init_agent(self, agent_id: AgentId, seed: int | None) -> None:
-        self._policies[agent_id] = Policy(self._env, self._config, self._policy.agent)
+    def begin_agent(self, agent: Agent) -> Mapping[str, Any]:
+        self._policies[agent.agent_id] = Policy(self._env, self._config, self._policy.agent)
+        self._hosted.discard(agent.agent_id)
+        if agent.observation_space and hasattr(self._env, "bare"):
+            wanted = spaces.describe(self._env.bare.action_space), spaces.describe(self._env.observation_space)
+            spaces.require(agent, action_space=wanted[0], observation_space=wanted[1])
+            self._hosted.add(agent.agent_id)
+        return {}
 
     def select_action(self, request: Request) -> Any:
         if request.agent_id not in self._policies:
-            self.init_agent(request.agent_id, None)
-        sensed = as_observation(request.observation, self._env.obs_space)
-        obs = observe(sensed, request.reward, first=request.is_first)
-        return plain_action(self._policies[request.agent_id].choose(obs))
+            self.begin_agent(Agent(request.agent_id))
+        is_hosted = request.agent_id in self._hosted
+        read = self._sense if is_hosted else as_observation
+        obs = observe(read(request.observation, self._env.obs_space), request.reward, first=request.is_first)
+        action = self._policies[request.agent_id].choose(obs)
+        return self._env.play(action) if is_hosted else plain_action(action)
 
     def close(self) -> None:
         for part in (self._screen, self._env):
-            if part is not None:
-                part.close()
-        self._env = self._screen = None
+            part.close()
 
-    def _open(self, config: DreamerConfig) -> None:
-        self.close()
-        self._env = make_env(config, 0)
-        self._screen = Screen(0, self._env.render)
+    def _sense(self, given: Any, known: Mapping[str, Space]) -> dict[str, Any]:
+        """A hosted env's observation, as the agent takes it, or CommandError."""
+        try:
+            return dict(self._env.sense(restore(given, spaces.describe(self._env.observation_space))))
+        except ValueError as error:
+            raise CommandError(f"observation: {error}") from None
+
+
+def _about(env: Any) -> dict[str, Any]:
+    """Fields of `ready`. Only Gymnasium's envs have spaces that other programs know."""
+    if not hasattr(env, "bare"):
+        return {}
+    return {
+        "action_space": spaces.describe(env.bare.action_space),
+        "observation_space": spaces.describe(env.observation_space),
+        "first_observation": observation_digest(env.bare.first),
+    }
+
+
+def _success(env: Any) -> dict[str, Any]:
+    success = env.bare.success if hasattr(env, "bare") else None
+    return {} if success is None else {"success": success}
 
 
 def run_interactive(config: DreamerConfig) -> int:
     """Answer commands until `stop` or the end of stdin; returns the exit code."""
     config = config.resolved()
+    # The screen shows the env: MOSAIC's import hook must not show it as well.
+    os.environ.update(hidden_request())
     return serve(lambda: DreamerPlayer(config), run_id=config.run_id)
 
 

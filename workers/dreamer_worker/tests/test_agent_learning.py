@@ -1,9 +1,10 @@
 """The agent learns: tasks small enough for a CPU, in the loop of --script train.
 
 Each test has a score to reach within a number of env steps. The score is that of the evaluation env, which plays the
-most likely actions.
+most likely actions. LEARN_SEED=1 in the environment selects another seed than 0.
 """
 
+import os
 from collections import deque
 
 import numpy as np
@@ -50,6 +51,7 @@ class Scores:
 def learn(folder, goal, over, **config):
     """Train until the last `over` evaluations have the mean `goal`, or to the end; returns the mean score."""
     settings = {"run_id": "LEARN", "script": "train", "logdir": str(folder), "outputs": ["jsonl"], "agent": SMALL}
+    settings["seed"] = int(os.environ.get("LEARN_SEED", "0"))
     settings |= {f"{name}_every_s": 1e6 for name in ("log", "report", "save")}
     config = prepare(DreamerConfig.from_dict({**settings, **config}))
     resume(config)

@@ -4,12 +4,16 @@ import json
 import subprocess
 import sys
 
+import gymnasium
 import numpy as np
 import pytest
 from dreamer_worker.agent.spaces import Space
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.interactive import DreamerPlayer, as_action, as_observation
 from mosaic_sdk.interactive import CommandError, Session
+from mosaic_sdk.operators import spaces
+from mosaic_sdk.operators.arrays import encode
+from mosaic_sdk.operators.digest import observation_digest
 
 CORNER = [1.0] + [0.0] * 15
 
@@ -125,6 +129,59 @@ def test_actions_and_observations_of_several_parts_go_by_name():
         as_action({"move": 1}, spaces)
     with pytest.raises(CommandError, match=r"image is missing\. Send an object with: image"):
         as_observation({"picture": 1}, {"image": Space("uint8", (2, 2, 3))})
+
+
+def session_of(tmp_path, env, **settings):
+    config = {"run_id": "TEST", "env": env, "random_agent": True, "logdir": str(tmp_path), **settings}
+    resolved = DreamerConfig.from_dict(config).resolved()
+    return Session(lambda: DreamerPlayer(resolved), run_id="TEST")
+
+
+def agent_of(env, **more):
+    described = {name: spaces.describe(getattr(env, name)) for name in ("action_space", "observation_space")}
+    return {"agent_id": "agent_0", "seed": 3, **described, **more}
+
+
+@pytest.mark.parametrize("pixels", [True, False])
+def test_ready_has_the_digest_of_the_unwrapped_envs_first_observation_on_that_seed(tmp_path, pixels):
+    import minigrid  # noqa: F401  registers its envs
+
+    session = session_of(tmp_path, "minigrid_MiniGrid-DoorKey-5x5-v0", env_options={"pixels": pixels})
+    bare = gymnasium.make("MiniGrid-DoorKey-5x5-v0").unwrapped
+
+    digests = [send(session, cmd="reset", seed=seed)[0]["first_observation"] for seed in (3, 4)]
+
+    assert digests == [observation_digest(bare.reset(seed=seed)[0]) for seed in (3, 4)]
+    session.close()
+
+
+def test_a_hosted_env_gets_its_own_kind_of_action(tmp_path):
+    session = session_of(tmp_path, "gym_Pendulum-v1")
+    host = gymnasium.make("Pendulum-v1")
+    observation, _ = host.reset(seed=3)
+
+    assert send(session, cmd="init_agent", **agent_of(host))[0]["type"] == "agent_ready"
+    actions = []
+    for _ in range(40):
+        [chosen] = send(session, cmd="select_action", agent_id="agent_0", observation=encode(observation))
+        actions += chosen["action"]
+        observation, *_ = host.step(np.asarray(chosen["action"], np.float32))
+
+    assert max(map(abs, actions)) > 1  # the agent's are within -1 and 1, the env's within -2 and 2
+    session.close()
+
+
+def test_an_agent_with_other_spaces_is_refused_in_words(tmp_path):
+    session = session_of(tmp_path, "gym_CartPole-v1")
+
+    [refused] = send(session, cmd="init_agent", **agent_of(gymnasium.make("Acrobot-v1")))
+    [wrong] = send(session, cmd="init_agent", **agent_of(gymnasium.make("CartPole-v1")))
+    [shape] = send(session, cmd="select_action", agent_id="agent_0", observation=[1.0, 2.0])
+
+    assert refused["message"] == "action_space: the policy needs Discrete(2), the environment has Discrete(3)."
+    assert wrong["type"] == "agent_ready"
+    assert shape["message"] == "observation: must have the shape [4]"
+    session.close()
 
 
 def interact(run, *commands):

@@ -12,6 +12,7 @@ import pytest
 from dreamer_worker.checkpoint import Epochs, read_arrays
 from dreamer_worker.cli import names_of
 from dreamer_worker.config import LAB, DreamerConfig, make_schema
+from dreamer_worker.envs import split_task
 from dreamer_worker.parallel import prepare, variables_of
 from dreamer_worker.rpc import free_address
 from mosaic_sdk.config import ConfigError
@@ -328,3 +329,11 @@ def test_the_schema_states_no_default_that_a_suite_decides_and_no_unused_key():
     assert not [name for name in ("env", "steps", "envs", "train_ratio", "size") if "default" in properties[name]]
     assert not {"algo", "name", "variant"} & set(properties)
     assert properties["env_id"]["x-mosaic-same-as"] == "env"
+
+
+def test_as_an_operator_it_knows_gymnasiums_names():
+    way = make_schema()["x-mosaic-interactive"]
+
+    assert set(way["settings"]) <= set(make_schema()["properties"])
+    names = [name.replace("{env}", "MiniGrid-Empty-8x8-v0") for name in way["env_ids"]]
+    assert {split_task(name)[1] for name in names} == {"MiniGrid-Empty-8x8-v0"}

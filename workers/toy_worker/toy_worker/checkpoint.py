@@ -13,6 +13,7 @@ from mosaic_sdk.files import read_json, write_json
 from mosaic_sdk.names import BEST, CHECKPOINTS, WorkerEnv
 
 from toy_worker.config import ToyConfig
+from toy_worker.learning import ENV_ID
 
 WORKER, FORMAT = "toy", 1
 _KEYS = ("step", "skill", "horizon", "noise", "episode_index", "episode_return", "last_return")
@@ -38,7 +39,8 @@ class Checkpoints:
     def _write(self, path: str, state: Dict[str, Any]) -> str:
         write_json(path, {"format": FORMAT, **state})
         settings = self._config.to_dict()
-        return checkpoints.commit(path, worker=WORKER, format=FORMAT, step=state["step"], settings=settings).path
+        about = {"worker": WORKER, "format": FORMAT, "step": state["step"], "env_id": ENV_ID, "settings": settings}
+        return checkpoints.commit(path, **about).path
 
 
 def load(path: str) -> Dict[str, Any]:

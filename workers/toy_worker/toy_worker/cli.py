@@ -34,11 +34,16 @@ def run(config: ToyConfig) -> int:
 
 
 def play(config: ToyConfig) -> int:
+    import os
+
     from mosaic_sdk.interactive import serve
 
+    from toy_worker.faults import Faults
     from toy_worker.interactive import ToyPlayer
 
-    return serve(lambda: ToyPlayer(config), run_id=config.run_id, first_seed=config.seed or 0)
+    # A copy, because serve() takes stdout away from everything but answers.
+    faults = Faults(config, os.dup(1))
+    return serve(lambda: ToyPlayer(config, faults), run_id=config.run_id, first_seed=config.seed or 0)
 
 
 if __name__ == "__main__":

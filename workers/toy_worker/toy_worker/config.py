@@ -6,8 +6,8 @@ from mosaic_sdk.config import ConfigError
 from mosaic_sdk.settings import Settings, setting
 
 AtStep = Optional[int]  # the number of a step; None: never
-TRAIN, POLICY_EVAL = "train", "policy_eval"
-MODES = (TRAIN, POLICY_EVAL)
+TRAIN, POLICY_EVAL, COMMANDS = "train", "policy_eval", "commands"
+MODES = (TRAIN, POLICY_EVAL, COMMANDS)
 
 
 class ToyConfig(Settings):
@@ -32,7 +32,9 @@ class ToyConfig(Settings):
     checkpoint: str = setting("", "Checkpoint to continue or to evaluate: a file, or a run.", checkpoint=True)
     eval_every: int = setting(0, "Steps between evaluations, of which the best is kept; 0: none.", minimum=0)
     eval_episodes: int = setting(10, "Episodes of an evaluation.", minimum=1)
-    mode: str = setting(TRAIN, "What to do: train, or evaluate `checkpoint`.", choices=MODES, place="extras")
+    mode: str = setting(
+        TRAIN, "What to do: train, evaluate `checkpoint`, or obey commands on stdin.", choices=MODES, place="extras"
+    )
     test_mode: bool = setting(False, "The same as mode=policy_eval.", place="extras")
 
     crash_at: AtStep = setting(None, "Raise an exception at this step.")
@@ -64,6 +66,8 @@ class ToyConfig(Settings):
     burst: int = setting(0, "Print this many metric lines at once at the start.", minimum=0)
     stderr_lines: int = setting(0, "Print this many lines to stderr at the start.", minimum=0)
     no_newline_at_end: bool = setting(False, "End the output with a line that has no newline.")
+    illegal_action_at: AtStep = setting(None, "Interactive: select an illegal action at this step.")
+    ignore_seed: bool = setting(False, "Interactive: play every episode as if its seed were 0.")
     forget_at: AtStep = setting(None, "Lose everything learned at this step.")
 
     @classmethod

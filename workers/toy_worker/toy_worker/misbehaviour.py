@@ -14,7 +14,7 @@ from toy_worker.config import AtStep, ToyConfig
 from toy_worker.garbage import GARBAGE
 from toy_worker.telemetry import Telemetry
 
-_FOR_EVER_S = 86400.0
+FOR_EVER_S = 86400.0
 
 
 class Misbehaviour:
@@ -81,7 +81,7 @@ class Misbehaviour:
     def _hang(self, step: int) -> None:
         """No work, no CPU time, no heartbeats."""
         self.heart.stop()
-        _do_nothing(self._hang_s)
+        do_nothing(self._hang_s)
         self.heart.start()
 
     def _hang_busily(self, step: int) -> None:
@@ -98,11 +98,11 @@ class Misbehaviour:
 
     def _stall(self, step: int) -> None:
         """Heartbeats whose counter does not advance."""
-        _do_nothing(self._hang_s)
+        do_nothing(self._hang_s)
 
     @property
     def _hang_s(self) -> float:
-        return self.config.hang_s or _FOR_EVER_S
+        return self.config.hang_s or FOR_EVER_S
 
     def _print_half_a_line_and_die(self, step: int) -> None:
         self.telemetry.raw(b'{"event_type":"step","step_index":%d,"rew' % step, "half", step)
@@ -131,7 +131,7 @@ class Misbehaviour:
             self._eaten.append(bytearray(b"\1") * megabyte)
 
 
-def _do_nothing(seconds: float) -> None:
+def do_nothing(seconds: float) -> None:
     """Sleep, unless a SIGTERM arrived a moment before: the byte it leaves in the pipe ends the sleep."""
     read, write = os.pipe()
     os.set_blocking(write, False)

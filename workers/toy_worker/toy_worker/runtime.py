@@ -7,7 +7,7 @@ from mosaic_sdk.heartbeat import Heartbeat
 from mosaic_sdk.names import EVAL_AGENT, EVAL_MEAN_RETURN
 
 from toy_worker.analytics import write_manifest
-from toy_worker.config import POLICY_EVAL, ToyConfig
+from toy_worker.config import COMMANDS, POLICY_EVAL, ToyConfig
 from toy_worker.learning import ENV_ID, Noise, skill
 from toy_worker.misbehaviour import Misbehaviour
 from toy_worker.telemetry import Telemetry
@@ -35,6 +35,8 @@ class ToyRuntime:
         self.misbehaviour.at_start()
         if self.config.mode == POLICY_EVAL:
             return self._evaluate()
+        if self.config.mode == COMMANDS:
+            return self._obey()
         if self.config.checkpoint:
             self._restore()
         if self.config.paint:
@@ -154,6 +156,12 @@ class ToyRuntime:
             summary = run_evaluation(self.config, self.telemetry)
         write_manifest(self.config)
         return summary
+
+    def _obey(self) -> Dict[str, Any]:
+        from toy_worker.commands import ToyServant
+
+        with self.heart:
+            return ToyServant(self.config, self.telemetry).obey()
 
     def _skill(self, step: int) -> float:
         forget_at = self.config.forget_at

@@ -3,6 +3,7 @@
 from typing import Any, Dict
 
 from toy_worker.config import POLICY_EVAL, TRAIN, ToyConfig
+from toy_worker.learning import ENV_ID
 
 LAB: Dict[str, Dict[str, Any]] = {
     "short": {"steps": 200},
@@ -20,9 +21,23 @@ EVALUATE = {
     "seed": "{seed}",
     "episode_length": "{parent}",
 }
+# Its one environment has no settings, so the checkpoint's policy is all that an operator needs.
+INTERACTIVE: Dict[str, Any] = {
+    "settings": {"checkpoint": "{checkpoint}", "episode_length": "{parent}"},
+    "arguments": ["--interactive"],
+    "env_ids": [ENV_ID],
+}
 
 
 def make_schema() -> Dict[str, Any]:
     from mosaic_sdk.schema import schema_of
 
-    return schema_of(ToyConfig, title="Toy worker", lab=LAB, examples=EXAMPLES, resume=RESUME, evaluate=EVALUATE)
+    return schema_of(
+        ToyConfig,
+        title="Toy worker",
+        lab=LAB,
+        examples=EXAMPLES,
+        resume=RESUME,
+        evaluate=EVALUATE,
+        interactive=INTERACTIVE,
+    )

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
+from mosaic_sdk.operators.bare import Bare
 
 from dreamer_worker.envs import Action, Obs, observe
 from dreamer_worker.envs.controls import Controls
@@ -40,11 +41,14 @@ class Gymnasium:
         self._seed = seed
         self._sensors = Sensors(env.observation_space, (size[0], size[1]))
         self._controls = Controls(env.action_space)
+        self.bare = Bare(env)
+        self.observation_space = env.observation_space
         self.obs_space = self._sensors.spaces
         self.act_space = self._controls.spaces
 
     def reset(self) -> Obs:
         seed, self._seed = self._seed, None  # once: later episodes continue with the same generator
+        self.bare.forget()
         sensed, _ = self._env.reset(seed=seed)
         return observe(self._read(sensed), first=True)
 
@@ -52,6 +56,14 @@ class Gymnasium:
         sensed, reward, terminated, truncated, _ = self._env.step(self._controls(action))
         ends = {"last": bool(terminated or truncated), "terminal": bool(terminated)}
         return observe(self._read(sensed), _number(reward), **ends)
+
+    def sense(self, sensed: Any) -> Obs:
+        """An observation of the same env in another process, as the agent's sensors."""
+        return self._read(sensed)
+
+    def play(self, action: Action) -> Any:
+        """The agent's action as such an env takes it."""
+        return self._controls(action)
 
     def render(self) -> np.ndarray | None:
         if getattr(self._env, "render_mode", None) != "rgb_array":
