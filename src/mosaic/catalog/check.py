@@ -64,7 +64,7 @@ def _check_value(value: Any, schema: Schema, field: str, names: Collection[str] 
     if not isinstance(schema, Mapping):
         return
     kinds = kinds_of(schema)
-    if kinds and not any(_is_a(value, kind) for kind in kinds):
+    if kinds and not any(is_a(value, kind) for kind in kinds):
         expected = " or ".join(TYPE_NAMES.get(kind, kind) for kind in kinds)
         raise BadConfig(field, f"must be {expected}, not {_shown(value)}.")
     if isinstance(value, str) and value in schema.get(UNAVAILABLE_KEY, {}):
@@ -72,7 +72,7 @@ def _check_value(value: Any, schema: Schema, field: str, names: Collection[str] 
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if choices is not None and value not in choices:
         raise BadConfig(field, _not_chosen(value, [str(choice) for choice in choices]))
-    if _is_a(value, "number"):
+    if is_a(value, "number"):
         _check_number(value, schema, field)
     elif isinstance(value, str):
         _check_text(value, schema, field)
@@ -116,7 +116,7 @@ def _check_length(length: int, schema: Schema, keywords: tuple[str, str], words:
         raise BadConfig(field, f"must have {low} to {high} {words}, not {length}.")
 
 
-def _is_a(value: Any, kind: str) -> bool:
+def is_a(value: Any, kind: str) -> bool:
     # In Python a bool is an int, in a config it is not; in JSON Schema 3.0 is an integer.
     if isinstance(value, bool):
         return kind == "boolean"

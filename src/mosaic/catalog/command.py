@@ -125,6 +125,7 @@ def _run_variables(config: RunConfig, rundir: RunDir, worker_file: Path) -> dict
         WorkerEnv.CONFIG_FILE: str(config_file),
         # Where a custom script finds base_config.json and curriculum_config.json.
         WorkerEnv.CUSTOM_SCRIPTS_DIR: str(rundir.config),
+        **({WorkerEnv.OPERATORS_FILE: str(rundir.operators_file)} if config.operators else {}),
     }
 
 

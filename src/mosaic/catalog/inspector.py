@@ -55,8 +55,11 @@ class Inspector:
         self._answers = answers
         self._asking: dict[Worker, asyncio.Future[Descriptor]] = {}
 
-    async def inspect(self, spec: WorkerSpec) -> Verdict:
-        """BadConfig for the first value that the worker does not accept, or whose variant is not installed."""
+    async def inspect(self, spec: WorkerSpec, path: str = PATH) -> Verdict:
+        """BadConfig for the first value that the worker does not accept, or whose variant is not installed.
+
+        `path`: of the settings, for messages.
+        """
         worker, descriptor = await asyncio.to_thread(self._look_up, spec)
         if worker is None:
             return _unchecked(spec, "a script has no schema" if spec.script else NO_SCHEMA)
@@ -65,14 +68,20 @@ class Inspector:
             raise BadConfig("", f"The schema of worker '{worker.spelled}' cannot be used: {descriptor.unsupported}.")
         variant, setting = ("", "") if spec.variant or spec.script else _variant_for(spec.config, descriptor)
         if not variant:
-            return replace(await asyncio.to_thread(judge, spec, descriptor), capabilities=descriptor.capabilities)
+            verdict = await asyncio.to_thread(judge, spec, descriptor, path)
+            return replace(verdict, capabilities=descriptor.capabilities)
         await asyncio.to_thread(self._refuse_missing, worker.name, variant, setting)
-        return await self.inspect(replace(spec, variant=variant))  # the variant's own schema decides
+        return await self.inspect(replace(spec, variant=variant), path)  # the variant's own schema decides
 
     async def descriptor_of(self, spec: WorkerSpec) -> Descriptor | None:
         """The worker's descriptor; None for a script, and for a package without a worker's entry point."""
+        _, descriptor = await self.describe(spec)
+        return descriptor
+
+    async def describe(self, spec: WorkerSpec) -> tuple[Worker | None, Descriptor | None]:
+        """The worker and its descriptor; for a script those of the worker that ships it."""
         worker, descriptor = await asyncio.to_thread(self._look_up, spec)
-        return None if worker is None else descriptor or await self._ask(worker)
+        return (None, None) if worker is None else (worker, descriptor or await self._ask(worker))
 
     def _refuse_missing(self, name: str, variant: str, setting: str) -> None:
         try:
@@ -131,7 +140,7 @@ def _ships(descriptor: Descriptor, script: str) -> bool:
         return False
 
 
-def judge(spec: WorkerSpec, descriptor: Descriptor) -> Verdict:
+def judge(spec: WorkerSpec, descriptor: Descriptor, path: str = PATH) -> Verdict:
     """BadConfig for the first value that the worker does not accept; otherwise the settings in force."""
     if descriptor.problem:
         return _unchecked(spec, f"the worker does not report its schema ({descriptor.problem})")
@@ -139,8 +148,8 @@ def judge(spec: WorkerSpec, descriptor: Descriptor) -> Verdict:
         return _unchecked(spec, NO_SCHEMA)
     try:
         schema = with_common(descriptor.schema)
-        placed = put_in_place(spec.config, schema)
-        check(placed, schema, PATH)
+        placed = put_in_place(spec.config, schema, path)
+        check(placed, schema, path)
         config = with_integers(placed, for_config(schema, placed))
         # A script has its own defaults, which are not in the schema.
         values = flattened(config) if spec.script else settings_in_force(config, schema)

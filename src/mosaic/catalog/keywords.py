@@ -5,7 +5,8 @@ from typing import Any
 
 from mosaic_sdk.keywords import ALGORITHMS, KEYWORDS
 
-from mosaic.catalog.schema import Schema, kinds_of
+from mosaic.catalog.interactive import problem_of
+from mosaic.catalog.schema import INTERACTIVE_KEY, Schema, kinds_of
 from mosaic.model.nearest import nearest
 
 TYPES = ("integer", "number", "boolean", "string", "array", "object", "null")
@@ -23,6 +24,8 @@ ANNOTATIONS = (
 
 def unsupported(schema: Schema) -> str:
     """The first part of this schema that MOSAIC cannot check, as a sentence; empty if it can check all of it."""
+    if (way := schema.get(INTERACTIVE_KEY)) is not None and (problem := problem_of(way)):
+        return f"{INTERACTIVE_KEY} {problem}"
     try:
         return next(_problems(schema, ""), "")
     except RecursionError:

@@ -16,44 +16,71 @@ from mosaic.catalog.command import Command
 from mosaic.catalog.environment import Environment, environment_at
 from mosaic.catalog.secrets import redact, redact_arguments
 from mosaic.model import durable
-from mosaic.model.run import RunConfig
+from mosaic.model.run import RunConfig, WorkerSpec
 from mosaic.model.rundir import RunDir
 
 __all__ = ["collect", "redact", "write"]
 
+Programs = Mapping[str, tuple[Command, Path]]  # by the operator's name
 _GIT_LIMIT_S = 10.0
 
 
-def write(config: RunConfig, command: Command, worker_python: Path, rundir: RunDir) -> None:
-    durable.write_json(rundir.provenance, collect(config, command, worker_python, rundir))
+def write(
+    config: RunConfig, command: Command, worker_python: Path, rundir: RunDir, operators: Programs | None = None
+) -> None:
+    durable.write_json(rundir.provenance, collect(config, command, worker_python, rundir, operators))
 
 
-def collect(config: RunConfig, command: Command, worker_python: Path, rundir: RunDir) -> dict[str, Any]:
-    """The contents of provenance.json. Slow (git, package lists): call it after the spawn, off the event loop."""
+def collect(
+    config: RunConfig, command: Command, worker_python: Path, rundir: RunDir, operators: Programs | None = None
+) -> dict[str, Any]:
+    """The contents of provenance.json. Slow (git, package lists): call it after the spawn, off the event loop.
+
+    `operators`: the command and the Python of each.
+    """
     environment = environment_at(worker_python)
-    source = _source(config, environment)
     return {
         "version": 1,
         "run_id": config.run_id,
         "run_dir": str(rundir.path),
         "recorded_at": time.time(),
         "host": socket.gethostname(),
-        "worker": {
-            "name": config.worker_name,
-            "source": str(source) if source else None,
-            "git": git_state(source) if source else None,
-        },
+        "worker": {"name": config.worker_name, **_code(config.worker, environment)},
         "mosaic": {"version": _mosaic_version(), "git": git_state(Path(mosaic.__file__))},
         "argv": redact_arguments(command.argv),
         "environment": redact(dict(config.worker.environment)),
         "cuda_visible_devices": command.env.get("CUDA_VISIBLE_DEVICES", ""),
-        "python": {
-            "executable": str(worker_python),
-            "version": _python_version(environment),
-            "packages": freeze(environment),
-        },
+        "python": _python(environment),
         "hardware": hardware(),
         "seeds": dict(_seeds(config.worker.config)),
+        **({"operators": _operators(config, operators)} if operators else {}),
+    }
+
+
+def _operators(config: RunConfig, programs: Programs) -> dict[str, Any]:
+    """Code, packages and checkpoint of each operator: they run in environments of their own."""
+    found: dict[str, Any] = {}
+    for name, (command, python) in programs.items():
+        operator, environment = config.operators[name], environment_at(python)
+        found[name] = {
+            **{"kind": operator.kind, "about": redact(dict(operator.about))},
+            **{"code": _code(operator.worker, environment), "argv": redact_arguments(command.argv)},
+            **{"environment": redact(dict(operator.worker.environment)), "python": _python(environment)},
+            "settings": redact(dict(operator.worker.config)),
+        }
+    return found
+
+
+def _code(worker: WorkerSpec, environment: Environment) -> dict[str, Any]:
+    source = Path(worker.script) if worker.script else environment.locate(worker.module.partition(".")[0])
+    return {"source": str(source) if source else None, "git": git_state(source) if source else None}
+
+
+def _python(environment: Environment) -> dict[str, Any]:
+    return {
+        "executable": str(environment.python),
+        "version": _python_version(environment),
+        "packages": freeze(environment),
     }
 
 
@@ -83,12 +110,6 @@ def hardware() -> dict[str, Any]:
         "memory": _field("/proc/meminfo", "MemTotal"),
         "gpus": _gpus(),
     }
-
-
-def _source(config: RunConfig, environment: Environment) -> Path | None:
-    if config.worker.script:
-        return Path(config.worker.script)
-    return environment.locate(config.worker.module.partition(".")[0])
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

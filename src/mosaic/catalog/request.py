@@ -17,6 +17,7 @@ SHORT = {"env": "env_id"}
 PATIENT_S = 60.0  # the second attempt, for a worker that did not describe itself within the usual time
 FIELDS = {  # fields of the trainer config, as a caller of `client.run` writes them
     "metadata.worker.config.": "",
+    "metadata.worker.commands": "run_options.commands",
     "metadata.run_name": "run_options.name",
     "metadata.tags": "run_options.tags",
     "payload.resources.gpus.requested": "run_options.gpus",
@@ -37,6 +38,7 @@ class RunOptions:
     cpus: float | None = None  # that the run needs: it waits until they are free; None: 1
     memory_mb: int | None = None  # that the run needs; None: the worker's own estimate
     limits: Mapping[str, float] = field(default_factory=dict)  # time_s, spin_s …: `payload.limits` of a trainer config
+    commands: bool = False  # the worker reads commands on its stdin: `TrainerClient.command_run` sends them
     idempotency_key: str = ""  # two submissions of one config with the same key are one run
 
     def __post_init__(self) -> None:
@@ -67,7 +69,7 @@ def option_names() -> list[str]:
 
 def trainer_config(worker: Mapping[str, Any], options: RunOptions) -> dict[str, Any]:
     """The config of a run with `worker` as its `metadata.worker`."""
-    metadata: dict[str, Any] = {"worker": dict(worker)}
+    metadata: dict[str, Any] = {"worker": {**worker, "commands": True} if options.commands else dict(worker)}
     if options.name:
         metadata["run_name"] = options.name
     if options.tags:

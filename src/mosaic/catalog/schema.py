@@ -22,6 +22,7 @@ ALGORITHMS_KEY = keywords.ALGORITHMS
 SAME_KEY = keywords.SAME_AS
 INHERITS_KEY = keywords.INHERITS_WITH
 DERIVING_KEYS = (keywords.RESUME, keywords.EVAL)
+INTERACTIVE_KEY = keywords.INTERACTIVE
 CHECKPOINT_KEY = keywords.CHECKPOINT
 SCRIPTS_KEY = keywords.SCRIPTS
 OWNER_KEY = keywords.OWNER
@@ -167,8 +168,10 @@ def schema_problem(schema: Schema) -> str:
         for name, value in properties_of(part).items():
             if not isinstance(value, Mapping):
                 return f"{'.'.join((*place, name))} is not described by an object"
-    for keyword in DERIVING_KEYS:
-        way = schema.get(keyword)
+    interactive = schema.get(INTERACTIVE_KEY)
+    ways = {keyword: schema.get(keyword) for keyword in DERIVING_KEYS}
+    ways[INTERACTIVE_KEY] = interactive.get("settings") if isinstance(interactive, Mapping) else None
+    for keyword, way in ways.items():
         keys = sorted(way) if isinstance(way, Mapping) else []
         for key in keys:
             if any(other.startswith(f"{key}.") for other in keys):

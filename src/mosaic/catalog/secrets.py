@@ -8,7 +8,8 @@ MASK = "***"
 _SECRET = re.compile(r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL", re.I)
 # These words have harmless uses too (max_tokens = 512, key_dim = 64): only strings under them are secrets.
 _SECRET_TEXT = re.compile(r"KEY|TOKEN|AUTH", re.I)
-_HARMLESS = re.compile(r"KEYBOARD|MONKEY|KEYFRAME|TOKENI[ZS]E|AUTHOR(?!I)", re.I)
+# api_key_env and api_key_file say where a secret is, not what it is.
+_HARMLESS = re.compile(r"KEYBOARD|MONKEY|KEYFRAME|TOKENI[ZS]E|AUTHOR(?!I)|(?:KEY|TOKEN)_(?:ENV|FILE)$", re.I)
 _IN_TEXT = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {MASK}"),
     # \b: without it the match is tried at each letter of a long word, and 100 kB of them block the daemon for minutes.

@@ -2,9 +2,22 @@
 
 from mosaic.catalog.request import RunOptions
 from mosaic.client.asynchronous import AsyncTrainerClient
+from mosaic.client.evaluation import AsyncEvaluation, Evaluation
 from mosaic.client.frames import Frame
 from mosaic.client.handle import AsyncRunHandle, RunHandle
+from mosaic.client.lanes import LaneState
 from mosaic.client.run import Run
 from mosaic.client.synchronous import TrainerClient
 
-__all__ = ["AsyncRunHandle", "AsyncTrainerClient", "Frame", "Run", "RunHandle", "RunOptions", "TrainerClient"]
+__all__ = [
+    "AsyncEvaluation",
+    "AsyncRunHandle",
+    "AsyncTrainerClient",
+    "Evaluation",
+    "Frame",
+    "LaneState",
+    "Run",
+    "RunHandle",
+    "RunOptions",
+    "TrainerClient",
+]

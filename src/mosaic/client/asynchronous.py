@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import os
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Coroutine, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -11,38 +10,28 @@ from typing import Any
 import grpc
 
 from mosaic.catalog.request import RunOptions, for_caller, nest, trainer_config, worker_section
+from mosaic.client.channel import open_channel
 from mosaic.client.endpoint import Endpoint, endpoint_elsewhere, find_endpoint, how_to_start, is_elsewhere
+from mosaic.client.evaluation import AsyncEvaluation, EvaluationSource, submit_evaluation
 from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.frames import Frame, FrameRequest, FrameStream
 from mosaic.client.handle import AsyncRunHandle
+from mosaic.client.request_text import command_text, config_text, states_to_wire
 from mosaic.client.run import Run, RunList
 from mosaic.client.starting import StartedDaemon, may_start
 from mosaic.client.status import error_from, with_sentence
-from mosaic.client.streams import EventStream, LogStream, watch_runs
-from mosaic.model.errors import BadConfig, MosaicError, NoDaemon
+from mosaic.client.streams import EventPage, EventStream, LogStream, repeat_until_answered, watch_runs
+from mosaic.model.errors import BadConfig, NoDaemon
 from mosaic.model.owner import refuse_foreign
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
-from mosaic.model.ulid import is_ulid
+from mosaic.model.ulid import is_ulid, new_ulid
 from mosaic.wire import mosaic_pb2 as pb
-from mosaic.wire.convert import state_to_wire
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 
-MESSAGE_LIMIT = 64 * 1024 * 1024
 REACH_WITHIN_S = 10.0
 CALL_TIMEOUT_S = 30.0
 SLOW_CALL_TIMEOUT_S = 180.0  # for calls that end process trees or delete large folders
-
-CHANNEL_OPTIONS = (
-    # gRPC's own backoff grows to minutes: a client would notice a restarted daemon 8-10 s late.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 300),
-    ("grpc.use_local_subchannel_pool", 1),  # do not share: another client's connection may lead to a dead daemon
-    ("grpc.enable_http_proxy", 0),  # the daemon is on this machine, even if http_proxy is set
-    ("grpc.max_receive_message_length", MESSAGE_LIMIT),
-    ("grpc.max_send_message_length", MESSAGE_LIMIT),
-    ("grpc.default_authority", "localhost"),  # a socket's path is not a valid authority
-)
 
 
 class AsyncTrainerClient:
@@ -60,16 +49,17 @@ class AsyncTrainerClient:
             print((await run.wait()).state)
     """
 
-    def __init__(self, endpoint: Endpoint, patience_s: float = 60.0, root: StateRoot | None = None) -> None:
-        """`patience_s`: how long a broken stream waits for the next daemon before it raises NoDaemon.
+    def __init__(self, endpoint: Endpoint, patience_s: float | None = 60.0, root: StateRoot | None = None) -> None:
+        """`patience_s`: how long a broken stream waits for the next daemon before it raises NoDaemon; None: for ever.
 
         `root`: the state folder whose workers `run` looks up; None if the daemon is on another machine.
         """
-        self.target = endpoint.target
+        self.target = endpoint.name
         self._root = root
-        self._patience_s = patience_s
+        self.patience_s = patience_s
+        self._background: set[asyncio.Task[None]] = set()
         self._metadata = (("authorization", f"Bearer {endpoint.token}"),)
-        self._channel = grpc.aio.insecure_channel(endpoint.target, options=CHANNEL_OPTIONS)
+        self._channel = open_channel(endpoint.target)
         self._stub: Any = TrainerServiceStub(self._channel)  # type: ignore[no-untyped-call]
 
     @classmethod
@@ -118,12 +108,22 @@ class AsyncTrainerClient:
         state = self._channel.get_state(try_to_connect=True)
         while state is not grpc.ChannelConnectivity.READY:
             if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                raise NoDaemon(f"No daemon answers at {self.target}. {how_to_start()}")
+                raise NoDaemon(f"No daemon answers at {self.target}. {how_to_start(self.target)}")
             await self._channel.wait_for_state_change(state)
             state = self._channel.get_state(try_to_connect=True)
 
     async def close(self) -> None:
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         await self._channel.close()
+
+    def keep(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Run `work` in the background until it ends or the client is closed."""
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
 
     async def __aenter__(self) -> "AsyncTrainerClient":
         return self
@@ -156,6 +156,24 @@ class AsyncTrainerClient:
         """A handle to a run that exists already."""
         return AsyncRunHandle(self, await self.get_run(run_id))
 
+    async def evaluate(
+        self,
+        script: EvaluationSource,
+        *,
+        manual: bool = False,
+        run_options: RunOptions | Mapping[str, Any] | None = None,
+    ) -> AsyncEvaluation:
+        """Start the evaluation that `script` describes: a mapping, or the path of a YAML, JSON or Python file.
+
+        With `manual` it waits for commands; without, it plays all episodes and ends.
+        """
+        run = await submit_evaluation(self, script, manual, RunOptions.of(run_options), is_remote=self._root is None)
+        return AsyncEvaluation(self, run)
+
+    async def attach_evaluation(self, run_id: str) -> AsyncEvaluation:
+        """A handle to an evaluation that exists already."""
+        return AsyncEvaluation(self, await self.get_run(run_id))
+
     async def wait_run(self, run_id: str, timeout_s: float | None = None) -> Run:
         """Wait until a run is over and return it; TimeoutError after `timeout_s`."""
         run_id = await self._id_of(run_id)
@@ -176,6 +194,19 @@ class AsyncTrainerClient:
     async def cancel_run(self, run_id: str) -> Run:
         """Request the end of a run. The request is durable when this returns; the run ends shortly afterwards."""
         return Run.from_wire(await self._ask(self._stub.CancelRun, pb.RunRequest(run_id=run_id)))
+
+    async def command_run(self, run_id: str, command: Mapping[str, Any], command_id: str | None = None) -> int:
+        """Send a command (`{"cmd": "pause"}`) to a run's worker and return its number, 1, 2, 3 …
+
+        It is durable when this returns, and the worker receives it exactly once: after a restart of the daemon the call
+        is repeated with the same id. To repeat a call yourself, choose the `command_id`.
+        """
+        request = pb.CommandRunRequest(
+            run_id=await self._id_of(run_id), command_id=command_id or new_ulid(), command_json=command_text(command)
+        )
+        call = self._open(self._stub.CommandRun, timeout=CALL_TIMEOUT_S)
+        reply = await repeat_until_answered(call, request, self.target, self._wait_for_daemon)
+        return int(reply.seq)
 
     async def delete_run(self, run_id: str) -> int:
         """Delete a run that is over, with its folder; return the number of bytes freed."""
@@ -238,6 +269,24 @@ class AsyncTrainerClient:
         self, kind: str, run_id: str, since_seq: int = 0, until_seq: int | None = None, tail: int = 0
     ) -> AsyncIterator[list[Event]]:
         """The events in batches, for callers that process many at once. `kind`: step, episode, or empty for all."""
+        stream = await self._event_stream(kind, run_id, since_seq, until_seq, tail)
+        async with aclosing(stream.batches()) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def event_pages(self, run_id: str, since_seq: int = 0, tail: int = 0) -> AsyncIterator[EventPage]:
+        """As `stream_events`, for a caller that would rather miss events than lag behind: it is told which it missed.
+
+        `event_batches` with `since_seq` and `until_seq` fetches them later.
+        """
+        stream = await self._event_stream("", run_id, since_seq, None, tail)
+        async with aclosing(stream.pages()) as pages:
+            async for page in pages:
+                yield page
+
+    async def _event_stream(
+        self, kind: str, run_id: str, since_seq: int, until_seq: int | None, tail: int
+    ) -> EventStream:
         calls = {
             "step": self._stub.StreamRunSteps,
             "episode": self._stub.StreamRunEpisodes,
@@ -249,10 +298,7 @@ class AsyncTrainerClient:
         async def is_over() -> bool:
             return (await self.get_run(run_id)).state.is_over
 
-        stream = EventStream(self._open(calls[kind]), request, self.target, self._wait_for_daemon, is_over)
-        async with aclosing(stream.batches()) as batches:
-            async for batch in batches:
-                yield batch
+        return EventStream(self._open(calls[kind]), request, self.target, self._wait_for_daemon, is_over)
 
     async def stream_logs(
         self, run_id: str, follow: bool = False, tail_bytes: int = 0, since_stdout: int = 0, since_stderr: int = 0
@@ -279,23 +325,29 @@ class AsyncTrainerClient:
         """The id, for calls that are repeated after a broken connection: by then `last` may mean another run."""
         return reference if is_ulid(reference) else (await self.get_run(reference)).run_id
 
-    def frames(self, run_id: str, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0) -> AsyncIterator[Frame]:
+    def frames(
+        self, run_id: str, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0, lane: int | None = None
+    ) -> AsyncIterator[Frame]:
         """Frames of a run, the newest each time, at most `hz` per second, until it is over.
 
         The worker renders only while this is iterated. Frames come through shared memory if the run is on this
         machine, else through the daemon. NoFrames, with the reason, if there is no frame within `wait_s`. `max_dim`:
-        the longest side in pixels (0: full size).
+        the longest side in pixels (0: full size). `lane`: one lane (0, 1 …) of an evaluation, in place of the grid of
+        all of them.
         """
-        request = FrameRequest(hz, wait_s, max_dim)
+        request = FrameRequest(hz, wait_s, max_dim, lane)
         call = self._open(self._stub.StreamFrames)
         return FrameStream(call, self.get_run, self._wait_for_daemon, self.target, request).of(run_id)
 
-    async def query_curve(self, run_id: str, name: str, points: int = 0, to_step: int | None = None) -> Curve:
+    async def query_curve(
+        self, run_id: str, name: str, points: int = 0, to_step: int | None = None, from_step: int | None = None
+    ) -> Curve:
         """A metric, `step/reward`, `episode/return` or `episode/length` in at most `points` (0: 2000) points.
 
-        The curve is empty if the run has no values of that name, or none yet: see `curve_names`.
+        `from_step` and `to_step` select a part of it, in more detail. The curve is empty if the run has no values of
+        that name, or none yet: see `curve_names`.
         """
-        request = pb.QueryCurveRequest(run_id=run_id, name=name, points=points, to_step=to_step)
+        request = pb.QueryCurveRequest(run_id=run_id, name=name, points=points, from_step=from_step, to_step=to_step)
         return Curve.from_wire(await self._ask(self._stub.QueryCurve, request))
 
     async def curve_names(self, run_id: str) -> list[str]:
@@ -321,43 +373,14 @@ class AsyncTrainerClient:
         except grpc.aio.AioRpcError as failure:
             raise error_from(failure, self.target) from None
 
-    def _open(self, call: Any) -> Any:
-        return lambda request: call(request, metadata=self._metadata)
+    def _open(self, call: Any, timeout: float | None = None) -> Any:
+        return lambda request: call(request, metadata=self._metadata, timeout=timeout)
 
     async def _wait_for_daemon(self) -> None:
         """Wait until a daemon answers at this address again."""
         try:
             await self._stub.GetHealth(
-                pb.GetHealthRequest(), metadata=self._metadata, timeout=self._patience_s, wait_for_ready=True
+                pb.GetHealthRequest(), metadata=self._metadata, timeout=self.patience_s, wait_for_ready=True
             )
         except grpc.aio.AioRpcError as failure:
             raise error_from(failure, self.target) from None
-
-
-def config_text(config: Mapping[str, Any] | str | Path) -> str:
-    if isinstance(config, Path):
-        try:
-            return config.read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            raise MosaicError(f"{config} cannot be read: {error}") from None
-    try:
-        return config if isinstance(config, str) else json.dumps(config, default=_plain)
-    except (TypeError, ValueError) as error:
-        raise MosaicError(f"The config cannot be written as JSON: {error}.") from None
-
-
-def states_to_wire(states: Collection[RunState | str]) -> list[str]:
-    """States, or their names; one alone is accepted as well."""
-    try:
-        return [state_to_wire(RunState(state)) for state in ((states,) if isinstance(states, str) else states)]
-    except ValueError as error:
-        raise MosaicError(f"{error}. The states are {', '.join(RunState)}.") from None
-
-
-def _plain(value: Any) -> Any:
-    """What scripts pass beside JSON's own types: paths, and numpy's numbers."""
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if hasattr(value, "item"):
-        return value.item()
-    raise TypeError(f"{value!r} is not a JSON value")

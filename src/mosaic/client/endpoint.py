@@ -1,6 +1,7 @@
 """The daemon's address and the token that authorizes a client."""
 
 import os
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,11 +9,19 @@ from mosaic.model.durable import read_json
 from mosaic.model.errors import NoDaemon, NotAllowed
 from mosaic.model.rundir import StateRoot
 
+BY_SSH = "ssh://"
+
 
 @dataclass(frozen=True)
 class Endpoint:
     target: str  # a gRPC target: unix:/path/daemon.sock or 127.0.0.1:50055
     token: str = field(repr=False)
+    host: str = ""  # user@box or user@box:/path, if ssh forwards `target` from there
+
+    @property
+    def name(self) -> str:
+        """The address in words for people: a forwarded socket's own path says nothing."""
+        return f"{BY_SSH}{self.host}" if self.host else self.target
 
 
 def is_elsewhere() -> bool:
@@ -20,11 +29,22 @@ def is_elsewhere() -> bool:
     return bool(os.environ.get("MOSAIC_ADDRESS"))
 
 
-def how_to_start() -> str:
-    """What to do when no daemon answers. With MOSAIC_ADDRESS set, `mosaic daemon start` would not help."""
-    if is_elsewhere():
+def how_to_start(name: str = "") -> str:
+    """What to do when no daemon answers at `name`. With MOSAIC_ADDRESS set, `mosaic daemon start` would not help."""
+    if not name.startswith(BY_SSH) and is_elsewhere():
         return "MOSAIC_ADDRESS names it: start the daemon there, or unset MOSAIC_ADDRESS to use this machine's own."
-    return "Start it with: mosaic daemon start"
+    return f"Start it with: {command_there(name)} daemon start"
+
+
+def command_there(name: str) -> str:
+    """`mosaic`, as it is called here for the machine of an endpoint's name."""
+    return by_ssh(name.removeprefix(BY_SSH)) if name.startswith(BY_SSH) else "mosaic"
+
+
+def by_ssh(host: str) -> str:
+    """The state folder in `user@box:/path` is not an address that ssh understands, so it is passed as MOSAIC_HOME."""
+    box, _, home = host.partition(":")
+    return f"ssh {box} MOSAIC_HOME={shlex.quote(home)} mosaic" if home else f"ssh {box} mosaic"
 
 
 def find_endpoint(root: StateRoot) -> Endpoint | None:

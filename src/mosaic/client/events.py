@@ -208,8 +208,12 @@ class Curve:
     max: list[float]
     count: list[int]
     axis: str = "steps"  # what `step` counts: "env steps", "episodes", or "steps" as the worker numbers them
+    seconds: list[float] | None = None  # since `started_at`; None for files from before times were stored
+    started_at: float = 0.0  # unix time of the run's first event; 0: there is none
+    last_seq: int = 0  # events after this one are not in the curve yet; 0: unknown
 
     @classmethod
     def from_wire(cls, wire: pb.Curve) -> "Curve":
         columns = (list(wire.step), list(wire.mean), list(wire.min), list(wire.max), list(wire.count))
-        return cls(wire.name, *columns, axis=wire.axis or "steps")
+        seconds = list(wire.seconds) if len(wire.seconds) == len(wire.step) else None
+        return cls(wire.name, *columns, wire.axis or "steps", seconds, wire.started_at, wire.last_seq)

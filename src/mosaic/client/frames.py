@@ -49,8 +49,11 @@ class FrameRequest:
     hz: float
     wait_s: float
     max_dim: int
+    lane: int | None = None  # of an evaluation; None: the run's own picture
 
     def __post_init__(self) -> None:
+        if self.lane is not None and self.lane < 0:
+            raise MosaicError(f"lane: must be at least 0, not {self.lane}.")
         if not (LEAST_HZ <= self.hz <= MOST_HZ and self.wait_s >= 0 and self.max_dim >= 0):
             raise MosaicError(f"{self}: hz is between {LEAST_HZ} and {MOST_HZ}; wait_s and max_dim are not negative.")
 
@@ -102,7 +105,7 @@ class FrameStream:
         from mosaic_sdk.fastlane import FastLaneError, FastLaneReader  # imports numpy, which only frames need
 
         try:
-            return FastLaneReader.attach(run_id, lease_for(1 / self._request.hz))
+            return FastLaneReader.attach(run_id, lease_for(1 / self._request.hz), self._request.lane)
         except (OSError, FastLaneError):
             return None
 
@@ -137,7 +140,9 @@ class FrameStream:
         from mosaic.wire import png
 
         asked = self._request
-        request = pb.StreamFramesRequest(run_id=run_id, hz=asked.hz, max_dim=asked.max_dim, wait_s=asked.wait_s)
+        request = pb.StreamFramesRequest(
+            run_id=run_id, hz=asked.hz, max_dim=asked.max_dim, wait_s=asked.wait_s, lane=asked.lane
+        )
         is_first = True
         while True:
             try:

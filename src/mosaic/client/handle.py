@@ -1,7 +1,7 @@
 """Handles: one run, bound to the client that started it."""
 
-from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.frames import Frame
@@ -48,6 +48,10 @@ class AsyncRunHandle:
         self.latest = await self._client.cancel_run(self.run_id)
         return self.latest
 
+    async def command(self, command: Mapping[str, Any], command_id: str | None = None) -> int:
+        """Send a command to the worker, as `AsyncTrainerClient.command_run` does; return its number."""
+        return await self._client.command_run(self.run_id, command, command_id)
+
     async def curve(self, name: str = "episode/return", points: int = 0) -> Curve:
         """A metric over its steps, as `AsyncTrainerClient.query_curve` gives it."""
         return await self._client.query_curve(self.run_id, name, points)
@@ -63,9 +67,11 @@ class AsyncRunHandle:
         """Output of the worker that is not telemetry; with `follow`, until the run is over."""
         return self._client.stream_logs(self.run_id, follow, tail_bytes)
 
-    def frames(self, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0) -> AsyncIterator[Frame]:
+    def frames(
+        self, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0, lane: int | None = None
+    ) -> AsyncIterator[Frame]:
         """The newest frame each time, as `AsyncTrainerClient.frames` gives them."""
-        return self._client.frames(self.run_id, hz, wait_s, max_dim)
+        return self._client.frames(self.run_id, hz, wait_s, max_dim, lane)
 
     def __repr__(self) -> str:
         return f"<run {self.run_id} ({self.latest.name}): {self.state}>"
@@ -109,6 +115,10 @@ class RunHandle:
         self.latest = self._client.cancel_run(self.run_id)
         return self.latest
 
+    def command(self, command: Mapping[str, Any], command_id: str | None = None) -> int:
+        """Send a command to the worker, as `TrainerClient.command_run` does; return its number."""
+        return self._client.command_run(self.run_id, command, command_id)
+
     def curve(self, name: str = "episode/return", points: int = 0) -> Curve:
         """A metric over its steps, as `TrainerClient.query_curve` gives it."""
         return self._client.query_curve(self.run_id, name, points)
@@ -124,9 +134,11 @@ class RunHandle:
         """Output of the worker that is not telemetry; with `follow`, until the run is over."""
         return self._client.stream_logs(self.run_id, follow, tail_bytes)
 
-    def frames(self, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0) -> Iterator[Frame]:
+    def frames(
+        self, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0, lane: int | None = None
+    ) -> Iterator[Frame]:
         """The newest frame each time, as `TrainerClient.frames` gives them."""
-        return self._client.frames(self.run_id, hz, wait_s, max_dim)
+        return self._client.frames(self.run_id, hz, wait_s, max_dim, lane)
 
     def __repr__(self) -> str:
         return f"<run {self.run_id} ({self.latest.name}): {self.latest.state}>"

@@ -8,48 +8,120 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
 
-from mosaic.client.endpoint import Endpoint
+from mosaic.client.endpoint import Endpoint, how_to_start
 from mosaic.model.errors import NoDaemon
 
-FORWARD_WITHIN_S = 20.0
+FORWARD_WITHIN_S = 60.0  # ssh may ask for a password in the terminal
+OPTIONS = (
+    *("-o", "ConnectTimeout=15"),
+    *("-o", "ServerAliveInterval=10"),  # ssh ends, and is started again, when the network has gone
+    *("-o", "LogLevel=ERROR"),  # not one line in the terminal per attempt to connect to a daemon that is away
+)
 
 
 class Tunnel:
-    """An ssh process that forwards the remote socket while this object is open."""
+    """An ssh process that forwards the remote socket while this object is open.
+
+    1. `reopen` forwards to the same path, so a client with open streams finds the daemon again.
+    2. After `close` no ssh runs, even if another thread is still in `open`.
+    """
 
     def __init__(self, host: str) -> None:
+        self._where = host
         self.host, _, self._home = host.partition(":")
         # mkdtemp makes it 0700: a process that can open the socket can connect to the daemon.
         self._folder = Path(tempfile.mkdtemp(prefix="mosaic-ssh-"))
+        self._local = self._folder / "daemon.sock"
+        self._words = self._folder / "ssh.log"
+        self._target = ""
         self._ssh: "subprocess.Popen[bytes] | None" = None
+        self._is_closed = False
+        self._lock = threading.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        return self._ssh is not None and self._ssh.poll() is None
 
     def open(self) -> Endpoint:
-        target, token = read_remote(self.host, self._home)
-        local = self._folder / "daemon.sock"
-        self._ssh = subprocess.Popen(forward_command(self.host, local, target), stdin=subprocess.DEVNULL)
-        self._wait_for(local)
-        return Endpoint(f"unix:{local}", token)
+        self._target, token = self._read()
+        self._forward()
+        return Endpoint(f"unix:{self._local}", token, self._where)
 
-    def _wait_for(self, local: Path) -> None:
-        assert self._ssh is not None
+    def reopen(self) -> None:
+        """Forward again, after ssh ended."""
+        self._end()
+        self._forward()
+
+    def last_words(self) -> str:
+        """What ssh said last, such as `Connection refused`."""
+        try:
+            lines = self._words.read_text(errors="replace").split("\n")
+        except OSError:
+            return ""
+        said = [line.strip() for line in lines if line.strip()]
+        return said[-1].removeprefix("ssh: ").rstrip(".") if said else ""
+
+    def _read(self) -> tuple[str, str]:
+        """The remote daemon's address and token."""
+        ssh = self._start(read_command(self.host, self._home))
+        output = ssh.communicate()[0].decode(errors="replace")
+        if ssh.returncode == 255 or ssh.returncode < 0:
+            raise NoDaemon(self._unreachable())
+        if ssh.returncode:
+            raise NoDaemon(f"No daemon has run on {self.host}. {how_to_start(Endpoint('', '', self._where).name)}")
+        try:
+            return parse_remote(output)
+        except (ValueError, LookupError, TypeError):
+            raise NoDaemon(f"The shell of {self.host} prints more than it was asked for: {output[:80]!r}.") from None
+
+    def _forward(self) -> None:
+        self._local.unlink(missing_ok=True)  # ssh does not replace the socket that an earlier ssh left
+        self._start(forward_command(self.host, self._local, self._target))
         deadline = time.monotonic() + FORWARD_WITHIN_S
-        while not local.exists():
-            if self._ssh.poll() is not None or time.monotonic() > deadline:
-                raise NoDaemon(f"ssh could not forward the daemon's socket from {self.host}.")
+        while not self._local.exists():
+            if not self.is_open or time.monotonic() > deadline:
+                raise NoDaemon(self._unreachable())
             time.sleep(0.05)
+
+    def _start(self, command: list[str]) -> "subprocess.Popen[bytes]":
+        with self._lock:
+            if self._is_closed:
+                raise NoDaemon(f"The connection to {self.host} is closed.")
+            with self._words.open("wb") as words:
+                try:
+                    self._ssh = subprocess.Popen(
+                        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=words
+                    )
+                except FileNotFoundError:
+                    raise NoDaemon("There is no ssh on this machine. Install an ssh client to use --host.") from None
+            return self._ssh
+
+    def _unreachable(self) -> str:
+        words = self.last_words()
+        reason = f": {words}." if words else "."
+        return f"ssh cannot reach {self.host}{reason} See what is wrong with: ssh {self.host} true"
+
+    def _end(self) -> None:
+        if self._ssh is not None:
+            self._ssh.terminate()
+            self._ssh.wait()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+        self._end()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> "Tunnel":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._ssh is not None:
-            self._ssh.terminate()
-            self._ssh.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self.close()
 
 
 def read_command(host: str, home: str = "") -> list[str]:
@@ -57,26 +129,12 @@ def read_command(host: str, home: str = "") -> list[str]:
     root = shlex.quote(home) if home else '"${MOSAIC_HOME:-${XDG_STATE_HOME:-$HOME/.local/state}/mosaic}"'
     script = f"cd {root}/trainer && cat daemon.addr && echo && cat daemon.token"
     # A login shell, so that a MOSAIC_HOME set in the profile is used.
-    return ["ssh", host, f"sh -lc {shlex.quote(script)}"]
+    return ["ssh", *OPTIONS, host, f"sh -lc {shlex.quote(script)}"]
 
 
 def forward_command(host: str, local: Path, target: str) -> list[str]:
     remote = target.removeprefix("unix:")
-    return ["ssh", "-N", "-o", "ExitOnForwardFailure=yes", "-L", f"{local}:{remote}", host]
-
-
-def read_remote(host: str, home: str = "") -> tuple[str, str]:
-    """The remote daemon's address and token."""
-    try:
-        output = subprocess.run(read_command(host, home), stdout=subprocess.PIPE, check=True).stdout.decode()
-    except FileNotFoundError:
-        raise NoDaemon("There is no ssh on this machine. Install an ssh client to use --host.") from None
-    except subprocess.CalledProcessError as error:
-        if error.returncode == 255:
-            raise NoDaemon(f"ssh cannot reach {host}. See what is wrong with: ssh {host} true") from None
-        where = f"MOSAIC_HOME={shlex.quote(home)} " if home else ""
-        raise NoDaemon(f"No daemon has run on {host}. Start it with: ssh {host} {where}mosaic daemon start") from None
-    return parse_remote(output)
+    return ["ssh", *OPTIONS, "-N", "-o", "ExitOnForwardFailure=yes", "-L", f"{local}:{remote}", host]
 
 
 def parse_remote(output: str) -> tuple[str, str]:

@@ -41,6 +41,9 @@ class Run:
     parent_run_id: str = ""  # the run this one was made from
     relation: str = ""  # "resume" or "eval"
     settings_note: str = ""  # why its settings were not checked; "" if they were
+    algo: str = ""  # algorithm, environment and seed, as far as the settings say
+    env_id: str = ""
+    seed: int | None = None
     history: tuple[Move, ...] = ()  # get_run only
     config: dict[str, Any] | None = None  # get_run only; secrets redacted
     settings: dict[str, Any] | None = None  # get_run only: with defaults, under dotted keys; secrets redacted
@@ -78,6 +81,9 @@ class Run:
             parent_run_id=info.parent_run_id,
             relation=info.relation,
             settings_note=info.settings_note,
+            algo=info.algo,
+            env_id=info.env_id,
+            seed=info.seed if info.HasField("seed") else None,
             history=tuple(move_from_wire(move) for move in info.history),
             config=json.loads(info.config_json) if info.config_json else None,
             settings=json.loads(info.settings_json) if info.settings_json else None,

@@ -2,7 +2,7 @@
 
 import grpc
 
-from mosaic.client.endpoint import how_to_start
+from mosaic.client.endpoint import command_there, how_to_start
 from mosaic.model import errors
 from mosaic.wire.names import ERROR_NAME
 
@@ -50,7 +50,7 @@ def with_sentence(kind: type[errors.MosaicError], sentence: str) -> errors.Mosai
 def _sentence(failure: grpc.aio.AioRpcError, target: str) -> str:
     code = failure.code()
     if code in BROKEN:
-        return f"No daemon answers at {target}. {how_to_start()}"
+        return f"No daemon answers at {target}. {how_to_start(target)}"
     if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        return f"The daemon at {target} took too long to answer. Look at it with: mosaic doctor"
+        return f"The daemon at {target} took too long to answer. Look at it with: {command_there(target)} doctor"
     return failure.details() or f"The daemon answered {code.name} without a reason."

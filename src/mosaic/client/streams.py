@@ -1,7 +1,9 @@
-"""Streams that survive a restart of the daemon: each continues where it broke off, without gaps or repetition."""
+"""Streams and calls that survive a restart of the daemon, without gaps or repetition."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -19,8 +21,16 @@ WaitForDaemon = Callable[[], Awaitable[None]]  # returns when a daemon answers a
 IsOver = Callable[[], Awaitable[bool]]
 
 
+@dataclass(frozen=True)
+class EventPage:
+    """Consecutive events, and the range before them (first and last seq) that the daemon did not send."""
+
+    events: list[Event]
+    missed: tuple[int, int] | None = None
+
+
 class EventStream:
-    """The events of one run after `since_seq`. Ranges that a slow reader missed are fetched in order."""
+    """The events of one run after `since_seq`. What a slow reader missed is reported, or fetched in order."""
 
     def __init__(
         self, call: Call, request: pb.StreamRequest, target: str, wait_for_daemon: WaitForDaemon, is_over: IsOver
@@ -33,11 +43,23 @@ class EventStream:
         self._seen = request.since_seq
 
     async def batches(self) -> AsyncGenerator[list[Event], None]:
+        """Every event: missed ranges are fetched."""
+        async with aclosing(self.pages()) as pages:
+            async for page in pages:
+                if page.missed:
+                    async for events in self._fetch(*page.missed):
+                        yield events
+                if page.events:
+                    yield page.events
+
+    async def pages(self) -> AsyncGenerator[EventPage, None]:
+        """What the daemon sends: missed ranges are reported."""
         while True:
             try:
                 async for batch in self._call(self._next_request()):
-                    async for events in self._complete(batch):
-                        yield events
+                    page = self._page(batch)
+                    if page.events or page.missed:
+                        yield page
             except grpc.aio.AioRpcError as failure:
                 await _recover(failure, self._target, self._wait_for_daemon)
                 continue
@@ -54,23 +76,22 @@ class EventStream:
             request.tail = 0
         return request
 
-    async def _complete(self, batch: pb.EventBatch) -> AsyncIterator[list[Event]]:
-        if batch.HasField("missed"):
-            async for events in self._fetch(batch.missed):
-                yield events
+    def _page(self, batch: pb.EventBatch) -> EventPage:
+        """What is new in this batch; it counts as seen from now on."""
+        missed = None
+        if batch.HasField("missed") and batch.missed.last > self._seen:
+            missed = (max(self._seen + 1, batch.missed.first), batch.missed.last)
+            self._seen = batch.missed.last
         events = [event_from_wire(wire) for wire in batch.events if wire.seq > self._seen]
         if events:
             self._seen = events[-1].seq
-            yield events
+        return EventPage(events, missed)
 
-    async def _fetch(self, missed: pb.Range) -> AsyncIterator[list[Event]]:
-        since = max(self._seen, missed.first - 1)
-        request = pb.StreamRequest(run_id=self._request.run_id, since_seq=since, until_seq=missed.last)
-        async for events in EventStream(
-            self._call, request, self._target, self._wait_for_daemon, self._is_over
-        ).batches():
+    async def _fetch(self, first: int, last: int) -> AsyncIterator[list[Event]]:
+        request = pb.StreamRequest(run_id=self._request.run_id, since_seq=first - 1, until_seq=last)
+        stream = EventStream(self._call, request, self._target, self._wait_for_daemon, self._is_over)
+        async for events in stream.batches():
             yield events
-        self._seen = max(self._seen, missed.last)
 
 
 class LogStream:
@@ -122,6 +143,15 @@ async def watch_runs(
         except grpc.aio.AioRpcError as failure:
             if failure.code() in BROKEN:
                 yield RunList((), 0, is_whole=False, problem=str(error_from(failure, target)))
+            await _recover(failure, target, wait_for_daemon)
+
+
+async def repeat_until_answered(call: Call, request: Any, target: str, wait_for_daemon: WaitForDaemon) -> Any:
+    """The answer to a call that may arrive twice: after a lost connection the next daemon is asked."""
+    while True:
+        try:
+            return await call(request)
+        except grpc.aio.AioRpcError as failure:
             await _recover(failure, target, wait_for_daemon)
 
 

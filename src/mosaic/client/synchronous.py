@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from mosaic.catalog.request import RunOptions
 from mosaic.client.asynchronous import AsyncTrainerClient
 from mosaic.client.endpoint import Endpoint
+from mosaic.client.evaluation import Evaluation, EvaluationSource
 from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.frames import Frame
 from mosaic.client.handle import RunHandle
@@ -136,6 +137,24 @@ class TrainerClient:
         """A handle to a run that exists already."""
         return RunHandle(self, self.get_run(run_id))
 
+    def evaluate(
+        self,
+        script: EvaluationSource,
+        *,
+        manual: bool = False,
+        run_options: RunOptions | Mapping[str, Any] | None = None,
+    ) -> Evaluation:
+        """Start the evaluation that `script` describes: a mapping, or the path of a YAML, JSON or Python file.
+
+        With `manual` it waits for commands; without, it plays all episodes and ends.
+        """
+        started = self._loop.run(self._inner.evaluate(script, manual=manual, run_options=run_options))
+        return Evaluation(self, started, self._loop.run)
+
+    def attach_evaluation(self, run_id: str) -> Evaluation:
+        """A handle to an evaluation that exists already."""
+        return Evaluation(self, self._loop.run(self._inner.attach_evaluation(run_id)), self._loop.run)
+
     def wait_run(self, run_id: str, timeout_s: float | None = None) -> Run:
         return self._loop.run(self._inner.wait_run(run_id, timeout_s))
 
@@ -144,6 +163,9 @@ class TrainerClient:
 
     def cancel_run(self, run_id: str) -> Run:
         return self._loop.run(self._inner.cancel_run(run_id))
+
+    def command_run(self, run_id: str, command: Mapping[str, Any], command_id: str | None = None) -> int:
+        return self._loop.run(self._inner.command_run(run_id, command, command_id))
 
     def delete_run(self, run_id: str) -> int:
         return self._loop.run(self._inner.delete_run(run_id))
@@ -199,11 +221,15 @@ class TrainerClient:
         ):
             yield from batch
 
-    def frames(self, run_id: str, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0) -> Iterator[Frame]:
-        return self._loop.iterate(self._inner.frames(run_id, hz, wait_s, max_dim))
+    def frames(
+        self, run_id: str, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0, lane: int | None = None
+    ) -> Iterator[Frame]:
+        return self._loop.iterate(self._inner.frames(run_id, hz, wait_s, max_dim, lane))
 
-    def query_curve(self, run_id: str, name: str, points: int = 0, to_step: int | None = None) -> Curve:
-        return self._loop.run(self._inner.query_curve(run_id, name, points, to_step))
+    def query_curve(
+        self, run_id: str, name: str, points: int = 0, to_step: int | None = None, from_step: int | None = None
+    ) -> Curve:
+        return self._loop.run(self._inner.query_curve(run_id, name, points, to_step, from_step))
 
     def curve_names(self, run_id: str) -> list[str]:
         return self._loop.run(self._inner.curve_names(run_id))

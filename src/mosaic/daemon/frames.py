@@ -49,7 +49,7 @@ class Frames:
         record = await self._trainer.find(request.run_id)
         interval_s = 1 / max(LEAST_HZ, _within(request.hz, DEFAULT_HZ, MOST_HZ))
         wait_s = _within(request.wait_s, DEFAULT_WAIT_S, LONGEST_WAIT_S)
-        watcher = await self._watcher(record, lease_for(interval_s), request.max_dim, wait_s)
+        watcher = await self._watcher(record, lease_for(interval_s), request, wait_s)
         look = partial(self._in_thread, watcher.look)
         is_over = partial(self._is_over, record.run_id)
         async with aclosing(view_frames(record.run_id, look, is_over, interval_s, wait_s, STREAM_S)) as frames:
@@ -59,21 +59,24 @@ class Frames:
     async def _is_over(self, run_id: str) -> bool:
         return (await self._trainer.find(run_id)).state.is_over
 
-    async def _watcher(self, record: RunRecord, lease_s: float, max_dim: int, wait_s: float) -> "Watcher":
+    async def _watcher(
+        self, record: RunRecord, lease_s: float, request: pb.StreamFramesRequest, wait_s: float
+    ) -> "Watcher":
         """A watcher of the run, as soon as it has a lane."""
+        lane = request.lane if request.HasField("lane") else None
         deadline = asyncio.get_running_loop().time() + wait_s
         while True:
             try:
-                return await self._in_thread(partial(Watcher.attach, record.run_id, lease_s, max_dim))
+                return await self._in_thread(partial(Watcher.attach, record.run_id, lease_s, request.max_dim, lane))
             except FastLaneError as error:
                 raise NoFrames(str(error)) from None
             except OSError:
                 if record.state.is_over or asyncio.get_running_loop().time() >= deadline:
-                    raise NoFrames(await self._in_thread(partial(self._why_none, record))) from None
+                    raise NoFrames(await self._in_thread(partial(self._why_none, record, lane))) from None
             await asyncio.sleep(SEARCH_S)
             record = await self._trainer.find(record.run_id)
 
-    def _why_none(self, record: RunRecord) -> str:
+    def _why_none(self, record: RunRecord, lane: int | None) -> str:
         rundir = self._trainer.rundir(record)
         if record.state.is_over:
             return f"Run {record.run_id} is over ({record.state}); its frames are not stored."
@@ -84,6 +87,11 @@ class Frames:
             return (
                 f"Frames of run {record.run_id} are disabled in its config. "
                 "Submit it with extras.fastlane_video_mode set to single or grid."
+            )
+        if lane is not None:
+            return (
+                f"Run {record.run_id} has no lane {lane} that can be shown yet. "
+                f"See the messages of its lanes: mosaic logs {record.run_id} --stderr"
             )
         return (
             f"Run {record.run_id} has created no environment that can be shown yet. "
@@ -103,10 +111,10 @@ class Watcher:
         self._max_dim = max_dim
 
     @classmethod
-    def attach(cls, run_id: str, lease_s: float, max_dim: int) -> "Watcher":
+    def attach(cls, run_id: str, lease_s: float, max_dim: int, lane: int | None = None) -> "Watcher":
         from mosaic_sdk.fastlane import FastLaneReader  # imports numpy: only when frames are requested
 
-        return cls(FastLaneReader.attach(run_id, lease_s), max_dim)
+        return cls(FastLaneReader.attach(run_id, lease_s, lane), max_dim)
 
     def look(self) -> pb.Frame | None:
         """The newest frame, encoded; None if it has already been sent."""

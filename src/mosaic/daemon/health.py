@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
 from mosaic import __version__
 from mosaic.daemon.trainer import Trainer
@@ -36,6 +38,7 @@ async def report_health(trainer: Trainer) -> pb.Health:
         memory_mb=trainer.dispatcher.machine.memory_mb,
         memory_mb_requested=sum(run.resources.memory_mb for run in holders),
         waiting_runs=sum(run.state is RunState.INIT for run in live),
+        disk_free_bytes=await asyncio.to_thread(_free_bytes, trainer.root.path),
     )
 
 
@@ -49,3 +52,10 @@ def _report_gpus(gpus: Gpus, owners: Mapping[str, str], drained: Mapping[str, st
             blocked = f"drained: {drained[gpu.uuid]}"
         report.append(pb.Gpu(uuid=gpu.uuid, name=gpu.name, owner=owners.get(gpu.uuid, ""), blocked=blocked))
     return report
+
+
+def _free_bytes(folder: Path) -> int:
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:  # the folder is gone; the daemon reports that elsewhere
+        return 0

@@ -20,7 +20,7 @@ from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
 from mosaic.model.errors import AmbiguousRun, BadConfig, RunIsLive, UnknownRun
 from mosaic.model.run import RunRecord, WorkerSpec
-from mosaic.model.rundir import AREAS, EVALS, StateRoot
+from mosaic.model.rundir import AREAS, EVALS, RunDir, StateRoot
 from mosaic.model.states import RunState
 from mosaic.registry.thread import RegistryThread
 from mosaic.submit.checkpoints import Checkpoint
@@ -93,17 +93,15 @@ class Parents:
         self, document: dict[str, Any], metadata: Section, record: RunRecord, notes: list[str]
     ) -> dict[str, Any]:
         relation = metadata.text("relation")
-        _refuse_relation(record, relation)
-        parent = await self._parent(record)
+        parent = await self.read(record)
+        refuse_relation(record, relation, parent)
         schema_settings(parent, relation)  # first: without support in the worker there is no need for a checkpoint
         asked = read_evaluation(metadata, parent) if relation == EVAL else {}
-        found = await self._wanted(metadata, parent, record)
-        notes += _notes(
-            found, f"{_VERBS[relation]} {spelled(found, self._saved.rundir(record))} of run {record.run_id}"
-        )
+        found = await self.checkpoint(metadata, record, parent)
+        notes += found.with_notes(f"{_VERBS[relation]} {self.describe(found, record)}")
         whole = derive(document, parent, relation, {"checkpoint": found.path, **asked})
         whole["metadata"]["parent_checkpoint"] = {"path": found.path, "step": found.step}
-        if relation == RESUME:
+        if relation == RESUME and not parent.plays_operators:
             before = await self._total(record, parent)
             refuse_finished(parent, before, found, whole["metadata"]["worker"]["config"])
         return whole
@@ -113,15 +111,24 @@ class Parents:
         summary = await self._ingest.summary(self._saved.rundir(record))
         return record.total_steps or summary.total_steps or total_of(parent.config, parent.schema)[1]
 
-    async def _wanted(self, metadata: Section, parent: Parent, record: RunRecord) -> Checkpoint:
-        asked = metadata.text("checkpoint")
+    async def checkpoint(self, section: Section, record: RunRecord, parent: Parent) -> Checkpoint:
+        """The checkpoint of a run that `checkpoint` of this section asks for: `best`, a path, or else the newest."""
+        asked = section.text("checkpoint")
         if asked == "best":
             return await self._saved.best(record)
         if asked:
-            return await self._saved.at(record, resolve(metadata, "checkpoint", asked))
+            return await self._saved.at(record, resolve(section, "checkpoint", asked))
         return await self._saved.newest(record, parent.schema)
 
-    async def _parent(self, record: RunRecord) -> Parent:
+    def describe(self, found: Checkpoint, record: RunRecord) -> str:
+        """`checkpoints/checkpoint-000000000500.json (step 500) of run 01…`."""
+        return f"{spelled(found, self.rundir(record))} of run {record.run_id}"
+
+    def rundir(self, record: RunRecord) -> RunDir:
+        return self._saved.rundir(record)
+
+    async def read(self, record: RunRecord) -> Parent:
+        """A run as the parent of another, with the schema of its worker."""
         document = await asyncio.to_thread(read_json, self._root.config_file(record.run_id))
         if document is None:
             raise BadConfig("metadata.parent_run_id", f"the config file of run {record.run_id} is missing.")
@@ -145,14 +152,20 @@ class Parents:
         worker = read_worker(metadata.section("worker"))
         relation = EVAL if area_of(worker) == EVALS else RESUME
         schema = (await self._describe(worker)).schema
+        for record, found in await self.resolve_settings(config, schema, notes):
+            if record:
+                record_parent(metadata, record, relation, found)
+
+    async def resolve_settings(
+        self, config: Section, schema: Schema, notes: list[str]
+    ) -> list[tuple[RunRecord | None, Checkpoint]]:
+        """Replace every setting that is a checkpoint by a resolved path; returns these and the runs that saved them."""
+        located: list[tuple[RunRecord | None, Checkpoint]] = []
         for section, name in _marked(config, schema):
             if value := section.text(name):
-                record, found = await self._located(section, name, value, schema, notes)
-                section.values[name] = found.path
-                if record:
-                    metadata.values.setdefault("parent_run_id", record.run_id)
-                    metadata.values.setdefault("relation", relation)
-                    metadata.values.setdefault("parent_checkpoint", {"path": found.path, "step": found.step})
+                located.append(await self._located(section, name, value, schema, notes))
+                section.values[name] = located[-1][1].path
+        return located
 
     async def _located(
         self, section: Section, name: str, value: str, schema: Schema, notes: list[str]
@@ -165,7 +178,7 @@ class Parents:
         record = await self._find(section, name, value.removesuffix(BEST))
         find = self._saved.best(record) if value.endswith(BEST) else self._saved.newest(record, schema)
         found = await find
-        notes += _notes(found, f"{name}={value} is {spelled(found, self._saved.rundir(record))} of run {record.run_id}")
+        notes += found.with_notes(f"{name}={value} is {self.describe(found, record)}")
         return record, found
 
     async def _owner(self, path: str) -> RunRecord | None:
@@ -188,18 +201,23 @@ class Parents:
             raise section.bad(name, f"'{reference}' is neither an existing path nor a run. {error}") from None
 
 
-def _refuse_relation(record: RunRecord, relation: str) -> None:
-    if record.area == "evals":
-        parent = record.lineage.parent_run_id
-        of, hint = (f" of run {parent}", f" Use the training: mosaic {relation} {parent}") if parent else ("", "")
+def record_parent(metadata: Section, record: RunRecord, relation: str, found: Checkpoint) -> None:
+    """Record the run that a checkpoint is from, unless the config has a parent already."""
+    metadata.values.setdefault("parent_run_id", record.run_id)
+    metadata.values.setdefault("relation", relation)
+    metadata.values.setdefault("parent_checkpoint", {"path": found.path, "step": found.step})
+
+
+def refuse_relation(record: RunRecord, relation: str, parent: Parent | None = None) -> None:
+    """BadConfig for an evaluation, which has no policy of its own. One that plays operators can be continued."""
+    is_resumable = relation == RESUME and parent is not None and parent.plays_operators
+    if record.area == EVALS and not is_resumable:
+        origin = record.lineage.parent_run_id
+        of, hint = (f" of run {origin}", f" Use the training: mosaic {relation} {origin}") if origin else ("", "")
         verb = "resumed" if relation == RESUME else "evaluated"
         raise BadConfig("", f"Run {record.run_id} is an evaluation{of}; only trainings can be {verb}.{hint}")
     if relation == RESUME and not record.state.is_over:
         raise RunIsLive(record.run_id, str(record.state))
-
-
-def _notes(found: Checkpoint, sentence: str) -> list[str]:
-    return [sentence, *(f"skipped: {note}" for note in found.notes)]
 
 
 def _marked(config: Section, schema: Schema) -> Iterator[tuple[Section, str]]:

@@ -11,7 +11,7 @@ from mosaic.catalog.schema import Schema, parameters
 from mosaic.ingest.receive import Ingest
 from mosaic.model.errors import NoCheckpoint
 from mosaic.model.run import RunRecord
-from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.model.rundir import EVALS, RunDir, StateRoot
 from mosaic.submit import checkpoints
 from mosaic.submit.checkpoints import Checkpoint, Nothing
 
@@ -78,6 +78,8 @@ def _why_none(record: RunRecord, found: Nothing, schema: Schema, has_best: bool)
         return "has saved only its best checkpoint, which can be evaluated with: mosaic eval --best"
     if found.notes:
         return f"has no intact checkpoint: {'; '.join(found.notes)}."
+    if record.area == EVALS:
+        return "has not finished an episode, so there is nothing to continue. Start it again."
     if not record.state.is_over:
         return "has saved no checkpoint yet. Wait for its first one."
     if any(name == "checkpoint_every" for _, name, _ in parameters(schema)):

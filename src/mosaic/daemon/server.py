@@ -28,9 +28,11 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.workers import Catalog
 from mosaic.daemon.auth import Tokens
+from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import OPTIONS, Endpoints, refuse_taken
 from mosaic.daemon.guard import Guard
 from mosaic.daemon.lock import DaemonLock
+from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.service import Service
 from mosaic.daemon.sessions import Sessions
@@ -111,6 +113,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         replace(settings, tcp=address, tcp_is_automatic=True).save(root)
         return address
 
+    parents = Parents(root, registry, ingest, inspector)
     trainer = Trainer(
         root=root,
         registry=registry,
@@ -121,8 +124,10 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
         launcher=launcher,
         catalog=catalog,
         inspector=inspector,
-        parents=Parents(root, registry, ingest, inspector),
+        parents=parents,
+        operators=Operators(registry, catalog, inspector, parents),
         sessions=Sessions(root, registry, tokens),
+        commands=Commands(root, registry),
         endpoints=endpoints,
         open_tcp=open_tcp,
         started_at=time.time(),

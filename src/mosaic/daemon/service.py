@@ -30,6 +30,10 @@ class Service(TrainerServiceServicer):
     async def CancelRun(self, request: pb.RunRequest, context: Any) -> pb.RunInfo:
         return await self._trainer.cancel(request.run_id)
 
+    async def CommandRun(self, request: pb.CommandRunRequest, context: Any) -> pb.CommandRunReply:
+        seq, is_repeat = await self._trainer.commands.send(request.run_id, request.command_id, request.command_json)
+        return pb.CommandRunReply(seq=seq, is_repeat=is_repeat)
+
     async def DeleteRun(self, request: pb.RunRequest, context: Any) -> pb.DeleteRunReply:
         return pb.DeleteRunReply(freed_bytes=await self._trainer.delete(request.run_id))
 

@@ -16,7 +16,9 @@ from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
+from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import Endpoints
+from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.request_streams import RequestStreams
 from mosaic.daemon.sessions import Sessions
@@ -61,7 +63,9 @@ class Trainer:
     catalog: Catalog
     inspector: Inspector
     parents: Parents
+    operators: Operators
     sessions: Sessions
+    commands: Commands
     endpoints: Endpoints
     open_tcp: Callable[[], Awaitable[str]]
     started_at: float
@@ -85,17 +89,20 @@ class Trainer:
         if earlier:
             return await self.info(earlier)
         traced = await self.parents.trace(document)
+        operators = await self.operators.resolve(traced.document)
         config = await self.registry.do(lambda r: validate(traced.document, self._context(r, key)))
         verdict = await self.inspector.inspect(config.worker)
         config = await self.registry.do(lambda r: settle(config, verdict, self._context(r, key)))
-        config = with_worker_needs(config, verdict.capabilities, self.dispatcher.machine)
+        of_operators = [operator.capabilities for operator in operators]
+        config = with_worker_needs(config, verdict.capabilities, self.dispatcher.machine, of_operators)
         if config.worker.use_grpc:
             await self.open_tcp()
         failpoint("submit.validated")
         # The folder first, the row last: a crash in between leaves an unused folder, never a run without a config.
         rundir = await asyncio.to_thread(record_submission, self.root, config)
         failpoint("submit.recorded")
-        note = "; ".join(filter(None, (traced.note, verdict.note)))
+        notes = [note for operator in operators for note in operator.notes]
+        note = "; ".join(filter(None, (traced.note, *notes, verdict.note)))
         try:
             record, is_new = await self.registry.do(lambda r: r.add(config, note))
         except KeyTaken:
@@ -135,6 +142,7 @@ class Trainer:
         rundir = self.rundir(record)
         freed = await asyncio.to_thread(_size, rundir.path)
         self.sessions.forget(record.run_id)
+        self.commands.forget(record.run_id)
         await self.ingest.forget(record.run_id)
         failpoint("delete.forgotten")
         # The row first: a crash then leaves an unused folder, which `mosaic gc` finds.

@@ -4,7 +4,7 @@ import os
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.capabilities import known_capabilities
 from mosaic.catalog.command import Command, build_command
 from mosaic.catalog.workers import Catalog
+from mosaic.dispatch.operator_commands import OperatorCommand, write_operators
 from mosaic.model.run import RunConfig
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.submit.record import write_worker_file
@@ -37,6 +38,12 @@ class Plan:
     launch: dict[str, Any]
     command: Command
     python: Path
+    operators: Mapping[str, OperatorCommand] = field(default_factory=dict)
+
+    @property
+    def programs(self) -> dict[str, tuple[Command, Path]]:
+        """Command and Python of each operator."""
+        return {name: (found.command, found.python) for name, found in self.operators.items()}
 
 
 def plan_launch(
@@ -49,10 +56,11 @@ def plan_launch(
     addresses: Addresses,
     environment: Mapping[str, str],
 ) -> Plan:
-    """Resolve the worker, write its config file, and describe what the holder is to start."""
+    """Resolve the worker, write its config file and its operators, and describe what the holder is to start."""
     python = catalog.python_for(config.worker)
     worker_file = write_worker_file(root, config)
     command = build_command(config, root, rundir, python, worker_file, granted, addresses.tcp, environment)
+    operators = write_operators(root, rundir, config, catalog, granted, environment, command.env)
     extras = config.worker.config.get("extras")
     launch = {
         "version": 1,
@@ -65,6 +73,7 @@ def plan_launch(
         "env": dict(command.env),
         "cwd": str(command.cwd),
         "pipe": command.pipe,
+        "commands": config.worker.commands,
         "hold": "auto",
         "time_limit_s": config.limits.time_s,
         "grace_s": config.limits.grace_s,
@@ -72,7 +81,7 @@ def plan_launch(
         "tailer_argv": _tailer_argv(root, rundir, addresses.unix),
         "tailer_env": {name: os.environ[name] for name in TAILER_VARIABLES if name in os.environ},
     }
-    return Plan(launch, command, python)
+    return Plan(launch, command, python, operators)
 
 
 def _tailer_argv(root: StateRoot, rundir: RunDir, address: str) -> list[str]:

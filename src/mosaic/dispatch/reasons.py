@@ -27,7 +27,7 @@ def final_state(
     if not exit.get("ended_by") and exit.get("exit_code") == 0:
         if failed_message:
             return RunState.FAULTED, f"the worker reported run_failed: {failed_message}"
-        return RunState.TERMINATED, ""
+        return RunState.TERMINATED, _unread_commands(exit)
     lines = STACK_LINES if exit.get("ended_by") == "hang" else LAST_LINES
     return RunState.FAULTED, _with_last_lines(end_reason or _cause(record, exit, stderr), stderr, lines)
 
@@ -47,6 +47,12 @@ def _cause(record: RunRecord, exit: Mapping[str, Any], stderr: str) -> str:
     if exit.get("signal"):
         return _killed(exit)
     return _failed(exit, stderr)
+
+
+def _unread_commands(exit: Mapping[str, Any]) -> str:
+    """A clean exit needs no reason, unless somebody is waiting for an answer to a command."""
+    unread = exit.get("commands_unread")
+    return f"finished with exit code 0; commands that its worker did not read: {unread}" if unread else ""
 
 
 def _killed(exit: Mapping[str, Any]) -> str:

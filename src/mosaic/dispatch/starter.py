@@ -98,7 +98,7 @@ class Starter:
 
     async def _record_provenance(self, config: RunConfig, plan: Plan, rundir: RunDir) -> None:
         try:
-            await asyncio.to_thread(provenance.write, config, plan.command, plan.python, rundir)
+            await asyncio.to_thread(provenance.write, config, plan.command, plan.python, rundir, plan.programs)
         except Exception:
             # The edge of a background task: the run continues without its provenance.
             log.exception("The provenance of run %s could not be written.", config.run_id)

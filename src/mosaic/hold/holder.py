@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import time
+from typing import TYPE_CHECKING
 
 from mosaic.hold import init, kernel, owner
 from mosaic.hold.ending import Ending, Step
@@ -25,6 +26,9 @@ from mosaic.hold.tree import CannotHold, Tree, start_tree, strongest_first
 from mosaic.model import durable, procfs
 from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
+
+if TYPE_CHECKING:
+    from mosaic.hold.commands import CommandFeed
 
 _CAUSES = {int(signal.SIGTERM): "cancel", int(signal.SIGUSR1): "hang"}
 _REQUESTS = {Step.AUTOPSY: init.AUTOPSY, Step.TERMINATE: init.TERMINATE, Step.KILL: init.KILL}
@@ -65,6 +69,7 @@ class Holder:
         self._outcome = Outcome()
         self._files: list[SpoolFile] = []
         self._drains: list[Drain] = []
+        self._commands: CommandFeed | None = None
         self._tree: Tree | None = None
         self._is_over = False  # no process of the tree is left, or it cannot be killed
         self._is_written = False  # exit.json
@@ -87,6 +92,7 @@ class Holder:
         try:
             failpoint("hold.owned")
             self._open_spool()
+            self._open_commands()
             self._tree = self._start_tree()
             failpoint("hold.tree")
             self._write_started(self._tree)
@@ -106,15 +112,23 @@ class Holder:
         if self._launch.pipe or not all(file.is_protected for file in self._files):
             self._drains = [Drain(file) for file in self._files]
 
+    def _open_commands(self) -> None:
+        if self._launch.commands:
+            from mosaic.hold.commands import CommandFeed  # only here: most workers take no commands
+
+            self._commands = CommandFeed(self._run_dir.commands, say)
+
     def _start_tree(self) -> Tree:
         launch = self._launch
         stdout, stderr = [drain.sink for drain in self._drains] or [file.fd for file in self._files]
-        worker = Command(launch.argv, launch.env, launch.cwd, stdout, stderr)
+        stdin = self._commands.source if self._commands else None
+        worker = Command(launch.argv, launch.env, launch.cwd, stdout, stderr, stdin=stdin)
         try:
             return start_tree(strongest_first(launch.hold, os.geteuid()), worker, self._ending.sweep_s, say)
         finally:
-            for drain in self._drains:
-                os.close(drain.sink)
+            # Only the tree may keep the worker's ends: the other ends then tell when it is gone.
+            for fd in [drain.sink for drain in self._drains] + ([] if stdin is None else [stdin]):
+                os.close(fd)
 
     def _write_started(self, tree: Tree) -> None:
         started = {
@@ -161,6 +175,8 @@ class Holder:
         poll = select.poll()
         for fd in self._descriptors(now):
             poll.register(fd, select.POLLIN)
+        if self._commands and (wait := self._commands.waits_for()):
+            poll.register(*wait)
         deadlines = [at for at in self._deadlines(now) if at is not None]
         ready = poll.poll(init.poll_ms(min(deadlines) - now if deadlines else None))
         if any(fd == self._reserve.waits_for(now) for fd, _ in ready):
@@ -175,6 +191,8 @@ class Holder:
 
     def _deadlines(self, now: float) -> "list[float | None]":
         deadlines = [self._tailer.next_at, self._check_again_at, *(drain.retry_at for drain in self._drains)]
+        if self._commands:
+            deadlines.append(self._commands.next_at(now))
         return deadlines if self._is_over else [*deadlines, self._ending.next_at, self._reserve.next_at(now)]
 
     def _turn(self, now: float) -> None:
@@ -185,6 +203,8 @@ class Holder:
             self._read_reports(now)
         for drain in self._drains:
             drain.pump(now)
+        if self._commands:
+            self._commands.pump()
         if self._is_over and not self._is_written:
             self._finish(now)
         self._tailer.supervise(now)
@@ -228,6 +248,9 @@ class Holder:
         """Write exit.json once all output is in the spool; retried until it succeeds, because the run ends with it."""
         if not (self._outcome.is_unkillable or all(drain.is_empty for drain in self._drains)):
             return
+        if self._commands:
+            self._commands.close()
+            self._outcome.commands_unread = self._commands.count_unread()
         try:
             self._release_reserves()
             record = self._outcome.record(self._launch, self._tree, self._files, self._ending.cause)

@@ -51,8 +51,8 @@ class Init:
         except (spawn.SpawnFailed, OSError) as error:
             self.report(spawn_error=str(error))
             return
-        # Only the worker's side may keep the pipes of a shell script open, so that they end with its output.
-        for fd in {worker.stdout, worker.stderr}:
+        # Only the worker's side may keep its pipes open, so that they end with it.
+        for fd in worker.streams:
             os.close(fd)
         gc.enable()
         self._stay()

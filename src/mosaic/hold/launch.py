@@ -21,6 +21,7 @@ class Launch(NamedTuple):
     time_limit_s: "float | None"
     grace_s: float
     pipe: bool
+    commands: bool
     hold: str
     tailer_argv: "list[str]"
     tailer_env: "dict[str, str]"
@@ -41,6 +42,7 @@ def read_launch(value: "Mapping[str, Any] | None") -> Launch:
         time_limit_s=None if limit is None else _number(value, "time_limit_s"),
         grace_s=_number(value, "grace_s", 10.0),
         pipe=value.get("pipe") is True,
+        commands=value.get("commands") is True,
         hold=_choice(value, "hold", ("auto", "subreaper")),
         tailer_argv=_texts(value, "tailer_argv"),
         tailer_env=_variables(value, "tailer_env"),

@@ -16,6 +16,7 @@ class Outcome:
     def __init__(self) -> None:
         self.error: str | None = None  # why the worker could not be started
         self.is_unkillable = False
+        self.commands_unread: int | None = None  # None: it takes no commands
         self._worker: dict[str, Any] = {}
         self._oom_kills_before = procfs.oom_kills()
 
@@ -40,6 +41,7 @@ class Outcome:
             "oom_kills": procfs.oom_kills() - self._oom_kills_before,
             "unkillable": self.is_unkillable,
             "proof": self._proof(launch, tree),
+            "commands_unread": self.commands_unread,
             "stdout_bytes": stdout_bytes,
             "stderr_bytes": stderr_bytes,
             "max_rss_kb": self._worker.get("max_rss_kb", tree.max_rss_kb if tree else 0),

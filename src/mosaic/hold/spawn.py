@@ -14,7 +14,7 @@ class SpawnFailed(MosaicError):
 
 
 class Command(NamedTuple):
-    """A program to start, with the descriptors that become its stdout and stderr."""
+    """A program to start, with the descriptors that become its stdin, stdout and stderr."""
 
     argv: "list[str]"
     env: "dict[str, str]"
@@ -22,6 +22,12 @@ class Command(NamedTuple):
     stdout: int
     stderr: int
     keep: "tuple[int, ...]" = ()  # further descriptors that it inherits
+    stdin: "int | None" = None  # None: /dev/null
+
+    @property
+    def streams(self) -> "set[int]":
+        """The descriptors that are open for it."""
+        return {fd for fd in (self.stdin, self.stdout, self.stderr) if fd is not None}
 
 
 def spawn(command: Command, prepare: "Callable[[], None]") -> int:
@@ -72,9 +78,9 @@ def _exec_child(command: Command, prepare: "Callable[[], None]", problem: int) -
 
 
 def _set_descriptors(command: Command) -> None:
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    stdin = os.open(os.devnull, os.O_RDONLY) if command.stdin is None else command.stdin
     # Copied above 2 first, because a source may itself be 0, 1 or 2.
-    sources = [os.dup(fd) for fd in (nothing, command.stdout, command.stderr)]
+    sources = [os.dup(fd) for fd in (stdin, command.stdout, command.stderr)]
     for target, source in enumerate(sources):
         os.dup2(source, target)
     for name in os.listdir("/proc/self/fd"):

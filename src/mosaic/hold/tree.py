@@ -163,7 +163,7 @@ def _read_setup(reports: int) -> "tuple[int, str | None]":
 
 def _run_middle(means: Means, worker: Command, sweep_s: float, requests: int, reports: int) -> NoReturn:
     try:
-        _close_all_but({0, 1, 2, requests, reports, worker.stdout, worker.stderr})
+        _close_all_but({0, 1, 2, requests, reports, *worker.streams})
         _unshare(means.flags)
         root = os.fork()
         if root == 0:

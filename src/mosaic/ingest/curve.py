@@ -8,8 +8,8 @@ import sqlite3
 from array import array
 from collections.abc import Iterator
 
-from mosaic.ingest.rollup import CHUNK, EPISODES, LEVELS, NAN, STEPS, Bucket, Curve
-from mosaic.ingest.rows import Row
+from mosaic.ingest.rollup import CHUNK, EPISODES, LEVELS, NAN, STEPS, Bucket, Curve, unpack_times
+from mosaic.ingest.rows import TABLES, Row
 from mosaic.wire import mosaic_pb2 as pb
 
 POINTS = 2000
@@ -19,7 +19,7 @@ FAR = 2**63 - 1
 
 # The join is needed because with several min() and max() it is undefined which row a bare step_last comes from.
 _GROUPS = """
-SELECT g.n, g.nans, g.total, g.low, g.high, g.step_low, g.step_high, r.step_last
+SELECT g.n, g.nans, g.total, g.low, g.high, g.step_low, g.step_high, r.step_last, coalesce(r.ts_last, 0)
 FROM (
   SELECT sum(n) AS n, sum(nans) AS nans, CASE WHEN count(total) = count(*) THEN sum(total) END AS total,
          min(low) AS low, max(high) AS high, min(step_low) AS step_low, max(step_high) AS step_high, max(bucket) AS last
@@ -47,11 +47,12 @@ class CurveReader:
 
     def read(self, points: int = 0) -> pb.Curve:
         points = min(points or POINTS, MOST_POINTS)
+        started_ns = _first_time(self._db)
         first, end = self._span()
         if end - first <= CHUNK * points:
-            return _message(self._curve, self._raw(first, end, points))
+            return _message(self._curve, self._raw(first, end, points), started_ns)
         level = next((i for i, size in enumerate(LEVELS) if (end - first) // size <= MOST_ROWS), 2)
-        return _message(self._curve, self._summed(level, first, end, points))
+        return _message(self._curve, self._summed(level, first, end, points), started_ns)
 
     def _span(self) -> "tuple[int, int]":
         """The range [first, end) of ordinals that contains all points of the window."""
@@ -76,29 +77,33 @@ class CurveReader:
         return max(first, low * size), min(end, (high + 1) * size)
 
     def _raw(self, first: int, end: int, points: int) -> Iterator[Bucket]:
-        steps, values = self._points(first, end)
+        steps, values, times = self._points(first, end)
         if not self._everything:
             inside = [i for i, step in enumerate(steps) if self._from <= step <= self._to]
-            steps, values = array("q", [steps[i] for i in inside]), array("d", [values[i] for i in inside])
+            steps, times = array("q", [steps[i] for i in inside]), array("q", [times[i] for i in inside])
+            values = array("d", [values[i] for i in inside])
         width = max(1, -(-len(values) // points))
         for i in range(0, len(values), width):
-            yield Bucket.of(steps[i : i + width], values[i : i + width])
+            end = min(i + width, len(values))
+            yield Bucket.of(steps[i:end], values[i:end], times[end - 1])
 
-    def _points(self, first: int, end: int) -> "tuple[array[int], array[float]]":
-        steps, values = array("q"), array("d")
+    def _points(self, first: int, end: int) -> "tuple[array[int], array[float], array[int]]":
+        steps, values, times = array("q"), array("d"), array("q")
         base = self._curve.number << 32
         last = min(self._curve.chunks, -(-end // CHUNK)) - 1
         chunks = self._db.execute(
-            "SELECT steps, value_list FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id",
+            "SELECT steps, value_list, times FROM chunks WHERE id BETWEEN ? AND ? ORDER BY id",
             (base + first // CHUNK, base + last),
         )
-        for packed_steps, packed_values in chunks:
+        for packed_steps, packed_values, packed_times in chunks:
             steps.frombytes(packed_steps)
             values.frombytes(packed_values)
+            times.extend(unpack_times(packed_times))
         if end > self._curve.chunks * CHUNK:
             steps.extend(self._curve.steps)
             values.extend(self._curve.values)
-        return steps, values
+            times.extend(self._curve.times)
+        return steps, values, times
 
     def _summed(self, level: int, first: int, end: int, points: int) -> Iterator[Bucket]:
         size = LEVELS[level]
@@ -131,14 +136,24 @@ def _bucket(group: Row) -> Bucket:
     return Bucket(*fields)
 
 
-def _message(of: Curve, buckets: Iterator[Bucket]) -> pb.Curve:
+def _message(of: Curve, buckets: Iterator[Bucket], started_ns: int) -> pb.Curve:
     # Curves of episodes from an older MOSAIC have no axis stored; it was always the same.
     axis = of.axis or (EPISODES if of.name in ("episode/return", "episode/length") else STEPS)
-    curve = pb.Curve(name=of.name, axis=axis)
+    curve = pb.Curve(name=of.name, axis=axis, started_at=started_ns / 1e9)
+    times = []
     for bucket in buckets:
         curve.step.append(bucket.step_last)
         curve.mean.append(bucket.mean)
         curve.min.append(bucket.low)
         curve.max.append(bucket.high)
         curve.count.append(bucket.n)
+        times.append(bucket.ts_last)
+    if started_ns and all(times):
+        curve.seconds.extend(max(0, time - started_ns) / 1e9 for time in times)
     return curve
+
+
+def _first_time(db: sqlite3.Connection) -> int:
+    """When the run's first event happened, in ns; 0 if there is none."""
+    found = (db.execute(f"SELECT ts_ns FROM {table} WHERE seq = 1").fetchone() for table in TABLES.values())
+    return next((int(row[0]) for row in found if row), 0)

@@ -8,9 +8,16 @@ from mosaic.model import sqlite
 from mosaic.model.errors import StoreFailed
 
 # Every step only adds.
-STEPS = [resources.files("mosaic.ingest").joinpath(name).read_text() for name in ("schema.sql", "schema-2.sql")]
+STEPS = [
+    resources.files("mosaic.ingest").joinpath(name).read_text()
+    for name in ("schema.sql", "schema-2.sql", "schema-3.sql")
+]
 # The file of a finished run is not upgraded. Temporary views make its older tables look like the current ones.
-VIEWS = {1: "CREATE TEMP VIEW episodes AS SELECT *, NULL AS global_step FROM main.episodes"}
+VIEWS = {
+    1: "CREATE TEMP VIEW episodes AS SELECT *, NULL AS global_step FROM main.episodes",
+    2: """CREATE TEMP VIEW rollups AS SELECT *, NULL AS ts_last FROM main.rollups;
+          CREATE TEMP VIEW chunks AS SELECT *, NULL AS times FROM main.chunks""",
+}
 
 
 def connect(path: Path, read_only: bool) -> sqlite3.Connection:

@@ -4,11 +4,12 @@ Returns are added one at a time, so the same episodes in the same order give the
 A snapshot saves this object unchanged.
 """
 
+import json
 import math
 
 import msgspec
 
-from mosaic.ingest.rows import AGENT, GLOBAL_STEP, RETURN, Row, number
+from mosaic.ingest.rows import AGENT, EXTRA, GLOBAL_STEP, RETURN, Row, number
 from mosaic.model.interval import t_quantile
 from mosaic.model.run import RunSummary
 
@@ -89,19 +90,27 @@ class Returns(msgspec.Struct, array_like=True):
     evaluated: int = 0  # evaluation episodes
     evals: list["tuple[int | None, float]"] = msgspec.field(default_factory=list)  # (global_step, return), the newest
     whole: Spread = msgspec.field(default_factory=Spread)  # of an evaluation run
+    agent: "str | None" = None  # the first one of an evaluation run
+    is_mixed: bool = False  # an evaluation run with several agents: operators, or seats in a game
 
     def fold(self, rows: list[Row]) -> None:
         """Add rows of `episodes`."""
         if self.is_evaluation:
             self._fold_own(rows)
             self.evaluated += len(rows)
-            for row in rows:
-                self.whole.add(number(row[RETURN]))
+            self._fold_whole(rows)
             return
         evals = [(row[GLOBAL_STEP], number(row[RETURN])) for row in rows if row[AGENT] == EVALUATION]
         self._fold_own([row for row in rows if row[AGENT] != EVALUATION] if evals else rows)
         self.evaluated += len(evals)
         self.evals = [*self.evals, *evals][-MEAN_OVER:]
+
+    def _fold_whole(self, rows: list[Row]) -> None:
+        for row in rows:
+            self.agent = row[AGENT] if self.agent is None else self.agent
+            self.is_mixed = self.is_mixed or row[AGENT] != self.agent
+            if not _has_failed(row):
+                self.whole.add(number(row[RETURN]))
 
     def _fold_own(self, rows: list[Row]) -> None:
         values = [number(row[RETURN]) for row in rows]
@@ -125,7 +134,8 @@ class Returns(msgspec.Struct, array_like=True):
     def _newest_evaluation(self) -> Spread:
         """Statistics of the whole run if it is an evaluation, else of the newest evaluation at one env step."""
         if self.is_evaluation:
-            return self.whole
+            # The mean over different players would not be true of any of them.
+            return Spread() if self.is_mixed else self.whole
         together = _trailing(self.evals, len(self.evals))
         before = _trailing(self.evals, len(self.evals) - together)
         if together == 1 and before <= 1:
@@ -143,3 +153,13 @@ def _trailing(evals: "list[tuple[int | None, float]]", end: int) -> int:
     while count < end and evals[end - 1 - count][0] == evals[end - 1][0]:
         count += 1
     return count
+
+
+def _has_failed(row: Row) -> bool:
+    """Whether an episode of an evaluation was not played to its end: its return says nothing about the policy."""
+    if b'"failed"' not in row[EXTRA]:
+        return False
+    try:
+        return json.loads(row[EXTRA]).get("failed") is True
+    except (ValueError, RecursionError):
+        return False

@@ -8,6 +8,10 @@
 A bucket is written in the transaction that stores its last point. Unfinished buckets are in memory and saved in
 snapshots. When a file is opened, the rows after the snapshot are added again: the same points give the same buckets.
 A NaN counts as a point (`n`, `nans`) but not in total, low or high.
+
+Every point has a time. If the 64 points of a bucket lie within a second, as steps do, only the first and the last time
+are stored, and the others are interpolated: all of them would take half as much space as the points themselves. Points
+that an older MOSAIC stored have no time, which is 0 here.
 """
 
 from array import array
@@ -23,9 +27,10 @@ from mosaic.ingest.rows import AGENT, GLOBAL_STEP, RETURN, Row, Rows, number, va
 
 LEVELS = (64, 1024, 16384)
 CHUNK = LEVELS[0]
+SHORT_NS = 10**9  # a bucket within this time stores its first and last time only
 MOST_CURVES = 4096  # further names are stored as events without a curve
 NAN = float("nan")
-_place, _value = itemgetter(2), itemgetter(3)  # of a step's or an episode's row
+_time, _place, _value = itemgetter(1), itemgetter(2), itemgetter(3)  # of a step's or an episode's row
 ENV_STEPS, EPISODES, STEPS = "env steps", "episodes", "steps"  # what the steps of a curve count
 
 
@@ -40,16 +45,17 @@ class Bucket(msgspec.Struct, array_like=True):
     step_low: int
     step_high: int
     step_last: int
+    ts_last: int = 0  # ns; 0: unknown
 
     @classmethod
-    def of(cls, steps: Sequence[int], values: Sequence[float]) -> "Bucket":
+    def of(cls, steps: Sequence[int], values: Sequence[float], ts_last: int = 0) -> "Bucket":
         total = sum(values)
         if total == total:
-            return cls(len(values), 0, total, min(values), max(values), min(steps), max(steps), steps[-1])
+            return cls(len(values), 0, total, min(values), max(values), min(steps), max(steps), steps[-1], ts_last)
         real = [value for value in values if value == value]
         low, high = min(real, default=NAN), max(real, default=NAN)
         nans = len(values) - len(real)
-        return cls(len(values), nans, sum(real), low, high, min(steps), max(steps), steps[-1])
+        return cls(len(values), nans, sum(real), low, high, min(steps), max(steps), steps[-1], ts_last)
 
     def add(self, later: "Bucket") -> None:
         self.n += later.n
@@ -62,6 +68,7 @@ class Bucket(msgspec.Struct, array_like=True):
         self.step_low = min(self.step_low, later.step_low)
         self.step_high = max(self.step_high, later.step_high)
         self.step_last = later.step_last
+        self.ts_last = later.ts_last
 
     @property
     def mean(self) -> float:
@@ -80,6 +87,20 @@ class Finished:
     chunks: list[Row] = field(default_factory=list)
 
 
+def pack_times(times: "array[int]") -> bytes:
+    is_short = max(times) - min(times) < SHORT_NS
+    return array("q", (times[0], times[-1])).tobytes() if is_short else times.tobytes()
+
+
+def unpack_times(packed: "bytes | None") -> "array[int]":
+    """The times of the 64 points of a bucket; 0: unknown."""
+    times = array("q", packed or bytes(16))
+    if len(times) == CHUNK:
+        return times
+    first, last = times
+    return array("q", [first + (last - first) * i // (CHUNK - 1) for i in range(CHUNK)])
+
+
 class _State(msgspec.Struct, array_like=True):
     chunks: int
     steps: bytes
@@ -87,6 +108,7 @@ class _State(msgspec.Struct, array_like=True):
     wide: list["Bucket | None"]
     axis: str = ""
     env_step: int = 0
+    times: bytes = b""  # empty: saved by an older MOSAIC
 
 
 class Curve:
@@ -98,6 +120,7 @@ class Curve:
         self.chunks = 0  # finished buckets of level 0
         self.steps = array("q")
         self.values = array("d")
+        self.times = array("q")
         self.wide: list[Bucket | None] = [None, None]  # levels 1 and 2, without the points in steps and values
         self.axis = ""  # set at the first episode
         self.env_step = 0  # of the last episode that had one
@@ -126,21 +149,23 @@ class Curve:
             places.append(self.env_step)
         return places
 
-    def extend(self, steps: Iterable[int], values: Iterable[float], finished: Finished) -> None:
+    def extend(self, steps: Iterable[int], values: Iterable[float], times: Iterable[int], finished: Finished) -> None:
         self.steps.extend(steps)
         self.values.extend(values)
+        self.times.extend(times)
         whole = len(self.values) - len(self.values) % CHUNK
         for start in range(0, whole, CHUNK):
-            self._finish(self.steps[start : start + CHUNK], self.values[start : start + CHUNK], finished)
+            part = slice(start, start + CHUNK)
+            self._finish(self.steps[part], self.values[part], self.times[part], finished)
         if whole:
-            del self.steps[:whole], self.values[:whole]
+            del self.steps[:whole], self.values[:whole], self.times[:whole]
 
     def unfinished(self, level: int) -> "Bucket | None":
         """The incomplete bucket at the end of this level."""
         wide = self.wide[level - 1] if level else None
         if not self.values:
             return wide.copy() if wide else None
-        last = Bucket.of(self.steps, self.values)
+        last = Bucket.of(self.steps, self.values, self.times[-1])
         if wide is None:
             return last
         whole = wide.copy()
@@ -149,7 +174,8 @@ class Curve:
 
     def state(self) -> bytes:
         points = (self.steps.tobytes(), self.values.tobytes())
-        return msgspec.msgpack.encode(_State(self.chunks, *points, self.wide, self.axis, self.env_step))
+        times = self.times.tobytes()
+        return msgspec.msgpack.encode(_State(self.chunks, *points, self.wide, self.axis, self.env_step, times))
 
     def _restore(self, state: bytes) -> None:
         saved = msgspec.msgpack.decode(state, type=_State)
@@ -157,10 +183,12 @@ class Curve:
         self.axis, self.env_step = saved.axis, saved.env_step
         self.steps.frombytes(saved.steps)
         self.values.frombytes(saved.values)
+        self.times.frombytes(saved.times or bytes(len(saved.steps)))
 
-    def _finish(self, steps: "array[int]", values: "array[float]", finished: Finished) -> None:
-        bucket = Bucket.of(steps, values)
-        finished.chunks.append((self.number << 32 | self.chunks, steps.tobytes(), values.tobytes()))
+    def _finish(self, steps: "array[int]", values: "array[float]", times: "array[int]", finished: Finished) -> None:
+        bucket = Bucket.of(steps, values, times[-1])
+        packed = pack_times(times)
+        finished.chunks.append((self.number << 32 | self.chunks, steps.tobytes(), values.tobytes(), packed))
         finished.rollups.append((self.number, 0, self.chunks, *msgspec.structs.astuple(bucket)))
         self.chunks += 1
         for level in (1, 2):
@@ -191,7 +219,8 @@ class Curves:
         finished = Finished()
         rewarded = [row for row in rows.step if row[3] is not None]
         # map is twice as fast as a comprehension here, and every step passes through it.
-        self._extend("step/reward", [*map(_place, rewarded)], [*map(number, map(_value, rewarded))], finished)
+        values = [*map(number, map(_value, rewarded))]
+        self._extend("step/reward", [*map(_place, rewarded)], values, map(_time, rewarded), finished)
         if rows.episode:
             self._fold_episodes(rows.episode, finished)
         self._fold_metrics(rows.metric, names, finished)
@@ -214,28 +243,31 @@ class Curves:
         for prefix, played in (("episode", trained), ("eval", evals)):
             curve = (self.by_name.get(f"{prefix}/return") or self._add(f"{prefix}/return")) if played else None
             if curve:
-                places = curve.places(played)
-                self._extend(f"{prefix}/return", places, [number(row[RETURN]) for row in played], finished)
-                self._extend(f"{prefix}/length", places, [float(row[4]) for row in played], finished)
+                places, times = curve.places(played), [*map(_time, played)]
+                self._extend(f"{prefix}/return", places, [number(row[RETURN]) for row in played], times, finished)
+                self._extend(f"{prefix}/length", places, [float(row[4]) for row in played], times, finished)
                 if lengths := self.by_name.get(f"{prefix}/length"):
                     lengths.axis = curve.axis
 
     def _fold_metrics(self, rows: list[Row], names: NameSets, finished: Finished) -> None:
-        points: dict[str, tuple[list[int], list[float]]] = {}
-        for _, _, step, ref, packed, _ in rows:
+        points: dict[str, tuple[list[int], list[float], list[int]]] = {}
+        for _, ts_ns, step, ref, packed, _ in rows:
             for name, value in zip(names.names(ref), values_of(packed), strict=True):
-                steps, values = points.setdefault(name, ([], []))
+                steps, values, times = points.setdefault(name, ([], [], []))
                 steps.append(step)
                 values.append(value)
-        for name, (steps, values) in points.items():
-            self._extend(name, steps, values, finished)
+                times.append(ts_ns)
+        for name, (steps, values, times) in points.items():
+            self._extend(name, steps, values, times, finished)
 
-    def _extend(self, name: str, steps: list[int], values: list[float], finished: Finished) -> None:
+    def _extend(
+        self, name: str, steps: list[int], values: list[float], times: Iterable[int], finished: Finished
+    ) -> None:
         if not values:
             return
         curve = self.by_name.get(name) or self._add(name)
         if curve:
-            curve.extend(steps, values, finished)
+            curve.extend(steps, values, times, finished)
             self._touched.add(name)
 
     def _add(self, name: str) -> "Curve | None":

@@ -17,7 +17,7 @@ Row = tuple[Any, ...]
 number: Callable[[Any], float] = float  # the value of a REAL column; the text 'nan' is NaN
 KINDS = ("step", "episode", "metric", "lifecycle")
 TABLES = {"step": "steps", "episode": "episodes", "metric": "metrics", "lifecycle": "lifecycle"}
-RETURN, AGENT, GLOBAL_STEP = 3, 6, 10  # positions in an episode's row
+RETURN, AGENT, EXTRA, GLOBAL_STEP = 3, 6, 9, 10  # positions in an episode's row
 
 
 @dataclass(slots=True)

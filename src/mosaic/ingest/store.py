@@ -164,7 +164,7 @@ class RunStore:
         finished = curves.fold(rows, self._memory.names)
         db.executemany("INSERT INTO curves (id, name) VALUES (?, ?)", curves.take_fresh())
         db.executemany(_INSERT_ROLLUP, finished.rollups)
-        db.executemany("INSERT INTO chunks VALUES (?, ?, ?)", finished.chunks)
+        db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", finished.chunks)
 
     def _commit_of(self, request: pb.PublishTelemetryRequest, rows: Rows, first: int) -> Commit:
         beats = [row for row in rows.lifecycle if row[2] == "heartbeat"]
@@ -219,7 +219,9 @@ class RunStore:
         curve = self._memory.curves.by_name.get(name)
         if curve is None:
             return pb.Curve(name=name, known_names=[] if name else self.curve_names())
-        return CurveReader(self._open_db, curve, from_step, to_step).read(points)
+        found = CurveReader(self._open_db, curve, from_step, to_step).read(points)
+        found.last_seq = self._memory.last_seq
+        return found
 
     @_on_file
     def curve_names(self) -> list[str]:
@@ -316,6 +318,6 @@ def _reported_gap(request: pb.PublishTelemetryRequest, row: Row) -> Row:
     return (request.stream, request.start, 0, storable_text(reason), row[0])
 
 
-_INSERT_ROLLUP = f"INSERT INTO rollups VALUES ({', '.join('?' * 11)})"
+_INSERT_ROLLUP = f"INSERT INTO rollups VALUES ({', '.join('?' * 12)})"
 _WIDTHS = {"step": 10, "episode": 11, "metric": 6, "lifecycle": 5}
 _INSERT = {kind: f"INSERT INTO {TABLES[kind]} VALUES ({', '.join('?' * _WIDTHS[kind])})" for kind in KINDS}

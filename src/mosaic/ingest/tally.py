@@ -17,7 +17,9 @@ from mosaic.model.run import RunSummary
 RATE_WINDOW_S = 10.0
 RATE_SPACING_S = 0.25
 LONGEST_MESSAGE = 500
-_step_index, _step_agent = itemgetter(2), itemgetter(5)  # of a step's row
+MOST_LANES = 1_000  # whose steps are counted
+# Of a step's row.
+_step_index, _step_lane, _step_agent, _step_place = itemgetter(2), itemgetter(4), itemgetter(5), itemgetter(6, 2)
 
 
 class Steps(msgspec.Struct, array_like=True):
@@ -25,6 +27,8 @@ class Steps(msgspec.Struct, array_like=True):
 
     agent: str | None = None  # the first one that does not belong to an evaluation
     lines: int = 0
+    # Of an evaluation run: the episode and the step that each lane is at.
+    lanes: dict[int, tuple[int, int]] = msgspec.field(default_factory=dict)
 
     def fold(self, agents: list[str]) -> None:
         """Add step lines, given the agent of each line."""
@@ -32,6 +36,14 @@ class Steps(msgspec.Struct, array_like=True):
             self.agent = next((agent for agent in agents if agent != EVALUATION), None)
         if self.agent is not None:
             self.lines += agents.count(self.agent)
+
+    def fold_lanes(self, rows: list[Row]) -> None:
+        """Add the steps of an evaluation run: each of its lanes is an environment, whose agents share its steps."""
+        for row in rows:
+            lane, place = _step_lane(row), _step_place(row)
+            if lane in self.lanes or len(self.lanes) < MOST_LANES:
+                self.lines += self.lanes.get(lane) != place
+                self.lanes[lane] = place
 
 
 class Tally:
@@ -65,7 +77,10 @@ class Tally:
     def _fold_steps(self, rows: list[Row]) -> None:
         it = self.summary
         agents = [*map(_step_agent, rows)]
-        self.steps.fold(agents)
+        if self.returns.is_evaluation:
+            self.steps.fold_lanes(rows)
+        else:
+            self.steps.fold(agents)
         highest = max(map(_step_index, rows))
         if highest > it.last_step and EVALUATION in agents:
             # Steps of an evaluation do not count as training steps.

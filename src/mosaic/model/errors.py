@@ -8,6 +8,10 @@ MosaicError
 ├── IllegalMove        a state change that is not in the table of states
 ├── KeyTaken           an idempotency key that belongs to a run with another config
 ├── RunIsLive          the request needs a run that is over
+├── RunIsOver          the request needs a run that is live
+├── BadCommand         a command that cannot be sent
+├── CommandTaken       a command id that belongs to another command
+├── NoCommands         a run that does not take commands, or no longer
 ├── NoCheckpoint       a run without a checkpoint to resume or evaluate
 ├── NoFrames           a run without frames
 ├── GpuTaken           a GPU that another run owns, or that is drained
@@ -83,6 +87,34 @@ class RunIsLive(MosaicError):
 
     def __init__(self, run_id: str, state: str) -> None:
         super().__init__(f"Run {run_id} is {state}. End it first with: mosaic cancel {run_id}")
+
+
+class RunIsOver(MosaicError):
+    """The request needs a run that is live."""
+
+    def __init__(self, run_id: str, state: str) -> None:
+        super().__init__(f"Run {run_id} is {state}: it takes no more commands.")
+
+
+class BadCommand(MosaicError):
+    """A command that cannot be sent; the message says why."""
+
+
+class CommandTaken(MosaicError):
+    """A command id that belongs to another command."""
+
+    def __init__(self, run_id: str, command_id: str, seq: int) -> None:
+        super().__init__(
+            f"Run {run_id}: the command id '{command_id}' belongs to command {seq}, which is another command. "
+            "Choose a new id for every command."
+        )
+
+
+class NoCommands(MosaicError):
+    """A run that does not take commands, or no longer; the message says why."""
+
+    def __init__(self, run_id: str, why: str) -> None:
+        super().__init__(f"Run {run_id} {why}")
 
 
 class NoCheckpoint(MosaicError):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mosaic.model.states import RunState
+from mosaic.model.task import Task
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,17 @@ class WorkerSpec:
     use_grpc: bool = False  # pass the daemon's TCP address, for a worker that calls the daemon itself
     grpc_target: str = ""  # may repeat that address; another one is an error
     worker_id: str = ""  # how the worker identifies itself; empty: worker-001
+    commands: bool = False  # the worker reads commands, one JSON object per line, on its stdin (docs/howto/commands.md)
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A decision maker of a run, started by the run's worker in the environment of another one."""
+
+    kind: str  # rl, llm or worker
+    worker: WorkerSpec = field(default_factory=WorkerSpec)  # what to start; no module: not resolved yet
+    about: Mapping[str, Any] = field(default_factory=dict)  # worker, run_id, checkpoint, step, env_id, algo
+    owns_env: bool = False  # it creates the environment itself; otherwise it only selects actions
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,7 @@ class RunConfig:
     config_hash: str = field(default="", compare=False)
     resources: ResourceRequest = ResourceRequest()
     lineage: Lineage = Lineage()
+    operators: Mapping[str, Operator] = field(default_factory=dict)  # by their names
     settings: Settings = field(default_factory=Settings)
     raw: Mapping[str, Any] = field(default_factory=dict)  # the config document, completed by the submit
 
@@ -124,6 +137,7 @@ class RunRecord:
     resources: ResourceRequest = ResourceRequest()
     lineage: Lineage = Lineage()
     settings_note: str = ""  # why its settings were not checked; empty when they were
+    task: Task = field(default_factory=Task)
     revision: int = 0  # increases with every change of any run
 
 

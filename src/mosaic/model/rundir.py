@@ -9,6 +9,7 @@
   telemetry/telemetry.sqlite        the index over all runs
   logs/  gym_gui.log trainer_daemon.log
   envs/<worker>[@variant]/
+  gui.ini                   what the window remembers
 """
 
 import os
@@ -27,10 +28,13 @@ class RunDir:
       started.json    holder: durably written before the worker starts
       exit.json       holder: how the worker ended, after proof of death
       tail.lock       flocked by the active tailer
+      commands.jsonl  daemon → holder: what clients sent to the worker; only for workers that take commands
       telemetry.sqlite provenance.json analytics.json
       logs/           worker.stdout.log worker.stderr.log (the spool)  holder.log tailer.log
       tensorboard/ checkpoints/ videos/
       config/         custom scripts only: base_config.json curriculum_config.json
+      operators.json  runs with operators only: daemon → worker: how to start each operator (0600)
+      operators/      NAME.json: the config of each operator (0600)
     """
 
     def __init__(self, path: "str | os.PathLike[str]") -> None:
@@ -41,6 +45,7 @@ class RunDir:
         self.started = self.path / "started.json"
         self.exit = self.path / "exit.json"
         self.tail_lock = self.path / "tail.lock"
+        self.commands = self.path / "commands.jsonl"
         self.telemetry = self.path / "telemetry.sqlite"
         self.provenance = self.path / "provenance.json"
         self.analytics = self.path / "analytics.json"
@@ -53,6 +58,8 @@ class RunDir:
         self.checkpoints = self.path / "checkpoints"
         self.videos = self.path / "videos"
         self.config = self.path / "config"
+        self.operators_file = self.path / "operators.json"
+        self.operators = self.path / "operators"
 
     @property
     def is_evaluation(self) -> bool:
@@ -86,6 +93,8 @@ class StateRoot:
         self.index = self.telemetry / "telemetry.sqlite"
         self.logs = self.path / "logs"
         self.daemon_log = self.logs / "trainer_daemon.log"
+        self.window_log = self.logs / "gym_gui.log"
+        self.window_settings = self.path / "gui.ini"
         self.envs = self.path / "envs"
         self.answers = self.envs / ".answers"
         self.cache = self.path / "cache"  # compiled by the libraries of workers, per environment

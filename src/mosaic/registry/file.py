@@ -1,17 +1,20 @@
 """registry.db: its schema, and what a user reads when the file cannot be used."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from mosaic.model import durable, sqlite
 from mosaic.model.errors import BadRoot
+from mosaic.model.task import Task
 
 # No step removes data, so the rows of an older MOSAIC always survive an upgrade.
 STEPS: tuple[str, ...] = tuple(
     resources.files("mosaic.registry").joinpath(name).read_text()
-    for name in ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-4.sql")
+    for name in ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-4.sql", "schema-5.sql")
 )
 
 
@@ -32,7 +35,24 @@ def open_file(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connection:
 
 def _upgrade(db: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:
     db.execute("PRAGMA foreign_keys = ON")
+    _add_functions(db)
     found = sqlite.version(db)
     if 0 < found < len(steps):
         sqlite.back_up(db, Path(f"{path}.backup-v{found}"))
     sqlite.upgrade(db, steps)
+
+
+def _add_functions(db: sqlite3.Connection) -> None:
+    """The functions that step 5 calls: the rule for a new row, applied to the settings of an old one."""
+    db.create_function("task_algo", 1, lambda settings: Task.of(_settings(settings)).algo)
+    db.create_function("task_env_id", 1, lambda settings: Task.of(_settings(settings)).env_id)
+    db.create_function("task_seed", 1, lambda settings: Task.of(_settings(settings)).seed)
+
+
+def _settings(text: str) -> dict[str, Any]:
+    # Python's own json, because SQLite's refuses the NaN and Infinity that a setting may contain.
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

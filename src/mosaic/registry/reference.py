@@ -26,7 +26,7 @@ class Runs(Protocol):
 
     def with_id(self, run_id: str) -> RunRecord | None: ...
 
-    def submitted_before(self, n: int) -> RunRecord | None: ...
+    def submitted_before(self, n: int, trainings_only: bool = False) -> RunRecord | None: ...
 
     def named(self, name: str, limit: int) -> list[RunRecord]: ...
 
@@ -39,12 +39,15 @@ class Runs(Protocol):
     def now(self) -> float: ...
 
 
-def resolve(runs: Runs, reference: str) -> RunRecord:
-    """The run that `reference` means. Raises UnknownRun or AmbiguousRun, which suggest what to write instead."""
+def resolve(runs: Runs, reference: str, trainings_only: bool = False) -> RunRecord:
+    """The run that `reference` means. Raises UnknownRun or AmbiguousRun, which suggest what to write instead.
+
+    `trainings_only`: `last` does not count evaluations.
+    """
     if found := runs.with_id(reference.upper()):
         return found
     if last := LAST.fullmatch(reference):
-        return _last(runs, int(last[1] or 0), reference)
+        return _last(runs, int(last[1] or 0), reference, trainings_only)
     # One more than is shown, to know whether there are more.
     named = runs.named(reference, SHOWN + 1) if reference else []
     if named:
@@ -55,10 +58,12 @@ def resolve(runs: Runs, reference: str) -> RunRecord:
     raise UnknownRun(reference, did_you_mean(reference, runs.newest_names()))
 
 
-def _last(runs: Runs, n: int, reference: str) -> RunRecord:
-    found = runs.submitted_before(n)
+def _last(runs: Runs, n: int, reference: str, trainings_only: bool) -> RunRecord:
+    found = runs.submitted_before(n, trainings_only)
     if found:
         return found
+    if trainings_only:
+        raise UnknownRun(reference, "Evaluations do not count here.")
     known = runs.count()
     if not known:
         raise UnknownRun(reference, "No run has been submitted yet.", "Start one with: mosaic run toy steps=500")

@@ -20,6 +20,7 @@ from mosaic.model.errors import (
 )
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import Move, RunConfig, RunRecord
+from mosaic.model.rundir import EVALS
 from mosaic.model.states import LIVE_STATES, MOVES, RunState
 from mosaic.registry.file import STEPS, open_file
 from mosaic.registry.reference import resolve
@@ -83,16 +84,17 @@ class Registry:
             raise UnknownRun(run_id)
         return rows[0]
 
-    def find(self, reference: str) -> RunRecord:
+    def find(self, reference: str, trainings_only: bool = False) -> RunRecord:
         """The run that a reference means: an id or its start, a name, `last`, `last~N` (see `reference.py`)."""
-        return resolve(self, reference)
+        return resolve(self, reference, trainings_only)
 
     def with_id(self, run_id: str) -> RunRecord | None:
         return next(iter(self._records("WHERE id = ?", (run_id,))), None)
 
-    def submitted_before(self, n: int) -> RunRecord | None:
+    def submitted_before(self, n: int, trainings_only: bool = False) -> RunRecord | None:
         """The newest run for 0, the one before it for 1, and so on."""
-        return next(iter(self._records("ORDER BY number DESC LIMIT 1 OFFSET ?", (n,))), None)
+        where = f"WHERE area != '{EVALS}'" if trainings_only else ""
+        return next(iter(self._records(f"{where} ORDER BY number DESC LIMIT 1 OFFSET ?", (n,))), None)
 
     def named(self, name: str, limit: int) -> "builtins.list[RunRecord]":
         """Runs with this name, newest first."""

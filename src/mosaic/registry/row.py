@@ -8,16 +8,18 @@ from typing import Any
 
 from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest, RunConfig, RunRecord
 from mosaic.model.states import RunState
+from mosaic.model.task import Task
 
 COLUMNS = (
     "id, name, area, worker_name, state, reason, attempt, created_at, updated_at, gpus_requested, gpus_mandatory, "
     "limits, tags, total_steps, cancel_requested, waiting_for, held_by, telemetry, revision, "
-    "cpus, memory_mb, parent_run_id, relation, settings_note"
+    "cpus, memory_mb, parent_run_id, relation, settings_note, algo, env_id, seed"
 )
 
 
 def new_row(config: RunConfig, now: float, revision: int) -> dict[str, object]:
     """The columns of a newly submitted run; all other columns have defaults."""
+    task = Task.of(config.settings.values)
     return {
         "id": config.run_id,
         "name": config.name,
@@ -39,6 +41,9 @@ def new_row(config: RunConfig, now: float, revision: int) -> dict[str, object]:
         "relation": config.lineage.relation,
         "settings": json.dumps(config.settings.values),
         "settings_note": config.settings.note,
+        "algo": task.algo,
+        "env_id": task.env_id,
+        "seed": task.seed,
         "revision": revision,
     }
 
@@ -68,6 +73,7 @@ def to_record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
         resources=ResourceRequest(row[19], row[20]),
         lineage=Lineage(row[21], row[22]),
         settings_note=row[23],
+        task=Task(row[24], row[25], row[26]),
     )
 
 

@@ -29,6 +29,10 @@ class Checkpoint:
     step: int | None = None  # None: unknown
     notes: tuple[str, ...] = ()  # why newer ones were skipped
 
+    def with_notes(self, sentence: str) -> list[str]:
+        """Sentences for the history of a run that loads it."""
+        return [sentence, *(f"skipped: {note}" for note in self.notes)]
+
 
 @dataclass(frozen=True)
 class Nothing:
@@ -66,7 +70,7 @@ def newest(rundir: RunDir, saved: Iterable[Mapping[str, Any]]) -> Checkpoint | N
 def best(rundir: RunDir) -> Checkpoint | Nothing:
     """The checkpoint that `checkpoints/best/best.json` names, relative to its folder or to the run's."""
     folder = rundir.checkpoints / "best"
-    about = _read_small(folder / "best.json")
+    about = read_small(folder / "best.json")
     path = about.get("path")
     if not isinstance(path, str) or not path or "\0" in path:
         return Nothing()
@@ -124,7 +128,7 @@ def _file_damage(path: Path) -> str:
 
 def _folder_damage(path: Path) -> str:
     if (path / COMMIT).exists():
-        parts = _read_small(path / COMMIT).get("parts")
+        parts = read_small(path / COMMIT).get("parts")
         if not isinstance(parts, Mapping):
             return f"is damaged ({COMMIT} cannot be read)"
         wrong = [name for name, part in parts.items() if not _has_size(path / name, part)]
@@ -137,7 +141,7 @@ def _has_size(path: Path, part: Any) -> bool:
     return path.is_file() and (size is None or path.stat().st_size == size)
 
 
-def _read_small(path: Path) -> dict[str, Any]:
+def read_small(path: Path) -> dict[str, Any]:
     """The JSON object in a worker's file; empty if it is missing, invalid or too large."""
     try:
         return (read_json(path) or {}) if path.stat().st_size <= _LARGEST_JSON else {}

@@ -1,7 +1,7 @@
 """A trainer config as a typed object: shapes and ranges, nothing that depends on this machine.
 
-metadata   run_id run_name tags[] notes parent_run_id relation parent_checkpoint
-  worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id
+metadata   run_id run_name tags[] notes parent_run_id relation parent_checkpoint operators{}
+  worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id commands
 payload
   resources        cpus memory_mb
     gpus           requested mandatory
@@ -17,6 +17,7 @@ from mosaic.model.errors import BadConfig
 from mosaic.model.machine import MAX_CPUS, MAX_MEMORY_MB
 from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest, RunConfig, WorkerSpec
 from mosaic.model.ulid import is_ulid
+from mosaic.submit.operators import read_operators
 from mosaic.submit.route import area_of
 from mosaic.submit.section import Section
 
@@ -29,6 +30,7 @@ METADATA = {  # keys and their meaning
     "parent_run_id": "the run that this one is derived from; any run reference",
     "relation": "`resume` or `eval`; without a module or script, the parent's config completes this one",
     "parent_checkpoint": "written by the daemon: `path` and `step` of the checkpoint that was used",
+    "operators": "policies, LLMs and other workers that this run's worker asks for actions, by their names",
 }
 FIELDS: dict[
     str, tuple[str, ...]
@@ -64,10 +66,11 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
     top = Section(document, "")
     metadata, payload = top.section("metadata"), top.section("payload")
     worker = read_worker(metadata.section("worker"))
+    operators = read_operators(metadata)
     return RunConfig(
         run_id=metadata.text("run_id"),
         name=read_name(metadata),
-        area=area_of(worker),
+        area=area_of(worker, bool(operators)),
         worker_name=worker_name or worker.script.rpartition("/")[2] or worker.module.partition(".")[0],
         worker=worker,
         gpus=_read_gpus(payload.section("resources").section("gpus")),
@@ -77,6 +80,7 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
         total_steps=total_steps(worker.config),
         idempotency_key=idempotency_key,
         lineage=_read_lineage(metadata),
+        operators=operators,
         raw=document,
     )
 
@@ -102,6 +106,7 @@ def read_worker(section: Section) -> WorkerSpec:
         use_grpc=section.flag("use_grpc"),
         grpc_target=section.text("grpc_target"),
         worker_id=_read_worker_id(section),
+        commands=section.flag("commands"),
     )
 
 

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mosaic.catalog.placement import put_in_place
+from mosaic.catalog.placement import PATH, put_in_place
 from mosaic.catalog.schema import DERIVING_KEYS, Schema, parameters
 from mosaic.model.errors import BadConfig
 from mosaic.submit.checkpoints import Checkpoint
 from mosaic.submit.config import FIELDS, MAX_NAME, RELATIONS, TOTAL_NAMES
+from mosaic.submit.route import plays_operators
 from mosaic.submit.section import Section
 
 RESUME, EVAL = RELATIONS
@@ -55,6 +56,16 @@ class Parent:
         found: Mapping[str, Any] = self.worker.get("config") or {}
         return found
 
+    @property
+    def operators(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.document.get("metadata", {}).get("operators") or {}
+        return found
+
+    @property
+    def plays_operators(self) -> bool:
+        """Whether it is an evaluation of operators, which can be continued like a training."""
+        return plays_operators(str(self.worker.get("module") or ""), bool(self.operators))
+
 
 def schema_settings(parent: Parent, relation: str) -> Mapping[str, Any]:
     """The settings that the schema has for this relation; BadConfig if it has none."""
@@ -91,19 +102,28 @@ def derive(document: Mapping[str, Any], parent: Parent, relation: str, values: M
     own = Section(dict(metadata.get("worker") or {}), "metadata.worker")
     asked = put_in_place(own.section("config").values, parent.schema)
     from_schema = schema_settings(parent, relation)
-    _refuse_second_checkpoint(from_schema, asked)
-    config = merged(_base(parent, relation, asked), _filled(from_schema, parent, values))
+    refuse_second_checkpoint(from_schema, asked, PATH, "Choose another with --checkpoint.")
+    config = merged(_base(parent, relation, asked), filled(from_schema, parent.config, values))
     worker = {
         name: value for name, value in _known(parent.worker, "metadata.worker").items() if name not in _NOT_CARRIED
     }
     metadata["worker"] = {**copy.deepcopy(worker), "config": merged(config, asked)}
     metadata.setdefault("run_name", name_of(parent.name or parent.worker_name, relation))
+    if parent.operators:
+        _inherit_operators(metadata, parent)
     if relation == RESUME and parent.document["metadata"].get("tags"):
         metadata.setdefault("tags", parent.document["metadata"]["tags"])
     for used in ASKED:
         metadata.pop(used, None)
     payload = merged(_payload(parent, relation), document.get("payload") or {})
     return {**document, "metadata": metadata, "payload": payload}
+
+
+def _inherit_operators(metadata: dict[str, Any], parent: Parent) -> None:
+    """The same operators: their runs and checkpoints are recorded with the parent, not looked up again."""
+    if metadata.get("operators"):
+        raise BadConfig("metadata.operators", "a resumed evaluation has the operators of its parent. Leave this out.")
+    metadata["operators"] = copy.deepcopy(dict(parent.operators))
 
 
 def merged(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,13 +178,10 @@ def refuse_finished(parent: Parent, before: int | None, found: Checkpoint, confi
         )
 
 
-def _refuse_second_checkpoint(from_schema: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+def refuse_second_checkpoint(from_schema: Mapping[str, Any], asked: Mapping[str, Any], path: str, hint: str) -> None:
     for key in (key for key, value in from_schema.items() if value == "{checkpoint}"):
         if _at(asked, key.split(".")):
-            raise BadConfig(
-                f"metadata.worker.config.{key}",
-                "is set to the checkpoint of the parent. Choose another with --checkpoint.",
-            )
+            raise BadConfig(f"{path}.{key}", f"is set to the checkpoint of the parent. {hint}")
 
 
 def _base(parent: Parent, relation: str, asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,15 +209,17 @@ def _known(values: Mapping[str, Any], path: str) -> dict[str, Any]:
     }
 
 
-def _filled(from_schema: Mapping[str, Any], parent: Parent, values: Mapping[str, Any]) -> dict[str, Any]:
+def filled(
+    from_schema: Mapping[str, Any], parent_config: Mapping[str, Any], values: Mapping[str, Any]
+) -> dict[str, Any]:
     """The settings from the schema in their places, without those whose placeholder has no value."""
     placed: dict[str, Any] = {}
     for key, value in from_schema.items():
         names = key.split(".")
         is_placeholder = isinstance(value, str) and value.startswith("{") and value.endswith("}")
-        filled = _at(parent.config, names) if value == PARENT else values.get(value[1:-1]) if is_placeholder else value
-        if filled is not None:
-            _put(placed, names, filled)
+        given = _at(parent_config, names) if value == PARENT else values.get(value[1:-1]) if is_placeholder else value
+        if given is not None:
+            _put(placed, names, given)
     return placed
 
 

@@ -67,6 +67,9 @@ def _write(root: StateRoot, rundir: RunDir, config: RunConfig) -> None:
         schedule = _curriculum(config)
         if schedule:  # otherwise a phase of the script may create one later
             durable.write_json(rundir.config / "curriculum_config.json", schedule)
+    if config.worker.commands:
+        # Here, so that the daemon and the holder always mean the same file, and miss it if the worker removes it.
+        durable.write_bytes(rundir.commands, b"")
     durable.sync_folder(str(rundir.path.parent))
     durable.write_json(root.config_file(config.run_id), dict(config.raw))
 

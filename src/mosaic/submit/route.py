@@ -3,13 +3,21 @@
 from collections.abc import Mapping
 
 from mosaic.model.run import WorkerSpec
+from mosaic.model.rundir import EVALS
+
+EVAL_PACKAGE = "eval_worker"
 
 
-def area_of(worker: WorkerSpec) -> str:
+def area_of(worker: WorkerSpec, has_operators: bool = False) -> str:
     """`evals` for evaluations, `custom_scripts` for scripts, `runs` for everything else."""
-    if _is_evaluation(worker):
-        return "evals"
+    if plays_operators(worker.module, has_operators) or _is_evaluation(worker):
+        return EVALS
     return "custom_scripts" if worker.script else "runs"
+
+
+def plays_operators(module: str, has_operators: bool) -> bool:
+    """Whether a run evaluates operators, as opposed to a worker that evaluates its own checkpoint."""
+    return has_operators or module.partition(".")[0] == EVAL_PACKAGE
 
 
 def _is_evaluation(worker: WorkerSpec) -> bool:

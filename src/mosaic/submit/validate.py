@@ -26,6 +26,10 @@ from mosaic.submit.section import Section
 
 DEFAULT_TCP_ADDRESS = "127.0.0.1:50055"
 DEFAULT_WORKER_ID = "worker-001"
+_INTERACTIVE = (
+    "an interactive worker cannot be submitted. "
+    "Play it as an operator with: mosaic eval --operator, or test it with: mosaic worker test"
+)
 _VIDEO_MODES = (VideoModes.SINGLE, VideoModes.GRID, VideoModes.OFF)
 
 
@@ -62,6 +66,7 @@ def validate(document: dict[str, Any], context: SubmitContext) -> RunConfig:
     _check_worker_config(read, worker)
     check_writes(worker.section("config"), context.root.run(read.area, run_id).path)
     resolve_reads(worker.section("config"))
+    _check_operators(metadata, context.root.run(read.area, run_id).path)
 
     metadata.values["run_id"] = run_id
     metadata.values["run_name"] = read.name or _default_name(read, worker_name)
@@ -174,15 +179,24 @@ def _check_parent(read: RunConfig, context: SubmitContext) -> None:
         raise BadConfig("metadata.parent_run_id", f"there is no run {parent}. List runs with: mosaic runs")
 
 
+def _check_operators(metadata: Section, folder: Path) -> None:
+    """The paths in their settings: they run in the folder of this run."""
+    operators = metadata.section("operators")
+    for name in operators.values:
+        config = operators.section(name).section("resolved").section("worker").section("config")
+        check_writes(config, folder)
+        resolve_reads(config)
+
+
 def _check_worker_config(read: RunConfig, worker: Section) -> None:
     config = worker.section("config")
     extras = config.section("extras")
     for section in (config, extras):
         if section.values.get("mode") == "interactive":
-            raise section.bad("mode", "an interactive worker cannot be submitted. Test it with: mosaic worker test")
+            raise section.bad("mode", _INTERACTIVE)
     if "--interactive" in read.worker.arguments:
         field = f"arguments[{read.worker.arguments.index('--interactive')}]"
-        raise worker.bad(field, "an interactive worker cannot be submitted. Test it with: mosaic worker test")
+        raise worker.bad(field, _INTERACTIVE)
     _check_fastlane(extras)
 
 

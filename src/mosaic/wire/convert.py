@@ -59,6 +59,9 @@ def run_to_wire(
         parent_run_id=record.lineage.parent_run_id,
         relation=record.lineage.relation,
         settings_note=record.settings_note,
+        algo=record.task.algo,
+        env_id=record.task.env_id,
+        seed=record.task.seed,
     )
 
 

@@ -47,8 +47,26 @@ class RunRequest(_message.Message):
     run_id: str
     def __init__(self, run_id: _Optional[str] = ...) -> None: ...
 
+class CommandRunRequest(_message.Message):
+    __slots__ = ("run_id", "command_id", "command_json")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_ID_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_JSON_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    command_id: str
+    command_json: str
+    def __init__(self, run_id: _Optional[str] = ..., command_id: _Optional[str] = ..., command_json: _Optional[str] = ...) -> None: ...
+
+class CommandRunReply(_message.Message):
+    __slots__ = ("seq", "is_repeat")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    IS_REPEAT_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    is_repeat: bool
+    def __init__(self, seq: _Optional[int] = ..., is_repeat: _Optional[bool] = ...) -> None: ...
+
 class RunInfo(_message.Message):
-    __slots__ = ("run_id", "name", "area", "worker_name", "state", "reason", "attempt", "created_at", "updated_at", "gpus_requested", "gpus_mandatory", "granted", "tags", "total_steps", "cancel_requested", "waiting_for", "held_by", "telemetry", "revision", "summary", "run_dir", "history", "life", "time_limit_s", "config_json", "cpus", "memory_mb", "parent_run_id", "relation", "settings_note", "settings_json", "children", "capabilities_json")
+    __slots__ = ("run_id", "name", "area", "worker_name", "state", "reason", "attempt", "created_at", "updated_at", "gpus_requested", "gpus_mandatory", "granted", "tags", "total_steps", "cancel_requested", "waiting_for", "held_by", "telemetry", "revision", "summary", "run_dir", "history", "life", "time_limit_s", "config_json", "cpus", "memory_mb", "parent_run_id", "relation", "settings_note", "settings_json", "children", "capabilities_json", "algo", "env_id", "seed")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     AREA_FIELD_NUMBER: _ClassVar[int]
@@ -82,6 +100,9 @@ class RunInfo(_message.Message):
     SETTINGS_JSON_FIELD_NUMBER: _ClassVar[int]
     CHILDREN_FIELD_NUMBER: _ClassVar[int]
     CAPABILITIES_JSON_FIELD_NUMBER: _ClassVar[int]
+    ALGO_FIELD_NUMBER: _ClassVar[int]
+    ENV_ID_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     name: str
     area: str
@@ -115,7 +136,10 @@ class RunInfo(_message.Message):
     settings_json: str
     children: _containers.RepeatedScalarFieldContainer[str]
     capabilities_json: str
-    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., area: _Optional[str] = ..., worker_name: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., reason: _Optional[str] = ..., attempt: _Optional[int] = ..., created_at: _Optional[float] = ..., updated_at: _Optional[float] = ..., gpus_requested: _Optional[int] = ..., gpus_mandatory: _Optional[bool] = ..., granted: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., total_steps: _Optional[int] = ..., cancel_requested: _Optional[bool] = ..., waiting_for: _Optional[str] = ..., held_by: _Optional[str] = ..., telemetry: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., run_dir: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., life: _Optional[str] = ..., time_limit_s: _Optional[float] = ..., config_json: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mb: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., relation: _Optional[str] = ..., settings_note: _Optional[str] = ..., settings_json: _Optional[str] = ..., children: _Optional[_Iterable[str]] = ..., capabilities_json: _Optional[str] = ...) -> None: ...
+    algo: str
+    env_id: str
+    seed: int
+    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., area: _Optional[str] = ..., worker_name: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., reason: _Optional[str] = ..., attempt: _Optional[int] = ..., created_at: _Optional[float] = ..., updated_at: _Optional[float] = ..., gpus_requested: _Optional[int] = ..., gpus_mandatory: _Optional[bool] = ..., granted: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., total_steps: _Optional[int] = ..., cancel_requested: _Optional[bool] = ..., waiting_for: _Optional[str] = ..., held_by: _Optional[str] = ..., telemetry: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., run_dir: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., life: _Optional[str] = ..., time_limit_s: _Optional[float] = ..., config_json: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mb: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., relation: _Optional[str] = ..., settings_note: _Optional[str] = ..., settings_json: _Optional[str] = ..., children: _Optional[_Iterable[str]] = ..., capabilities_json: _Optional[str] = ..., algo: _Optional[str] = ..., env_id: _Optional[str] = ..., seed: _Optional[int] = ...) -> None: ...
 
 class Move(_message.Message):
     __slots__ = ("old", "new", "at", "reason")
@@ -461,16 +485,18 @@ class LogBatch(_message.Message):
     def __init__(self, texts: _Optional[_Iterable[_Union[LogText, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., gaps: _Optional[_Iterable[_Union[Gap, _Mapping]]] = ...) -> None: ...
 
 class StreamFramesRequest(_message.Message):
-    __slots__ = ("run_id", "hz", "max_dim", "wait_s")
+    __slots__ = ("run_id", "hz", "max_dim", "wait_s", "lane")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     HZ_FIELD_NUMBER: _ClassVar[int]
     MAX_DIM_FIELD_NUMBER: _ClassVar[int]
     WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    LANE_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     hz: float
     max_dim: int
     wait_s: float
-    def __init__(self, run_id: _Optional[str] = ..., hz: _Optional[float] = ..., max_dim: _Optional[int] = ..., wait_s: _Optional[float] = ...) -> None: ...
+    lane: int
+    def __init__(self, run_id: _Optional[str] = ..., hz: _Optional[float] = ..., max_dim: _Optional[int] = ..., wait_s: _Optional[float] = ..., lane: _Optional[int] = ...) -> None: ...
 
 class Frame(_message.Message):
     __slots__ = ("png", "number", "age_ns", "last_reward", "rolling_return", "step_rate_hz", "cost_ns")
@@ -505,7 +531,7 @@ class QueryCurveRequest(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., points: _Optional[int] = ..., from_step: _Optional[int] = ..., to_step: _Optional[int] = ...) -> None: ...
 
 class Curve(_message.Message):
-    __slots__ = ("name", "step", "mean", "min", "max", "count", "known_names", "axis")
+    __slots__ = ("name", "step", "mean", "min", "max", "count", "known_names", "axis", "seconds", "started_at", "last_seq")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     MEAN_FIELD_NUMBER: _ClassVar[int]
@@ -514,6 +540,9 @@ class Curve(_message.Message):
     COUNT_FIELD_NUMBER: _ClassVar[int]
     KNOWN_NAMES_FIELD_NUMBER: _ClassVar[int]
     AXIS_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
     name: str
     step: _containers.RepeatedScalarFieldContainer[int]
     mean: _containers.RepeatedScalarFieldContainer[float]
@@ -522,14 +551,17 @@ class Curve(_message.Message):
     count: _containers.RepeatedScalarFieldContainer[int]
     known_names: _containers.RepeatedScalarFieldContainer[str]
     axis: str
-    def __init__(self, name: _Optional[str] = ..., step: _Optional[_Iterable[int]] = ..., mean: _Optional[_Iterable[float]] = ..., min: _Optional[_Iterable[float]] = ..., max: _Optional[_Iterable[float]] = ..., count: _Optional[_Iterable[int]] = ..., known_names: _Optional[_Iterable[str]] = ..., axis: _Optional[str] = ...) -> None: ...
+    seconds: _containers.RepeatedScalarFieldContainer[float]
+    started_at: float
+    last_seq: int
+    def __init__(self, name: _Optional[str] = ..., step: _Optional[_Iterable[int]] = ..., mean: _Optional[_Iterable[float]] = ..., min: _Optional[_Iterable[float]] = ..., max: _Optional[_Iterable[float]] = ..., count: _Optional[_Iterable[int]] = ..., known_names: _Optional[_Iterable[str]] = ..., axis: _Optional[str] = ..., seconds: _Optional[_Iterable[float]] = ..., started_at: _Optional[float] = ..., last_seq: _Optional[int] = ...) -> None: ...
 
 class GetHealthRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class Health(_message.Message):
-    __slots__ = ("healthy", "problem", "pid", "version", "started_at", "addresses", "root", "gpus", "live_runs", "max_runs", "cpus", "cpus_requested", "memory_mb", "memory_mb_requested", "waiting_runs")
+    __slots__ = ("healthy", "problem", "pid", "version", "started_at", "addresses", "root", "gpus", "live_runs", "max_runs", "cpus", "cpus_requested", "memory_mb", "memory_mb_requested", "waiting_runs", "disk_free_bytes")
     HEALTHY_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
@@ -545,6 +577,7 @@ class Health(_message.Message):
     MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
     MEMORY_MB_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     WAITING_RUNS_FIELD_NUMBER: _ClassVar[int]
+    DISK_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     healthy: bool
     problem: str
     pid: int
@@ -560,7 +593,8 @@ class Health(_message.Message):
     memory_mb: int
     memory_mb_requested: int
     waiting_runs: int
-    def __init__(self, healthy: _Optional[bool] = ..., problem: _Optional[str] = ..., pid: _Optional[int] = ..., version: _Optional[str] = ..., started_at: _Optional[float] = ..., addresses: _Optional[_Iterable[str]] = ..., root: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., live_runs: _Optional[int] = ..., max_runs: _Optional[int] = ..., cpus: _Optional[float] = ..., cpus_requested: _Optional[float] = ..., memory_mb: _Optional[int] = ..., memory_mb_requested: _Optional[int] = ..., waiting_runs: _Optional[int] = ...) -> None: ...
+    disk_free_bytes: int
+    def __init__(self, healthy: _Optional[bool] = ..., problem: _Optional[str] = ..., pid: _Optional[int] = ..., version: _Optional[str] = ..., started_at: _Optional[float] = ..., addresses: _Optional[_Iterable[str]] = ..., root: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., live_runs: _Optional[int] = ..., max_runs: _Optional[int] = ..., cpus: _Optional[float] = ..., cpus_requested: _Optional[float] = ..., memory_mb: _Optional[int] = ..., memory_mb_requested: _Optional[int] = ..., waiting_runs: _Optional[int] = ..., disk_free_bytes: _Optional[int] = ...) -> None: ...
 
 class Gpu(_message.Message):
     __slots__ = ("uuid", "name", "owner", "blocked")

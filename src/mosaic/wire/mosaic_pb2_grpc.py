@@ -45,6 +45,11 @@ class TrainerServiceStub:
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.RunRequest.SerializeToString,
                 response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.RunInfo.FromString,
                 _registered_method=True)
+        self.CommandRun = channel.unary_unary(
+                '/mosaic.v1.TrainerService/CommandRun',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.CommandRunRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.CommandRunReply.FromString,
+                _registered_method=True)
         self.DeleteRun = channel.unary_unary(
                 '/mosaic.v1.TrainerService/DeleteRun',
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.RunRequest.SerializeToString,
@@ -134,6 +139,13 @@ class TrainerServiceServicer:
 
     def CancelRun(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CommandRun(self, request, context):
+        """durable when answered; the holder passes it to the worker's stdin
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -244,6 +256,11 @@ def add_TrainerServiceServicer_to_server(servicer, server):
                     servicer.CancelRun,
                     request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.RunRequest.FromString,
                     response_serializer=mosaic_dot_wire_dot_mosaic__pb2.RunInfo.SerializeToString,
+            ),
+            'CommandRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.CommandRun,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.CommandRunRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.CommandRunReply.SerializeToString,
             ),
             'DeleteRun': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteRun,
@@ -376,6 +393,33 @@ class TrainerService:
             '/mosaic.v1.TrainerService/CancelRun',
             mosaic_dot_wire_dot_mosaic__pb2.RunRequest.SerializeToString,
             mosaic_dot_wire_dot_mosaic__pb2.RunInfo.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CommandRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.v1.TrainerService/CommandRun',
+            mosaic_dot_wire_dot_mosaic__pb2.CommandRunRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.CommandRunReply.FromString,
             options,
             channel_credentials,
             insecure,
