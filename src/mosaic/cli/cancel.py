@@ -5,12 +5,12 @@ import time
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected
-from mosaic.cli.scores import count
 from mosaic.cli.selection import add_selection, confirm, is_answered, line_of, select
-from mosaic.cli.terminal_text import printable
 from mosaic.cli.verb import add_verb
 from mosaic.model.errors import MosaicError
 from mosaic.model.states import LIVE_STATES
+from mosaic.present.scores import count
+from mosaic.present.text import printable
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs

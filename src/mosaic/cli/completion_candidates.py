@@ -13,10 +13,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mosaic.cli.durations import format_duration
 from mosaic.cli.runs import SHORT_ID
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
+from mosaic.present.durations import format_duration
 
 if TYPE_CHECKING:
     from mosaic.catalog.workers import Worker
@@ -26,6 +26,14 @@ MOST_RUNS = 200
 WORKER_ANSWERS_WITHIN_S = 1.5
 DAEMON_ANSWERS_WITHIN_S = 2.0
 
+OPERATOR_KINDS = {
+    "random": "a random legal action",
+    "passive": "the action that does nothing",
+    "human": "a person at a terminal",
+    "rl:": "the policy of a run: rl:RUN or rl:RUN:best",
+    "llm:": "a language model: llm:MODEL or llm:MODEL@URL",
+    "worker:": "a worker with an interactive mode",
+}
 Given = Mapping[str, list[str]]  # the words before the cursor, by the name of their argument
 
 
@@ -55,6 +63,22 @@ def run_candidates(given: Given, _: str) -> Iterator[Candidate]:
 
 def _note(run: "Run") -> str:
     return f"{run.name}, {run.state}, {format_duration(time.time() - run.created_at)} ago"
+
+
+def evaluated_candidates(given: Given, word: str) -> Iterator[Candidate]:
+    """What `mosaic eval` takes first: an action, or a run. Files follow if nothing else fits."""
+    yield Candidate("attach", "show an evaluation that is running")
+    yield Candidate("compare", "compare evaluations on equal seeds")
+    yield from run_candidates(given, word)
+
+
+def operator_candidates(given: Given, word: str) -> Iterator[Candidate]:
+    """Kinds of operators, with the name that was typed before them; after `rl:` the runs."""
+    name = word[: word.rfind("=") + 1]
+    for kind, note in OPERATOR_KINDS.items():
+        yield Candidate(f"{name}{kind}", note)
+    if word.startswith(f"{name}rl:"):
+        yield from (Candidate(f"{name}rl:{run.value}", run.note) for run in run_candidates(given, ""))
 
 
 def tag_candidates(given: Given, _: str) -> Iterator[Candidate]:
@@ -172,6 +196,8 @@ def _client(given: Given) -> "Iterator[TrainerClient | None]":
 
 CANDIDATES: Mapping[str, Callable[[Given, str], Iterator[Candidate]]] = {  # by the name of the argument in the help
     "RUN": run_candidates,
+    "RUN|FILE": evaluated_candidates,
+    "[NAME=]KIND": operator_candidates,
     "TAG": tag_candidates,
     "STATE": state_candidates,
     "WORKER": worker_candidates,

@@ -17,7 +17,9 @@ from mosaic.cli.completion_candidates import CANDIDATES, Candidate
 LIMIT_S = 5.0
 FILES = ":files"
 # Arguments that are the name of a file, by their name in the help.
-FILE_NAMES = frozenset({"FILE", "FILE.png", "FILE.gif", "CONFIG.json", "PATH", "FOLDER", "NAME|PATH|REQUIREMENT"})
+FILE_NAMES = frozenset(
+    {"FILE", "RUN|FILE", "FILE.png", "FILE.gif", "CONFIG.json", "PATH", "FOLDER", "NAME|PATH|REQUIREMENT"}
+)
 
 
 def main(words: Sequence[str]) -> int:
@@ -84,6 +86,10 @@ class Place:
         if not self.positionals:
             return
         action = self.positionals[0]
+        if inner := getattr(self.parser, "actions", {}).get(word):
+            # An action in the place of the verb's own first word, as in `mosaic eval attach RUN`.
+            self.parser, self.positionals = inner, inner._get_positional_actions()
+            return
         self._note(action, word)
         if isinstance(action, argparse._SubParsersAction):
             self.parser = action.choices.get(word) or argparse.ArgumentParser(add_help=False)

@@ -2,7 +2,6 @@
 
 import argparse
 import re
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -46,7 +45,9 @@ def host_of(args: argparse.Namespace) -> str:
 def refuse_host(args: argparse.Namespace, verb: str) -> None:
     """Refuse --host for a verb that works on files of this machine."""
     if host := host_of(args):
-        raise MosaicError(f"`mosaic {verb}` does not accept --host. Run it there with: {_by_ssh(host)} {verb}")
+        from mosaic.client.endpoint import by_ssh
+
+        raise MosaicError(f"`mosaic {verb}` does not accept --host. Run it there with: {by_ssh(host)} {verb}")
 
 
 def seen_from_here(text: str, host: str) -> str:
@@ -57,10 +58,6 @@ def seen_from_here(text: str, host: str) -> str:
 
 
 def _command_for(verb: str, host: str) -> str:
-    return _by_ssh(host) if verb in LOCAL_ONLY else f"mosaic --host {host}"
+    from mosaic.client.endpoint import by_ssh
 
-
-def _by_ssh(host: str) -> str:
-    """The state folder in `user@box:/path` is not an address that ssh understands, so it is passed as MOSAIC_HOME."""
-    box, _, home = host.partition(":")
-    return f"ssh {box} MOSAIC_HOME={shlex.quote(home)} mosaic" if home else f"ssh {box} mosaic"
+    return by_ssh(host) if verb in LOCAL_ONLY else f"mosaic --host {host}"

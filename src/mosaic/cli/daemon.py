@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from mosaic.cli import unit
 from mosaic.cli.amounts import cpus, memory, or_auto
 from mosaic.cli.connection import connected, host_of, refuse_host
-from mosaic.cli.durations import format_duration
-from mosaic.cli.scores import count as count_of
 from mosaic.cli.verb import add_json, add_verb, count
 from mosaic.model import procfs
 from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.machine import format_memory
+from mosaic.present.durations import format_duration
+from mosaic.present.scores import count as count_of
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from mosaic.cli.connection import connected, refuse_host
 from mosaic.cli.file_locks import is_locked
 from mosaic.cli.runs import short_id
-from mosaic.cli.scores import count
 from mosaic.cli.table import clip, render_table
-from mosaic.cli.terminal_text import size
 from mosaic.cli.verb import add_json, add_verb
-from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.model.rundir import StateRoot
 from mosaic.model.xdg import xdg_folder
+from mosaic.present.folder_size import files_below, usage_of
+from mosaic.present.scores import count
+from mosaic.present.text import size
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -67,37 +68,6 @@ def _sum(usage: "list[tuple[Run, dict[str, int]]]", items: "list[Item]", root: S
     others = [f"{size(sum(i.bytes for i in items if i.kind == kind))} in {plural}" for kind, plural in kinds.items()]
     free = size(shutil.disk_usage(root.path).free)
     return f"Total: {runs} in {count(len(usage), 'run')}, {', '.join(others)}. Free in {root.path}: {free}."
-
-
-def usage_of(folder: Path) -> dict[str, int]:
-    """The bytes on disk that a run uses, by kind. Holes in a spool use none."""
-    parts = {"telemetry": 0, "logs": 0, "checkpoints": 0, "other": 0}
-    for path in files_below(folder):
-        top = path.relative_to(folder).parts[0]
-        kind = "telemetry" if top.startswith("telemetry.sqlite") else top if top in parts else "other"
-        parts[kind] += _blocks(path)
-    return parts
-
-
-def usage_of_path(path: Path) -> int:
-    """The bytes on disk that a file or all files in a folder use."""
-    return sum(map(_blocks, files_below(path))) if path.is_dir() and not path.is_symlink() else _blocks(path)
-
-
-def _blocks(path: Path) -> int:
-    try:
-        return path.lstat().st_blocks * 512
-    except FileNotFoundError:
-        return 0  # a live run has removed it meanwhile
-
-
-def files_below(folder: Path) -> Iterator[Path]:
-    for place, _, names in os.walk(folder):
-        yield from (Path(place) / name for name in names)
-
-
-def has_checkpoints(folder: Path) -> bool:
-    return any(True for _ in files_below(RunDir(folder).checkpoints))
 
 
 @dataclass(frozen=True)

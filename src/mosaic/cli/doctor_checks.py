@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mosaic import __version__
-from mosaic.cli.disk_usage import usage_of_path
 from mosaic.cli.file_locks import is_locked, lock_holder
 from mosaic.cli.orphans import find_left_frames, find_orphans, kill_orphan, remove_left_frames
-from mosaic.cli.terminal_text import size
 from mosaic.model.rundir import AREAS, StateRoot
 from mosaic.model.states import RunState
+from mosaic.present.folder_size import usage_of_path
+from mosaic.present.text import size
 
 if TYPE_CHECKING:
     from mosaic.wire import mosaic_pb2 as pb

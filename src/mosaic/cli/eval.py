@@ -1,126 +1,130 @@
-"""`mosaic eval`: evaluate the policy of a run on seeds that were not used for training."""
+"""`mosaic eval`: evaluate the policy of a run, or play operators against each other on the same seeds."""
 
 import argparse
-import json
-import math
-import os
-from dataclasses import dataclass
+import sys
 from typing import TYPE_CHECKING, Any
 
-from mosaic.cli.follow import exit_code, follow, how_it_ended, summary, updates
-from mosaic.cli.resume import add_derived_options, derived_config, submit_derived
-from mosaic.cli.scores import count as count_of
-from mosaic.cli.scores import margin
-from mosaic.cli.terminal_text import number
-from mosaic.cli.verb import BadUsage, add_verb, count
-from mosaic.model.interval import mean_and_interval
+from mosaic.cli.connection import connected, host_of
+from mosaic.cli.eval_policy import evaluate_policy
+from mosaic.cli.eval_script import SCRIPT_OPTIONS, add_script_options, document_of
+from mosaic.cli.run import add_run_options, print_submitted, run_options
+from mosaic.cli.verb import RUN_HELP, BadUsage, add_verb, count
+from mosaic.model.errors import BadConfig
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
     from mosaic.client import Run, TrainerClient
 
+SUMMARY = "evaluate a policy, or compare operators on the same seeds"
+DETAILS = """\
+mosaic eval RUN          the policy that a run has learned, by the run's own worker
+mosaic eval FILE         an evaluation script: .yaml, .json, or a .py program that prints one
+mosaic eval --env ENV    operators side by side: policies, LLMs, people, random agents
+mosaic eval attach RUN   show an evaluation that is running, step it by hand, play in it
+mosaic eval compare RUN  compare the results of evaluations"""
 EXAMPLES = """
 mosaic eval last                              the newest checkpoint of the newest run
 mosaic eval 01JCQ --best --episodes 50        the checkpoint with the best evaluation (train with eval_every=…)
 mosaic eval crawler --video --seed 7          record videos; use the seeds 7, 8, 9 …
+mosaic eval duel.yaml                         a script
+mosaic eval --env MiniGrid-Empty-8x8-v0 --operator rl:last --operator random --seeds 0-19
+mosaic eval --env FrozenLake-v1 --operator me=human --operator llm:qwen3@http://127.0.0.1:8080/v1 --manual
+mosaic eval --env mpe2/simple_v3 --operator random --operator passive --agent agent_0=random
 """
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "eval", evaluate_run, "evaluate the policy that a run has learned", EXAMPLES)
-    add_derived_options(parser, "settings for the evaluation")
-    parser.add_argument("--best", action="store_true", help="evaluate the best checkpoint instead of the newest")
-    parser.add_argument("--episodes", type=count, metavar="N", help="play N episodes (default: the worker's)")
-    parser.add_argument("--seed", type=count, metavar="S", help="play episode i with seed S + i (default 1000000)")
-    parser.add_argument("--video", action="store_true", help="record videos")
+    parser = add_verb(verbs, "eval", evaluate, SUMMARY, EXAMPLES, DETAILS)
+    parser.add_argument("run", metavar="RUN|FILE", nargs="?", default="", help=f"{RUN_HELP}; or a script file")
+    parser.add_argument("settings", metavar="key=value", nargs="*", help="settings for the evaluation of RUN")
+    parser.add_argument("--video", nargs="?", const=True, metavar="N", help="record videos: of N episodes per lane")
+    parser.add_argument(
+        "--episodes", type=count, metavar="N", help="play N episodes (default: the worker's; scripts: 10)"
+    )
+    policy = parser.add_argument_group("options for RUN")
+    policy.add_argument("--best", action="store_true", help="evaluate the best checkpoint instead of the newest")
+    policy.add_argument("--checkpoint", default="", metavar="PATH", help="use this checkpoint instead of the newest")
+    policy.add_argument("--seed", type=count, metavar="S", help="play episode i with seed S + i (default 1000000)")
+    add_script_options(parser.add_argument_group("options for FILE and --env"))
+    add_run_options(parser)
+    _add_actions(parser)
 
 
-def evaluate_run(args: argparse.Namespace) -> int:
-    return submit_derived(args, evaluation_config(args), _wait, _follow)
+def _add_actions(parser: Any) -> None:
+    """The actions share a word with RUN: a run that is called `attach` or `compare` is named by its id."""
+    from mosaic.cli import eval_attach, eval_compare
+
+    eval_attach.add_verbs(parser)
+    eval_compare.add_verbs(parser)
 
 
-def evaluation_config(args: argparse.Namespace) -> dict[str, Any]:
-    if args.best and args.checkpoint:
-        raise BadUsage("--best and --checkpoint cannot be used together")
-    if args.episodes == 0:
-        raise BadUsage("--episodes must be at least 1")
-    config = derived_config(args, "eval", "best" if args.best else args.checkpoint)
-    options = {"episodes": args.episodes, "seed": args.seed, "video": args.video or None}
-    config["metadata"]["evaluation"] = {name: value for name, value in options.items() if value is not None}
-    return config
+def evaluate(args: argparse.Namespace) -> int:
+    from mosaic.client.script_file import is_script
 
-
-def _follow(client: "TrainerClient", run: "Run") -> int:
-    def ending(run: "Run") -> str:
-        result = Result.of(client, run)
-        return f"{how_it_ended(run)}\n{result.describe()}" if result.returns else summary(run)
-
-    return follow(client, run, ending)
-
-
-def _wait(client: "TrainerClient", run: "Run") -> int:
-    for latest in updates(client, run.run_id):
-        run = latest
-    run = client.get_run(run.run_id)  # WatchRuns sends runs without their history and config
-    print(json.dumps({**run.to_dict(), "evaluation": Result.of(client, run).to_dict()}, indent=1))
-    return exit_code(run)
-
-
-@dataclass(frozen=True)
-class Result:
-    """The result of an evaluation, from its stored episodes."""
-
-    folder: str
-    returns: list[float]
-    seeds: list[int]  # empty if the worker does not report them
-    summary: str  # path of eval_summary.json; empty if it is not on this machine
-    videos: list[str]
-
-    @classmethod
-    def of(cls, client: "TrainerClient", run: "Run") -> "Result":
-        from mosaic.client.events import Episode
-
-        events = client.stream_episodes(run.run_id) if run.state.is_over else ()
-        episodes = [event for event in events if isinstance(event, Episode)]
-        seeds = [episode.extra.get("episode_seed") for episode in episodes]
-        summary = os.path.join(run.run_dir, "eval_summary.json")
-        return cls(
-            folder=run.run_dir,
-            returns=[episode.total_reward for episode in episodes if not math.isnan(episode.total_reward)],
-            seeds=[seed for seed in seeds if isinstance(seed, int)],
-            summary=summary if os.path.exists(summary) else "",
-            videos=_files_below(os.path.join(run.run_dir, "videos")),
+    _place_words(args)
+    if is_script(args.run) or (not args.run and (args.env or args.operator)):
+        return _evaluate_script(args)
+    if not args.run:
+        raise BadUsage("name a run, a script file, or an environment with --env (see --help)")
+    given = [name for name in SCRIPT_OPTIONS if getattr(args, name)]
+    if args.env or args.operator:
+        raise BadUsage(
+            f"name either a run ({args.run}) or an environment with --env; a policy plays as: --operator rl:RUN"
         )
-
-    def describe(self) -> str:
-        mean, half = mean_and_interval(self.returns)
-        spread = f" ± {margin(half)} (95 %)" if half is not None else ""
-        episodes = f"{count_of(len(self.returns), 'episode')}{_describe_seeds(self.seeds)}"
-        score = f"mean return {number(mean)}{spread} over {episodes}"
-        return "\n".join([score, self.summary or self.folder, *self.videos])
-
-    def to_dict(self) -> dict[str, Any]:
-        mean, half = mean_and_interval(self.returns) if self.returns else (None, None)
-        return {
-            "mean": mean,
-            "interval": half,
-            "episodes": len(self.returns),
-            "returns": self.returns,
-            "seeds": self.seeds,
-            "summary": self.summary,
-            "videos": self.videos,
-        }
+    if given:
+        raise BadUsage(f"--{given[0].replace('_', '-')} needs a script file or --env, not a run")
+    return evaluate_policy(args)
 
 
-def _describe_seeds(seeds: list[int]) -> str:
-    if not seeds:
-        return ""
-    first, last = min(seeds), max(seeds)
-    if sorted(seeds) == list(range(first, last + 1)) and last > first:
-        return f", seeds {first}…{last}"
-    return f", seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds[:10]))}{' …' if len(seeds) > 10 else ''}"
+def _place_words(args: argparse.Namespace) -> None:
+    """Sort out `--video`, whose value is optional: in `mosaic eval --video last` the word is the run."""
+    words = list(args.settings)
+    if isinstance(args.video, str):
+        if args.video.isdecimal():
+            args.video = int(args.video)
+        else:
+            words, args.video = [args.video, *words], True
+    if not args.run and words and "=" not in words[0]:
+        args.run = words.pop(0)
+    elif "=" in args.run and (args.env or args.operator):
+        words, args.run = [args.run, *words], ""
+    args.settings = words
 
 
-def _files_below(folder: str) -> list[str]:
-    found = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
-    return sorted(path for path in found if path.endswith((".mp4", ".gif", ".webm")))
+def _evaluate_script(args: argparse.Namespace) -> int:
+    from mosaic.catalog.evaluation import MANUAL, SCRIPT, evaluation_config
+    from mosaic.client.evaluation import FIRST_COMMAND
+    from mosaic.client.script_file import parse_script
+
+    mode = MANUAL if args.manual else SCRIPT
+    script = parse_script(document_of(args), mode)
+    config = evaluation_config(script, mode, run_options(args), is_remote=bool(host_of(args)))
+    if args.dry_run:
+        return _print_plan(script.to_dict(), config)
+    with connected(args) as client:
+        run = _submit(client, config, args)
+        if args.manual:
+            client.command_run(run.run_id, *FIRST_COMMAND)
+        if args.detach:
+            print_submitted(run, args)
+            return 0
+        from mosaic.cli.eval_attach import show
+
+        return show(client, run, args)
+
+
+def _submit(client: "TrainerClient", config: dict[str, Any], args: argparse.Namespace) -> "Run":
+    from mosaic.client.evaluation import for_author
+
+    try:
+        return client.submit_run(config, args.idempotency_key)
+    except BadConfig as error:
+        raise for_author(error) from None
+
+
+def _print_plan(script: dict[str, Any], config: dict[str, Any]) -> int:
+    import json
+
+    json.dump({"script": script, "config": config}, sys.stdout, indent=1)
+    print()
+    return 0

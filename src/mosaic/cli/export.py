@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from mosaic.cli.connection import connected
 from mosaic.cli.table import render_table
-from mosaic.cli.terminal_text import number
 from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
 from mosaic.model.errors import MosaicError
 from mosaic.model.nearest import did_you_mean
+from mosaic.present.text import number
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs

@@ -9,14 +9,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mosaic.cli.durations import format_duration
 from mosaic.cli.inbox import Inbox
 from mosaic.cli.live_runs import LiveRuns
-from mosaic.cli.scores import count, describe_score, describe_stored, env_steps, is_evaluation, is_rate_known, trace
-from mosaic.cli.states import MEANING, explain
-from mosaic.cli.terminal_text import STATE_STYLE, bar, is_screen, number, paint, printable
+from mosaic.cli.terminal_text import STATE_STYLE, is_screen, paint
 from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.states import RunState
+from mosaic.present.durations import format_duration
+from mosaic.present.scores import count, describe_score, describe_stored, env_steps, is_evaluation, is_rate_known, trace
+from mosaic.present.states import MEANING, explain
+from mosaic.present.text import bar, number, printable
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -39,7 +40,7 @@ def follow(client: "TrainerClient", run: "Run", ending: "Ending | None" = None) 
         run = _show(client, run)
         print((ending or summary)(run))
     except KeyboardInterrupt:
-        return _interrupted(client, run)
+        return interrupted(client, run)
     _print_next_steps(client, run)
     return exit_code(run)
 
@@ -76,13 +77,14 @@ def updates(client: "TrainerClient", run_id: str) -> "Iterator[Run]":
         while True:
             inbox.wait(TICK_S)
             inbox.deliver()
-            if (run := _latest(runs, run_id)) is not None:
+            if (run := latest_of(runs, run_id)) is not None:
                 yield run
                 if run.state.is_over:
                     return
 
 
-def _latest(runs: LiveRuns, run_id: str) -> "Run | None":
+def latest_of(runs: LiveRuns, run_id: str) -> "Run | None":
+    """The run as last reported; None before the first report. Raises what ends a view."""
     if runs.error:
         raise runs.error
     if runs.silent_s > PATIENCE_S:
@@ -231,7 +233,8 @@ def _what_was_done(run: "Run") -> str:
     return " · ".join(parts)
 
 
-def _interrupted(client: "TrainerClient", run: "Run") -> int:
+def interrupted(client: "TrainerClient", run: "Run") -> int:
+    """Ask, after Ctrl-C, whether to detach or cancel; returns the exit code."""
     if _shall_cancel():
         client.cancel_run(run.run_id)
         try:

@@ -4,13 +4,14 @@ import argparse
 import json
 import shutil
 import sys
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import connected
 from mosaic.cli.frame_viewer import open_viewer
-from mosaic.cli.terminal_text import is_colourful, is_screen, number
+from mosaic.cli.terminal_text import is_colourful, is_screen
 from mosaic.cli.verb import RUN_HELP, BadUsage, add_json, add_verb, count
+from mosaic.present.frame_facts import Rate, describe, size_of
+from mosaic.present.frame_files import CLIP_MAX_DIM, LONGEST_CLIP_S, Clip, save_png
 
 if TYPE_CHECKING:
     from mosaic.cli.frame_viewer import Source
@@ -21,13 +22,11 @@ LIVE_HZ = 15.0  # a terminal cannot usefully show more
 CLIP_HZ = 15.0
 CLIP_S = 5.0
 LOOK_S = 2.0  # how long to watch when stdout is not a terminal
-LONGEST_CLIP_S = 120.0
-CLIP_MAX_DIM = 640
-RATE_S = 2.0  # the fps are an average over this time
 EXAMPLES = """
 mosaic frames 01JCQ                           watch in the terminal; press q to quit
 mosaic frames 01JCQ --save now.png            save the newest frame
 mosaic frames 01JCQ --clip run.gif --seconds 8
+mosaic frames 01JCQ --lane 2                  one lane of an evaluation; without it, all of them
 mosaic frames 01JCQ --json                    size, fps, metrics and the cost of watching
 mosaic --host me@box frames 01JCQ             watch a run on another machine
 """
@@ -39,6 +38,7 @@ def add_verbs(verbs: "Verbs") -> None:
     files = parser.add_mutually_exclusive_group()
     files.add_argument("--save", metavar="FILE.png", help="save the newest frame and exit")
     files.add_argument("--clip", metavar="FILE.gif", help=f"save a clip of --seconds (default {CLIP_S:g}) and exit")
+    parser.add_argument("--lane", type=count, metavar="N", help="show only lane N of an evaluation; the first is 0")
     parser.add_argument("--seconds", type=_seconds, metavar="S", help="exit after S seconds")
     parser.add_argument("--hz", type=_hz, default=None, help=f"frames per second (default {LIVE_HZ:g})")
     parser.add_argument(
@@ -87,22 +87,22 @@ def show_frames(args: argparse.Namespace) -> int:
 
 def _source(args: argparse.Namespace, hz: float, max_dim: int = 0) -> "Source":
     largest = args.max_dim if args.max_dim is not None else max_dim
-    return lambda inner: inner.frames(args.run, args.hz or hz, args.wait, largest)
+    return lambda inner: inner.frames(args.run, args.hz or hz, args.wait, largest, args.lane)
 
 
 def _save(args: argparse.Namespace) -> int:
-    from mosaic.cli.frame_files import check_target, save_png
+    from mosaic.cli.frame_files import check_target
 
     path = check_target(args.save, ".png", args.force)
     with connected(args) as client, open_viewer(client, _source(args, LIVE_HZ)) as show:
         frame = next(show.frames())
     save_png(path, frame.pixels)
-    _print_result(args, {"file": str(path), **_facts(frame)}, f"Saved {_size(frame)} to {path}.")
+    _print_result(args, {"file": str(path), **_facts(frame)}, f"Saved {size_of(frame)} to {path}.")
     return 0
 
 
 def _clip(args: argparse.Namespace) -> int:
-    from mosaic.cli.frame_files import Clip, check_target
+    from mosaic.cli.frame_files import check_target
 
     seconds = args.seconds or CLIP_S
     if seconds > LONGEST_CLIP_S:
@@ -118,7 +118,7 @@ def _clip(args: argparse.Namespace) -> int:
     clip.save(path)
     facts = {"file": str(path), "frames": len(clip), "seconds": clip.seconds, **_facts(frame)}
     short = "" if show.is_left or clip.seconds >= seconds else f" (the run ended before {seconds:g} s)"
-    _print_result(args, facts, f"Saved {len(clip)} frames of {_size(frame)}, {clip.seconds:.1f} s{short}, to {path}.")
+    _print_result(args, facts, f"Saved {len(clip)} frames of {size_of(frame)}, {clip.seconds:.1f} s{short}, to {path}.")
     return 0
 
 
@@ -143,45 +143,6 @@ def _watch(args: argparse.Namespace) -> int:
     else:
         print(describe(frame, rate))
     return 0
-
-
-class Rate:
-    """How many frames per second the run produces, including those that were not shown."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[int, int]] = deque()  # number, when_ns
-
-    def count(self, frame: "Frame") -> None:
-        if self._seen and frame.number < self._seen[-1][0]:
-            self._seen.clear()  # frames of another size or env are numbered from the start again
-        self._seen.append((frame.number, frame.when_ns))
-        while frame.when_ns - self._seen[0][1] > RATE_S * 1e9:
-            self._seen.popleft()
-
-    @property
-    def fps(self) -> float:
-        (first, since_ns), (last, until_ns) = self._seen[0], self._seen[-1]
-        return (last - first) * 1e9 / (until_ns - since_ns) if until_ns > since_ns else 0.0
-
-    def core_share(self, frame: "Frame") -> float | None:
-        """The share of one core that the frames take from the run; None if the worker does not measure it."""
-        return frame.cost_ns * self.fps / 1e9 if frame.cost_ns else None
-
-
-def describe(frame: "Frame", rate: Rate, width: int = 1 << 30) -> str:
-    """`600×400  29.9 fps  reward 1  return 21.4  5.1k steps/s  watching costs 2.9 ms per frame, 8.7 % of a core`
-
-    On a narrow terminal the last parts are left out, so that no number is cut in two.
-    """
-    share = rate.core_share(frame)
-    cost = "cost of watching unknown"
-    if share is not None:
-        cost = f"watching costs {frame.cost_ns / 1e6:.2g} ms per frame, {share:.1%} of a core"
-    parts = [_size(frame), f"{rate.fps:.1f} fps", f"reward {number(frame.last_reward)}"]
-    parts += [f"return {number(frame.rolling_return)}", f"{number(frame.step_rate_hz)} steps/s", cost]
-    while len(parts) > 1 and len("  ".join(parts)) > width:
-        parts.pop()
-    return "  ".join(parts)[:width]
 
 
 class Screen:
@@ -228,11 +189,6 @@ def _facts(frame: "Frame") -> dict[str, Any]:
         "cost_ms": frame.cost_ns / 1e6 if frame.cost_ns else None,
         "through": "shared memory" if frame.is_shared else "the daemon",
     }
-
-
-def _size(frame: "Frame") -> str:
-    width, height = frame.size
-    return f"{width}×{height}"
 
 
 def _print_result(args: argparse.Namespace, facts: dict[str, Any], sentence: str) -> None:

@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected, refuse_host
-from mosaic.cli.disk_usage import has_checkpoints, usage_of
-from mosaic.cli.durations import format_duration, parse_duration
+from mosaic.cli.durations import parse_duration
 from mosaic.cli.file_locks import is_locked
 from mosaic.cli.old_checkpoints import find_old_checkpoints
 from mosaic.cli.runs import parse_states
-from mosaic.cli.scores import count
-from mosaic.cli.terminal_text import size
 from mosaic.cli.verb import add_verb
 from mosaic.model.rundir import AREAS, RunDir, StateRoot
 from mosaic.model.ulid import is_ulid
+from mosaic.present.durations import format_duration
+from mosaic.present.folder_size import has_checkpoints, usage_of
+from mosaic.present.scores import count
+from mosaic.present.text import size
 
 if TYPE_CHECKING:
     from mosaic.cli.old_checkpoints import OldCheckpoints

@@ -8,8 +8,9 @@ import time
 from typing import TYPE_CHECKING
 
 from mosaic.catalog.progress import Progress
-from mosaic.cli.durations import format_duration
-from mosaic.cli.terminal_text import paint, printable
+from mosaic.cli.terminal_text import paint
+from mosaic.present.durations import format_duration
+from mosaic.present.text import printable
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

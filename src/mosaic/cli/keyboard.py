@@ -24,7 +24,7 @@ BEGINNING = re.compile(rb"(?:\x1b(?:[\[O][<0-9;]*)?|[\xc0-\xdf]|[\xe0-\xef][\x80
 REST_WITHIN_S = 0.05  # a terminal sends a sequence in one piece; only a slow connection splits it
 
 NAMES = {
-    **{b"\x1b[A": "up", b"\x1b[B": "down", b"\x1b[H": "home", b"\x1b[F": "end"},
+    **{b"\x1b[A": "up", b"\x1b[B": "down", b"\x1b[C": "right", b"\x1b[D": "left", b"\x1b[H": "home", b"\x1b[F": "end"},
     **{b"\x1b[5~": "pgup", b"\x1b[6~": "pgdn", b"\x1b[1~": "home", b"\x1b[4~": "end", b"\x1b[7~": "home"},
     **{b"\x1b[8~": "end", b"\r": "enter", b"\n": "enter", b"\x1b": "escape", b"\x7f": "back", b"\b": "back"},
 }

@@ -24,10 +24,12 @@ MODULES = {
     "eval": ("eval",),
     "runs": ("runs", "show"),
     "watch": ("watch",),
+    "gui": ("gui",),
     "frames": ("frames",),
     "logs": ("logs",),
     "export": ("export", "curve"),
     "tensorboard": ("tensorboard",),
+    "command": ("command",),
     "cancel": ("cancel",),
     "remove": ("rm",),
     "disk_usage": ("du",),
@@ -43,6 +45,7 @@ MOSAIC runs any reinforcement-learning library, each in its own process and envi
   mosaic run toy steps=500 rate=50     start a run and follow it
   mosaic runs                          list the runs
   mosaic watch                         watch them live
+  mosaic gui                           the same and more in a window
   mosaic show RUN                      show everything about one run
   mosaic frames RUN                    watch its environment
   mosaic logs RUN -f                   follow its output

@@ -21,6 +21,7 @@ SYNONYMS = {
     **dict.fromkeys(("tail", "log", "output"), "logs"),
     **dict.fromkeys(("plot", "metrics"), "curve"),
     **dict.fromkeys(("top", "monitor"), "watch"),
+    **dict.fromkeys(("window", "ui", "desktop"), "gui"),
     **dict.fromkeys(("workers", "envs"), "worker list"),
     **dict.fromkeys(("install", "add"), "worker install"),
     **dict.fromkeys(("status", "health"), "daemon status"),
@@ -34,6 +35,20 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **options})
+        self.actions: dict[str, Parser] = {}  # parsers of a verb that takes an action or something else as first word
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        words = list(args or ())
+        if words and words[0] in self.actions:
+            return self.actions[words[0]].parse_known_args(words[1:], namespace)
+        return super().parse_known_args(args, namespace)
+
+    def add_parser(self, name: str, help: str = "", **options: Any) -> "Parser":
+        """Add an action, as argparse's subparsers would; they exclude other words in the same place."""
+        self.actions[name] = type(self)(prog=f"{self.prog} {name}", **options)
+        return self.actions[name]
 
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith(("?", ".")) else "."

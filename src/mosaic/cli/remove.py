@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected, host_of
-from mosaic.cli.disk_usage import has_checkpoints, usage_of
-from mosaic.cli.scores import count
 from mosaic.cli.selection import add_age, add_selection, confirm, is_answered, line_of, select
-from mosaic.cli.terminal_text import printable, size
 from mosaic.cli.verb import add_verb
 from mosaic.model.errors import MosaicError, NoDaemon, RunIsLive
 from mosaic.model.states import RunState
+from mosaic.present.folder_size import has_checkpoints, usage_of
+from mosaic.present.scores import count
+from mosaic.present.text import printable, size
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs

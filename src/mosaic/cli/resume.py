@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from mosaic_sdk import keywords
 
+from mosaic.catalog.derived import RESUME, derived_config
 from mosaic.cli.connection import connected, host_of
+from mosaic.cli.eval_attach import has_lanes
+from mosaic.cli.eval_attach import show as show_evaluation
 from mosaic.cli.follow import follow, wait_quietly
-from mosaic.cli.run import add_run_options, build_config, print_submitted
+from mosaic.cli.run import add_run_options, print_submitted, run_options
 from mosaic.cli.settings import parse_settings
-from mosaic.cli.terminal_text import printable
 from mosaic.cli.verb import RUN_HELP, add_verb
+from mosaic.present.text import printable
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -49,7 +52,12 @@ def add_derived_options(parser: argparse.ArgumentParser, settings_help: str) -> 
 
 
 def resume_run(args: argparse.Namespace) -> int:
-    return submit_derived(args, derived_config(args, "resume", args.checkpoint), wait_quietly, follow)
+    def show(client: "TrainerClient", run: "Run") -> int:
+        if has_lanes(client.get_run(run.run_id)):
+            return show_evaluation(client, run, args)
+        return wait_quietly(client, run) if args.json else follow(client, run)
+
+    return submit_derived(args, resume_config(args), show, show)
 
 
 def submit_derived(args: argparse.Namespace, config: dict[str, Any], wait: "Watcher", show: "Watcher") -> int:
@@ -64,16 +72,9 @@ def submit_derived(args: argparse.Namespace, config: dict[str, Any], wait: "Watc
         return wait(client, run) if args.json else show(client, run)
 
 
-def derived_config(args: argparse.Namespace, relation: str, checkpoint: str = "") -> dict[str, Any]:
-    """A config with only what differs from the parent run; the daemon completes it."""
-    config = build_config(args, {"config": parse_settings(args.settings)})
-    config["metadata"] |= {"parent_run_id": args.run, "relation": relation}
-    if checkpoint:
-        is_complete = checkpoint == "best" or host_of(args)  # paths of another machine cannot be completed here
-        config["metadata"]["checkpoint"] = (
-            checkpoint if is_complete else os.path.abspath(os.path.expanduser(checkpoint))
-        )
-    return config
+def resume_config(args: argparse.Namespace) -> dict[str, Any]:
+    settings, is_remote = parse_settings(args.settings), bool(host_of(args))
+    return derived_config(args.run, RESUME, settings, run_options(args), args.checkpoint, is_remote=is_remote)
 
 
 def print_origin(client: "TrainerClient", run: "Run") -> None:

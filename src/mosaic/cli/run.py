@@ -56,6 +56,9 @@ def add_verbs(verbs: "Verbs") -> None:
         metavar="key=value",
         help="a setting for the config of a --script; repeat for more",
     )
+    parser.add_argument(
+        "--commands", action="store_true", help="the worker reads commands on its stdin; send them with mosaic command"
+    )
     add_run_options(parser)
 
     examples = "mosaic submit config.json\ngenerate-config | mosaic submit - --json"
@@ -128,28 +131,32 @@ def worker_part(args: argparse.Namespace) -> dict[str, Any]:
 
 def script_part(args: argparse.Namespace) -> dict[str, Any]:
     """`metadata.worker` of `mosaic run --script FILE`. All positional arguments are passed to the script."""
-    from mosaic.cli.worker_settings import place_script
+    from mosaic.catalog.scripts import script_section
 
     refuse_host(args, "run --script")
-    arguments = [args.worker, *args.settings] if args.worker else list(args.settings)
-    path, environment, config = place_script(args.script, args.env_of, parse_settings(args.set))
-    worker: dict[str, Any] = {"script": path, "arguments": arguments, "config": config}
-    return {**worker, "variant": environment} if environment else worker
+    # An empty first argument is one too.
+    arguments = [*([] if args.worker is None else [args.worker]), *args.settings]
+    return script_section(args.script, args.env_of, parse_settings(args.set), arguments, StateRoot.from_environment())
 
 
 def build_config(args: argparse.Namespace, worker: dict[str, Any]) -> dict[str, Any]:
     """The trainer config for the arguments of `mosaic run`."""
+    return trainer_config(worker, run_options(args))
+
+
+def run_options(args: argparse.Namespace) -> RunOptions:
+    """What `add_run_options` has parsed."""
     limits = {"time_s": args.time_limit, "spin_s": args.spin_limit}
-    options = RunOptions(
+    return RunOptions(
         name=args.name,
         tags=args.tag,
         gpus=args.gpus,
         gpus_mandatory=args.gpus_mandatory,
         cpus=args.cpus,
         memory_mb=args.memory,
+        commands=getattr(args, "commands", False),  # a resumed run has its parent's
         limits={name: limit for name, limit in limits.items() if limit is not None},
     )
-    return trainer_config(worker, options)
 
 
 class WorkerHelp(argparse.Action):

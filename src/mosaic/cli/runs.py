@@ -7,14 +7,15 @@ import time
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected
-from mosaic.cli.durations import format_duration
-from mosaic.cli.scores import is_evaluation, is_rate_known, score_cell
 from mosaic.cli.show import show_run
-from mosaic.cli.states import MEANING
 from mosaic.cli.table import clip, render_table
-from mosaic.cli.terminal_text import STATE_STYLE, number, paint, printable
+from mosaic.cli.terminal_text import STATE_STYLE, paint
 from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
 from mosaic.model.states import LIVE_STATES, RunState
+from mosaic.present.durations import format_duration
+from mosaic.present.runs import note, return_cell
+from mosaic.present.scores import is_rate_known
+from mosaic.present.text import number, printable
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -93,21 +94,6 @@ def _row(run: "Run") -> tuple[str, ...]:
     )
 
 
-def return_cell(run: "Run") -> str:
-    """The mean return and the number of episodes: `214.3 (100)`, or `481.2 ±12 (20)` for an evaluation run."""
-    over = run.summary.eval_over if is_evaluation(run) else run.summary.mean_over
-    return f"{score_cell(run)} ({over})" if over else score_cell(run) or "-"
-
-
 def short_id(run_id: str) -> str:
     """The first characters of an id on a terminal, the whole id in a pipe."""
     return run_id[:SHORT_ID] if sys.stdout.isatty() else run_id
-
-
-def note(run: "Run") -> str:
-    """What a listing shows for a run besides its state: only the most important fact."""
-    ending = "being cancelled" if run.cancel_requested and not run.state.is_over else ""
-    # A reason that only repeats the meaning of the state is left out.
-    reason = "" if run.state is RunState.TERMINATED or run.reason == MEANING[run.state] else run.reason
-    notes = (ending, run.waiting, run.life, run.telemetry, reason)
-    return printable(next(filter(None, notes), "").split("\n")[0])

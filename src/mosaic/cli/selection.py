@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mosaic.cli.durations import format_duration, parse_duration
+from mosaic.cli.durations import parse_duration
 from mosaic.cli.runs import parse_states
-from mosaic.cli.terminal_text import printable
 from mosaic.cli.verb import RUN_HELP, BadUsage
 from mosaic.model.errors import MosaicError
 from mosaic.model.nearest import did_you_mean
 from mosaic.model.states import RunState
+from mosaic.present.durations import format_duration
+from mosaic.present.text import printable
 
 if TYPE_CHECKING:
     from mosaic.client import Run, TrainerClient

@@ -1,10 +1,10 @@
-"""The key=value arguments of `mosaic run`: values are JSON if they can be parsed as such, else text; dots nest."""
+"""The key=value arguments of `mosaic run`, and its errors in the names that the user typed."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from mosaic.catalog.request import nest, rename_fields
+from mosaic.catalog import typed_settings
+from mosaic.catalog.request import rename_fields
 from mosaic.cli.verb import BadUsage
 from mosaic.model.errors import BadConfig
 
@@ -22,25 +22,10 @@ OPTIONS = ("name", "tag", "gpus", "gpus_mandatory", "cpus", "memory", "time_limi
 
 def parse_settings(arguments: Sequence[str]) -> dict[str, Any]:
     """`["steps=200", "extras.lr=3e-4"]` → `{"steps": 200, "extras": {"lr": 0.0003}}`."""
-    pairs = [_split(argument) for argument in arguments]
     try:
-        return nest(pairs)
+        return typed_settings.parse_settings(arguments)
     except BadConfig as error:
         raise BadUsage(str(error)) from None
-
-
-def parse_value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _split(argument: str) -> tuple[str, Any]:
-    key, equals, text = argument.partition("=")
-    if not equals or not all(key.split(".")):
-        raise BadUsage(f"'{argument}' is not of the form key=value, such as steps=200 or extras.lr=3e-4")
-    return key, parse_value(text)
 
 
 def as_typed(message: str) -> str:

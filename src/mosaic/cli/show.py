@@ -3,26 +3,25 @@
 import argparse
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mosaic.cli.best_checkpoint import Best, read_best
 from mosaic.cli.connection import connected, host_of
-from mosaic.cli.durations import format_duration
-from mosaic.cli.scores import count, describe_score, is_evaluation, is_rate_known, margin, trace
-from mosaic.cli.show_settings import settings_section, unchecked
-from mosaic.cli.states import explain
-from mosaic.cli.terminal_text import STATE_STYLE, bar, number, paint, printable
+from mosaic.cli.show_operators import operator_lines
+from mosaic.cli.show_settings import settings_section
+from mosaic.cli.terminal_text import STATE_STYLE, paint
 from mosaic.model.errors import UnknownRun
-from mosaic.model.machine import format_cpus, format_memory
-from mosaic.model.states import RunState
+from mosaic.present import run_facts
+from mosaic.present.best_checkpoint import Best, read_best
+from mosaic.present.durations import format_duration
+from mosaic.present.scores import count, has_no_mean, is_evaluation, trace
+from mosaic.present.states import explain
+from mosaic.present.text import bar, number, printable
 
 if TYPE_CHECKING:
     from mosaic.client import Run, TrainerClient
 
 MOST_VALUES = 40
 MOST_CHILDREN = 12
-SHORTEST_WAIT_S = 1.0  # shorter waits are not shown
 NONE: "Mapping[str, Run]" = {}
 
 
@@ -33,10 +32,21 @@ def show_run(args: argparse.Namespace) -> int:
             print(json.dumps(run.to_dict(), indent=1))
             return 0
         relatives = find_relatives(client, run)
+        results = eval_results(client, run, is_remote=bool(host_of(args)))
     # The folder of a run on another machine cannot be read.
     best = None if host_of(args) else read_best(run.run_dir)
-    print(describe(run, relatives, best))
+    print(describe(run, relatives, best, results))
     return 0
+
+
+def eval_results(client: "TrainerClient", run: "Run", is_remote: bool) -> str:
+    """The table of an evaluation of several operators; empty for other runs, whose summary says it all."""
+    if not has_no_mean(run):
+        return ""
+    from mosaic.cli.eval_results import results_of
+    from mosaic.cli.eval_table import render
+
+    return f"{paint('results', 'bold')}\n{render(results_of(client, run, is_remote))}"
 
 
 def find_relatives(client: "TrainerClient", run: "Run") -> "dict[str, Run]":
@@ -51,8 +61,8 @@ def find_relatives(client: "TrainerClient", run: "Run") -> "dict[str, Run]":
     return found
 
 
-def describe(run: "Run", relatives: "Mapping[str, Run]" = NONE, best: Best | None = None) -> str:
-    sections = [_headline(run), _facts(run, relatives, best), _history(run), _metrics(run)]
+def describe(run: "Run", relatives: "Mapping[str, Run]" = NONE, best: Best | None = None, results: str = "") -> str:
+    sections = [_headline(run), _facts(run, relatives, best), results, _history(run), _metrics(run)]
     sections += [settings_section(run), _config(run)]
     return "\n\n".join(section for section in sections if section)
 
@@ -69,36 +79,26 @@ def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str
     facts = {
         "worker": run.worker_name,
         "progress": _progress(run),
-        "env steps": _env_steps(run),
-        "returns": _returns(run),
-        "evaluation": _evaluation(run),
-        "best": _best(best),
-        "stored": _stored(run),
+        "env steps": run_facts.env_steps(run),
+        "returns": _with_trace(run, run_facts.returns(run)),
+        "evaluation": _with_trace(run, run_facts.evaluation(run)) if is_evaluation(run) else run_facts.evaluation(run),
+        "best": run_facts.best(best),
+        "stored": run_facts.stored(run),
         "rejected": _rejected(run),
         "parent": _relative(run.parent_run_id, run.relation, relatives),
         "children": _children(run, relatives),
-        "requests": _requests(run),
-        "GPUs": _gpus(run),
-        "settings": unchecked(run),
+        "operators": ("\n" + " " * 13).join(operator_lines(run)),
+        "requests": run_facts.requests(run),
+        "GPUs": run_facts.gpus(run),
+        "settings": run_facts.unchecked(run),
         "held by": run.held_by,
         "time limit": format_duration(run.time_limit_s) if run.time_limit_s else "",
-        **_times(run),
+        **dict([run_facts.duration(run)]),
         "tags": printable(" ".join(run.tags)),
         "attempt": str(run.attempt) if run.attempt > 1 else "",
         "folder": run.run_dir,
     }
     return "\n".join(f"{paint(f'{name:<12}', 'dim')} {value}" for name, value in facts.items() if value)
-
-
-def _times(run: "Run") -> dict[str, str]:
-    """How long the run took. The time it waited for CPUs, memory or GPUs is shown separately."""
-    started = next((move.at for move in run.history if move.new is not RunState.INIT), None)
-    if started is None and not run.state.is_over:
-        return {"waiting": format_duration(run.duration_s)}
-    waited = max(0.0, started - run.created_at) if started else 0.0
-    took = format_duration(max(0.0, run.duration_s - waited))
-    after = f", after waiting {format_duration(waited)}" if waited >= SHORTEST_WAIT_S else ""
-    return {"duration" if run.state.is_over else "running": took + after}
 
 
 def _progress(run: "Run") -> str:
@@ -108,47 +108,8 @@ def _progress(run: "Run") -> str:
     return f"{bar(run.progress, 24)} {run.progress:.0%}{eta}"
 
 
-def _env_steps(run: "Run") -> str:
-    steps = f"{run.summary.env_steps:,}" if run.summary.env_steps else ""
-    total = f" of {run.total_steps:,}" if run.total_steps else ""
-    rate = f", {number(run.summary.steps_per_s)} per second" if is_rate_known(run) else ""
-    return f"{steps or '0'}{total}{rate}" if steps or total else ""
-
-
-def _returns(run: "Run") -> str:
-    s = run.summary
-    if s.mean_return is None:
-        return ""
-    episodes = (
-        f"{number(s.mean_return)} over the last {count(s.mean_over, 'training episode')} of {s.training_episodes:,}"
-    )
-    return f"{trace(run, 40)}  mean return {episodes}"
-
-
-def _evaluation(run: "Run") -> str:
-    s = run.summary
-    if s.eval_mean is None:
-        return ""
-    if is_evaluation(run):
-        return f"{trace(run, 40)}  {describe_score(run)}"
-    interval = f" ± {margin(s.eval_interval)}" if s.eval_interval is not None else ""
-    newest = f"newest: mean return {number(s.eval_mean)}{interval} over {count(s.eval_over, 'episode')}"
-    return newest if s.eval_over == s.eval_episodes else f"{newest} (of {s.eval_episodes:,} in total)"
-
-
-def _best(best: Best | None) -> str:
-    if best is None:
-        return ""
-    over = f" over {count(best.episodes, 'episode')}" if best.episodes else ""
-    return f"checkpoints/best: score {number(best.score)}{over}, at env step {best.step:,}"
-
-
-def _stored(run: "Run") -> str:
-    s = run.summary
-    other = s.events - s.steps - s.episodes - s.metrics
-    counts = {"step line": s.steps, "episode": s.episodes, "metric line": s.metrics, "lifecycle line": max(0, other)}
-    kinds = ", ".join(count(many, kind) for kind, many in counts.items() if many)
-    return f"{count(s.events, 'event')} ({kinds})" if kinds else count(s.events, "event")
+def _with_trace(run: "Run", text: str) -> str:
+    return f"{trace(run, 40)}  {text}" if text and not has_no_mean(run) else text
 
 
 def _rejected(run: "Run") -> str:
@@ -160,7 +121,7 @@ def _relative(run_id: str, relation: str, relatives: "Mapping[str, Run]") -> str
     if not run_id:
         return ""
     known = relatives.get(run_id)
-    how = {"resume": "resumed", "eval": "evaluated"}.get(relation, relation)
+    how = run_facts.how_derived(relation)
     name = printable(known.name) if known else "deleted"
     return f"{run_id}  {name}{f'  ({how})' if how else ''}"
 
@@ -173,24 +134,15 @@ def _children(run: "Run", relatives: "Mapping[str, Run]") -> str:
     return ("\n" + " " * 13).join(lines)
 
 
-def _requests(run: "Run") -> str:
-    memory = f", {format_memory(run.memory_mb)} of memory" if run.memory_mb else ""
-    return f"{format_cpus(run.cpus)}{memory}" if run.cpus or memory else ""
-
-
-def _gpus(run: "Run") -> str:
-    if run.granted:
-        return " ".join(run.granted)
-    mandatory = ", mandatory" if run.gpus_mandatory else ""
-    return f"{run.gpus_requested} requested{mandatory}, none granted now" if run.gpus_requested else ""
-
-
 def _history(run: "Run") -> str:
     lines = [
-        f"{clock(move.at)}  {move.new!s:<10}  {printable(move.reason.splitlines()[0]) if move.reason else ''}".rstrip()
-        for move in run.history
+        f"{run_facts.clock(move.at)}  {move.new!s:<10}  {_first_line(move.reason)}".rstrip() for move in run.history
     ]
     return "\n".join([paint("history", "bold"), *lines]) if lines else ""
+
+
+def _first_line(text: str) -> str:
+    return printable(text.splitlines()[0]) if text else ""
 
 
 def _metrics(run: "Run") -> str:
@@ -206,7 +158,3 @@ def _metrics(run: "Run") -> str:
 
 def _config(run: "Run") -> str:
     return f"{paint('config', 'bold')}\n{json.dumps(run.config, indent=1)}" if run.config else ""
-
-
-def clock(at: float) -> str:
-    return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]

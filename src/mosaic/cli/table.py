@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from mosaic.cli.terminal_text import ESCAPE, paint
+from mosaic.cli.terminal_text import paint
+from mosaic.present.text import ESCAPE
 
 
 def render_table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from mosaic.cli.connection import connected
 from mosaic.cli.inbox import Inbox
 from mosaic.cli.live_runs import LiveRuns
-from mosaic.cli.terminal_text import is_screen, printable
+from mosaic.cli.terminal_text import is_screen
 from mosaic.cli.verb import RUN_HELP, add_verb
+from mosaic.present.text import printable
 
 if TYPE_CHECKING:
     from mosaic.cli.keyboard import Keyboard

@@ -13,11 +13,15 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import ConsoleDimensions, Group
 from rich.text import Text
 
-from mosaic.cli.durations import format_duration
-from mosaic.cli.runs import SHORT_ID, note
-from mosaic.cli.scores import is_rate_known, score, score_cell, trace
-from mosaic.cli.states import MEANING
-from mosaic.cli.terminal_text import STATE_STYLE, bar, number, printable
+from mosaic.cli.runs import SHORT_ID
+from mosaic.cli.terminal_text import STATE_STYLE
+from mosaic.present.durations import format_duration
+from mosaic.present.run_cells import Surroundings, name_of
+from mosaic.present.run_cells import column as shared
+from mosaic.present.runs import note
+from mosaic.present.scores import score, score_cell, trace
+from mosaic.present.states import MEANING
+from mosaic.present.text import bar, number, printable
 
 if TYPE_CHECKING:
     from mosaic.cli.watch_state import WatchState
@@ -33,7 +37,7 @@ HELP = (
     ("Home End, g G", "first, last"),
     ("Enter", "open the run"),
     ("Esc, Backspace", "back; clear the filter"),
-    ("/", "filter by name, worker, state, tag, id; in a run: by metric"),
+    ("/", "filter: words, state:live env:pong return>400 age<2h -word; in a run: by metric"),
     ("s S", "next, previous sort order"),
     ("c", "cancel the run (asks first)"),
     ("q", "quit; the runs continue"),
@@ -96,13 +100,15 @@ def _nothing(state: "WatchState") -> Text:
 
 def _footer(state: "WatchState", width: int) -> Text:
     if run := state.question:
-        name = cut(printable(run.name or run.worker_name), max(8, width - 30))
+        name = cut(name_of(run), max(8, width - 30))
         return Text(f"Cancel {name} ({run.run_id[:SHORT_ID]})? y/n", "bold yellow")
     if state.is_typing:
         text = state.open_run.filter if state.open_run else state.filter
-        return Text(f"/{printable(text)}▏", "bold").append("  enter: keep, esc: clear", "dim")
-    if state.note or state.problem:
-        return Text(printable(state.note or state.problem), "yellow")
+        problem = "" if state.open_run else state.filter_problem
+        hint = (f"  {problem}", "yellow") if problem else ("  enter: keep, esc: clear", "dim")
+        return Text(f"/{printable(text)}▏", "bold").append(*hint)
+    if said := state.note or state.problem or ("" if state.open_run else state.filter_problem):
+        return Text(printable(said), "yellow")
     return Text(_keys(RUN_KEYS if state.open_run else LIST_KEYS, width) + _meaning_of_return(state, width), "dim")
 
 
@@ -206,21 +212,23 @@ def _time_left(run: "Run", width: int) -> tuple[str, str]:
     return "" if run.eta_s is None else format_duration(run.eta_s), ""
 
 
-def _rate(run: "Run", width: int) -> tuple[str, str]:
-    return number(run.summary.steps_per_s) if is_rate_known(run) else "", ""
+def _shared(key: str, style: str = "") -> "Callable[[Run, int], tuple[str, str]]":
+    """The cell that every screen shows in this column."""
+    column = shared(key)
+    return lambda run, _: (column.text(run, Surroundings()), style)
 
 
 COLUMNS = (
     Column("run", lambda run, _: (run.run_id[:SHORT_ID], ""), SHORT_ID, needs=72, order="newest"),
-    Column("name", lambda run, _: (printable(run.name or run.worker_name), ""), 0, order="name"),
+    Column("name", _shared("name"), 0, order="name"),
     Column("state", lambda run, _: (str(run.state), STATE_STYLE[run.state]), 10, order="state"),
     Column("done", _done, 5, needs=52, up_to=80, is_number=True, order="progress"),
     Column("progress", _progress, 15, needs=80, order="progress"),
     Column("left", _time_left, 6, needs=110, is_number=True),
-    Column("steps/s", _rate, 8, needs=90, is_number=True, order="steps/s"),
+    Column("steps/s", _shared("rate"), 8, needs=90, is_number=True, order="steps/s"),
     Column("return", _return, 7, up_to=100, is_number=True, order="return"),
     Column("return", _return, 12, needs=100, is_number=True, order="return"),
     Column("returns", _note_or_curve, 0, needs=60),
-    Column("age", lambda run, _: (format_duration(time.time() - run.created_at), "dim"), 6, needs=100, is_number=True),
-    Column("GPU", lambda run, _: (str(len(run.granted) or ""), ""), 4, needs=120, is_number=True),
+    Column("age", _shared("age", "dim"), 6, needs=100, is_number=True),
+    Column("GPU", _shared("gpu"), 4, needs=120, is_number=True),
 )

@@ -7,11 +7,12 @@ from rich.console import ConsoleDimensions
 from rich.text import Text
 
 from mosaic.cli.follow import describe_progress
-from mosaic.cli.scores import describe_score, trace
-from mosaic.cli.show import clock
-from mosaic.cli.states import explain
-from mosaic.cli.terminal_text import STATE_STYLE, number, printable, sparkline
+from mosaic.cli.terminal_text import STATE_STYLE
 from mosaic.cli.watch_list import cut, pad
+from mosaic.present.run_facts import clock
+from mosaic.present.scores import describe_score, trace
+from mosaic.present.states import explain
+from mosaic.present.text import number, printable, sparkline
 
 if TYPE_CHECKING:
     from mosaic.cli.watch_state import OpenRun, WatchState

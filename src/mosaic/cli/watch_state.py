@@ -1,13 +1,13 @@
 """The state of `mosaic watch` and what its keys do. It knows neither the terminal nor the daemon."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mosaic.cli.metric_order import in_order
-from mosaic.cli.scores import score
-from mosaic.model.states import RunState
+from mosaic.present.metric_order import in_order as metrics_in_order
+from mosaic.present.run_filter import BadFilter, RunFilter, parse_filter
+from mosaic.present.run_order import ORDERS, in_order
 
 if TYPE_CHECKING:
     from mosaic.client import Run
@@ -15,23 +15,6 @@ if TYPE_CHECKING:
 
 WHEEL_ROWS = 3
 LOG_LINES = 1000
-STATES = list(RunState)
-
-
-def _descending(value: float | None) -> tuple[bool, float]:
-    """A sort key: high numbers first, runs without a number last."""
-    return value is None, -(value or 0.0)
-
-
-ORDERS: "dict[str, Callable[[Run], object]]" = {
-    "live first": lambda run: run.state.is_over,
-    "newest": lambda run: 0,
-    "name": lambda run: (run.name or run.worker_name).lower(),
-    "state": lambda run: STATES.index(run.state),
-    "return": lambda run: _descending(score(run)),
-    "progress": lambda run: _descending(run.progress),
-    "steps/s": lambda run: _descending(run.summary.steps_per_s if run.state is RunState.EXECUTING else None),
-}
 
 
 @dataclass
@@ -63,7 +46,7 @@ class OpenRun:
     scroll: Scroll = field(default_factory=Scroll)
 
     def add_names(self, names: Iterable[str]) -> None:
-        self.names = in_order([*self.names, *names])
+        self.names = metrics_in_order([*self.names, *names])
 
     def matching(self) -> list[str]:
         return [name for name in self.names if matches(self.filter, name)]
@@ -83,7 +66,9 @@ class WatchState:
     place: int = 0  # the row of the selected run
     scroll: Scroll = field(default_factory=Scroll)
     order: str = "live first"
-    filter: str = ""
+    filter: str = ""  # as it was typed
+    understood: RunFilter = field(default_factory=RunFilter)  # the filter, or the last one that had no error
+    filter_problem: str = ""
     open_run: OpenRun | None = None
     is_typing: bool = False  # keys edit the filter
     is_help: bool = False
@@ -97,12 +82,18 @@ class WatchState:
 
     def arrange(self) -> None:
         """Filter and sort again. The selection stays on its run."""
-        found = [run for run in self.runs.values() if matches(self.filter, searchable(run))]
-        found.sort(key=lambda run: run.run_id, reverse=True)  # newest first; sorting is stable
-        self.shown = sorted(found, key=ORDERS[self.order])  # type: ignore[arg-type]
+        self._understand()
+        self.shown = in_order(self.understood.chosen(self.runs.values()), self.order)
         places = {run.run_id: place for place, run in enumerate(self.shown)}
         self.place = places.get(self.marked, self.place) if self.marked else 0
         self._mark(self.place, by_hand=bool(self.marked))
+
+    def _understand(self) -> None:
+        """Apply the filter, or keep the last one and say what is wrong."""
+        try:
+            self.understood, self.filter_problem = parse_filter(self.filter), ""
+        except BadFilter as error:
+            self.filter_problem = str(error)
 
     def _mark(self, place: int, by_hand: bool = True) -> None:
         self.place = max(0, min(place, len(self.shown) - 1))
@@ -220,10 +211,6 @@ class WatchState:
         self.order = names[(names.index(self.order) + by) % len(names)]
         self.marked, self.place = "", 0
         self.arrange()
-
-
-def searchable(run: "Run") -> str:
-    return " ".join((run.name, run.worker_name, str(run.state), *run.tags, run.run_id))
 
 
 def matches(words: str, text: str) -> bool:

@@ -2,19 +2,19 @@
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli import worker_authoring, worker_install
 from mosaic.cli.connection import refuse_host
 from mosaic.cli.table import render_table
-from mosaic.cli.terminal_text import paint, size
+from mosaic.cli.terminal_text import paint
 from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import StateRoot
+from mosaic.present.text import size
+from mosaic.present.worker_list import listing, to_dict
 
 if TYPE_CHECKING:
-    from mosaic.catalog.workers import Catalog, Worker
     from mosaic.cli.verb import Verbs
 
 EXAMPLES = """
@@ -66,34 +66,6 @@ def _print_more(known: set[str]) -> None:
         print(paint(f"Also included in MOSAIC: {', '.join(more)}. Install one with: mosaic worker install NAME", "dim"))
 
 
-def listing(root: StateRoot, catalog: "Catalog") -> list[dict[str, Any]]:
-    """All workers with their problems, then the environments in `envs/` that contain no worker."""
-    from mosaic.catalog.answers import Answers
-
-    workers = catalog.workers()
-    sound = [worker for worker in workers if not worker.problem]
-    descriptors = Answers(root.answers).of_all(sound)
-    problems = dict(zip(sound, (descriptor.problem for descriptor in descriptors), strict=True))
-    listed = [{**to_dict(worker), "problem": worker.problem or problems[worker]} for worker in workers]
-    broken = [{**_without_worker(root.envs / each.name), "problem": each.problem} for each in catalog.broken()]
-    own = {each["name"] for each in listed if each["environment"] == each["name"]}
-    return [{**each, "remedy": _remedy(each), "is_shadowed": _is_shadowed(each, own)} for each in (*listed, *broken)]
-
-
-def _is_shadowed(listed: dict[str, Any], own: set[str]) -> bool:
-    """Whether `mosaic run NAME` uses another environment: a worker's own one takes precedence."""
-    return listed["name"] in own and listed["environment"] != listed["name"]
-
-
-def _remedy(listed: dict[str, Any]) -> str:
-    from mosaic.catalog.environment import OWN
-    from mosaic.catalog.workers import remedy
-
-    if not listed["problem"] or listed["environment"] == OWN:
-        return ""
-    return remedy(listed["name"], listed["problem"], StateRoot.from_environment().envs)
-
-
 def describe_worker(args: argparse.Namespace) -> int:
     from mosaic.catalog.answers import Answers
     from mosaic.catalog.workers import Catalog
@@ -112,47 +84,6 @@ def describe_worker(args: argparse.Namespace) -> int:
     whole = {**to_dict(worker), **answers}
     print(json.dumps(whole, indent=1) if args.json else _sections(whole))
     return 0
-
-
-def to_dict(worker: "Worker") -> dict[str, Any]:
-    from mosaic.catalog.installed import read_installed
-
-    folder = worker.environment.python.parent.parent
-    made = None if worker.environment.is_own else read_installed(folder)
-    return {
-        "name": worker.spelled,
-        "variant": worker.environment.variant,
-        "module": worker.module,
-        "version": worker.version,
-        "environment": worker.environment.name,
-        "python": str(worker.environment.python),
-        "python_version": made.python if made else _version_from(folder),
-        "sdk_version": made.sdk if made else "",
-        "source": made.source if made else "",
-        "locked": bool(made and made.locked),
-        "size_bytes": made.size_bytes if made else None,
-    }
-
-
-def _without_worker(folder: Path) -> dict[str, Any]:
-    """An environment without a worker, described by the record of its install."""
-    from mosaic.catalog.environment import Environment
-    from mosaic.catalog.installed import read_installed
-    from mosaic.catalog.workers import Worker
-
-    made = read_installed(folder)
-    environment = Environment(folder.name, folder / "bin" / "python")
-    return to_dict(Worker(environment.worker, "", "", made.version if made else "", environment))
-
-
-def _version_from(folder: Path) -> str:
-    """The Python version from pyvenv.cfg, for environments that MOSAIC did not create."""
-    try:
-        lines = (folder / "pyvenv.cfg").read_text().splitlines()
-    except OSError:
-        return ""
-    pairs = dict(line.replace(" ", "").partition("=")[::2] for line in lines)
-    return pairs.get("version") or pairs.get("version_info") or ""
 
 
 def _row(worker: dict[str, Any]) -> tuple[str, ...]:
@@ -181,13 +112,21 @@ def _sections(whole: dict[str, Any]) -> str:
         _place(whole),
         metadata,
         whole["capabilities"],
-        {"settings": settings, "conformance": f"mosaic worker test {name}"},
+        {"settings": settings, "conformance": f"mosaic worker test {name}", "operator": _as_operator(whole)},
     )
     texts = [
         *map(_facts, sections),
         "\n".join(f"unavailable: {line}" for line in describe_unavailable(whole["schema"])),
     ]
     return "\n\n".join([head, *(text for text in texts if text)])
+
+
+def _as_operator(whole: dict[str, Any]) -> str:
+    from mosaic.catalog.interactive import Interactive
+
+    if Interactive.of(whole["schema"]) is None:
+        return "no: it has no interactive mode"
+    return f"yes: mosaic eval --operator rl:RUN, or --operator worker:{whole['name']}"
 
 
 def _place(whole: dict[str, Any]) -> dict[str, Any]:

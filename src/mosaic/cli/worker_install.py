@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import refuse_host
-from mosaic.cli.terminal_text import size
 from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.rundir import StateRoot
+from mosaic.present.text import size
 
 if TYPE_CHECKING:
     from mosaic.catalog.installed import Installed

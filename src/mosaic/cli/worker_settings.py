@@ -3,7 +3,6 @@
 Both are read from the worker's schema.
 """
 
-import os
 import shutil
 import textwrap
 from typing import Any
@@ -26,7 +25,6 @@ from mosaic.catalog.schema import (
 )
 from mosaic.catalog.workers import Catalog, Worker
 from mosaic.cli.table import clip, render_table
-from mosaic.model.errors import MosaicError
 from mosaic.model.run import WorkerSpec
 from mosaic.model.rundir import StateRoot
 
@@ -41,30 +39,6 @@ def check_settings(name: str, variant: str, settings: dict[str, Any]) -> dict[st
 
     worker, descriptor = describe_worker(name, variant, StateRoot.from_environment())
     return dict(judge(WorkerSpec(module=worker.module, config=settings), descriptor).config)
-
-
-def place_script(script: str, env_of: str, settings: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """The file, the environment (empty: the platform's own) and the config of `mosaic run --script`."""
-    if not env_of:
-        return os.path.abspath(script), "", settings
-    root = StateRoot.from_environment()
-    name, _, variant = env_of.partition("@")
-    worker = Catalog(root).find(name, variant)
-    schema = Answers(root.answers).of(worker).schema
-    environment = "" if worker.environment.is_own else worker.environment.name
-    placed = put_in_place(settings, with_common(schema))
-    return _find_script(script, env_of, schema), environment, placed
-
-
-def _find_script(script: str, env_of: str, schema: dict[str, Any]) -> str:
-    """The file of this name, or else the script of this name that the worker ships."""
-    shipped = schema.get(SCRIPTS_KEY, {})
-    if os.path.exists(script):
-        return os.path.abspath(script)
-    if script in shipped:
-        return str(shipped[script]["path"])
-    ships = f"{env_of} ships: {', '.join(shipped)}" if shipped else f"{env_of} ships no scripts"
-    raise MosaicError(f"The file {script} does not exist, and {ships}.")
 
 
 def describe_settings(name: str, settings: dict[str, Any] | None = None) -> str:

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from mosaic.cli.terminal_text import printable
 from mosaic.model.states import RunState
+from mosaic.present.text import printable
 
 if TYPE_CHECKING:
     from mosaic.client import Run

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from mosaic.cli.terminal_text import number, sparkline
 from mosaic.model.states import RunState
+from mosaic.present.text import number, sparkline
 
 if TYPE_CHECKING:
     from mosaic.client import Run
@@ -13,9 +13,16 @@ def is_evaluation(run: "Run") -> bool:
     return run.area == "evals" or run.relation == "eval"
 
 
+def has_no_mean(run: "Run") -> bool:
+    """Whether an evaluation run has episodes but no mean: several operators have played, or every episode failed."""
+    return is_evaluation(run) and run.summary.eval_episodes > 0 and run.summary.eval_mean is None
+
+
 def score(run: "Run") -> float | None:
     """The number by which runs are sorted and compared."""
     s = run.summary
+    if has_no_mean(run):
+        return None
     if is_evaluation(run) and s.eval_mean is not None:
         return s.eval_mean
     return s.mean_return if s.mean_return is not None else s.last_return
@@ -34,6 +41,8 @@ def score_cell(run: "Run") -> str:
 def describe_score(run: "Run") -> str:
     """`mean return 412.3 over the last 100 episodes`; empty before the end of the first episode."""
     s = run.summary
+    if has_no_mean(run):
+        return f"{count(s.eval_episodes, 'episode')} without a common mean"
     if is_evaluation(run) and s.eval_mean is not None:
         return f"mean return {_with_interval(run)} over {count(s.eval_episodes, 'episode')}"
     parts = []

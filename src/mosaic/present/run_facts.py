@@ -1,0 +1,100 @@
+"""The facts of one run in words, as `mosaic show` and the window list them. An empty text: nothing to tell."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from mosaic.model.machine import format_cpus, format_memory
+from mosaic.model.states import RunState
+from mosaic.present.durations import format_duration
+from mosaic.present.scores import count, describe_score, has_no_mean, is_evaluation, is_rate_known, margin
+from mosaic.present.text import number, printable
+
+if TYPE_CHECKING:
+    from mosaic.client import Run
+    from mosaic.present.best_checkpoint import Best
+
+SHORTEST_WAIT_S = 1.0  # shorter waits are not shown
+
+
+def duration(run: "Run") -> tuple[str, str]:
+    """What the time is called, and how long: the time spent waiting for CPUs, memory or GPUs is separate."""
+    started = next((move.at for move in run.history if move.new is not RunState.INIT), None)
+    if started is None and not run.state.is_over:
+        return "waiting", format_duration(run.duration_s)
+    waited = max(0.0, started - run.created_at) if started else 0.0
+    took = format_duration(max(0.0, run.duration_s - waited))
+    after = f", after waiting {format_duration(waited)}" if waited >= SHORTEST_WAIT_S else ""
+    return "duration" if run.state.is_over else "running", took + after
+
+
+def env_steps(run: "Run") -> str:
+    """`31,000 of 50,000, 4310 per second`."""
+    if is_evaluation(run) and not run.summary.env_steps:
+        return ""  # its progress is counted in episodes
+    steps = f"{run.summary.env_steps:,}" if run.summary.env_steps else ""
+    total = f" of {run.total_steps:,}" if run.total_steps else ""
+    rate = f", {number(run.summary.steps_per_s)} per second" if is_rate_known(run) else ""
+    return f"{steps or '0'}{total}{rate}" if steps or total else ""
+
+
+def returns(run: "Run") -> str:
+    s = run.summary
+    if s.mean_return is None:
+        return ""
+    over = f"the last {count(s.mean_over, 'training episode')} of {s.training_episodes:,}"
+    return f"mean return {number(s.mean_return)} over {over}"
+
+
+def evaluation(run: "Run") -> str:
+    """The result of an evaluation run, or of the newest evaluation during a training."""
+    s = run.summary
+    if has_no_mean(run) or (is_evaluation(run) and s.eval_mean is not None):
+        return describe_score(run)
+    if s.eval_mean is None:
+        return ""
+    interval = f" ± {margin(s.eval_interval)}" if s.eval_interval is not None else ""
+    newest = f"newest: mean return {number(s.eval_mean)}{interval} over {count(s.eval_over, 'episode')}"
+    return newest if s.eval_over == s.eval_episodes else f"{newest} (of {s.eval_episodes:,} in total)"
+
+
+def best(found: "Best | None") -> str:
+    if found is None:
+        return ""
+    over = f" over {count(found.episodes, 'episode')}" if found.episodes else ""
+    return f"checkpoints/best: score {number(found.score)}{over}, at env step {found.step:,}"
+
+
+def stored(run: "Run") -> str:
+    """`512 events (500 step lines, 12 lifecycle lines)`."""
+    s = run.summary
+    other = s.events - s.steps - s.episodes - s.metrics
+    counts = {"step line": s.steps, "episode": s.episodes, "metric line": s.metrics, "lifecycle line": max(0, other)}
+    kinds = ", ".join(count(many, kind) for kind, many in counts.items() if many)
+    return f"{count(s.events, 'event')} ({kinds})" if kinds else count(s.events, "event")
+
+
+def requests(run: "Run") -> str:
+    memory = f", {format_memory(run.memory_mb)} of memory" if run.memory_mb else ""
+    return f"{format_cpus(run.cpus)}{memory}" if run.cpus or memory else ""
+
+
+def gpus(run: "Run") -> str:
+    if run.granted:
+        return " ".join(run.granted)
+    mandatory = ", mandatory" if run.gpus_mandatory else ""
+    return f"{run.gpus_requested} requested{mandatory}, none granted now" if run.gpus_requested else ""
+
+
+def unchecked(run: "Run") -> str:
+    """`unchecked: the worker publishes no schema`; empty if the settings were checked."""
+    return f"unchecked: {printable(run.settings_note)}" if run.settings_note else ""
+
+
+def how_derived(relation: str) -> str:
+    """What was done with the parent of a run."""
+    return {"resume": "resumed", "eval": "evaluated"}.get(relation, relation)
+
+
+def clock(at: float) -> str:
+    """A time of day with milliseconds: 2026-11-16 20:31:07.250."""
+    return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
