@@ -1,0 +1,1 @@
+"""The chart: curves over steps, drawn by pyqtgraph."""

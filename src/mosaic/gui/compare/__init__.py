@@ -1,0 +1,1 @@
+"""The compare page: curves of several runs in one chart, and the settings that differ."""

@@ -1,0 +1,1 @@
+"""Live frames of a run."""

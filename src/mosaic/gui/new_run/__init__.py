@@ -1,0 +1,1 @@
+"""The sheet that starts a run: forms made from a worker's schema."""

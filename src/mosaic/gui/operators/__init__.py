@@ -1,0 +1,1 @@
+"""The operators page: evaluations by hand and by script."""

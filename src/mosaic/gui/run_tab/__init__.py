@@ -1,0 +1,1 @@
+"""The tab of one run: overview, curves, frames, log and settings."""

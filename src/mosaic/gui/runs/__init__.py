@@ -1,0 +1,1 @@
+"""The runs page: the table of all runs."""

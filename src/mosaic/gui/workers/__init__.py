@@ -1,0 +1,1 @@
+"""The workers page: what is installed, what can be, and what is broken."""
