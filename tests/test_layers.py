@@ -23,7 +23,9 @@ LAYERS = {  # folder → folders it may import
     "proxy": {"tail"},
     "daemon": {"submit", "dispatch", "ingest", "registry", "broadcast", "catalog", "wire", "model"},
     "client": {"catalog", "wire", "model"},
-    "cli": {"client", "catalog", "wire", "model"},
+    "present": {"client", "catalog", "wire", "model"},
+    "gui": {"present", "client", "catalog", "wire", "model"},
+    "cli": {"gui", "present", "client", "catalog", "wire", "model"},
 }
 FILES = [path for path in SOURCE.rglob("*.py") if "_pb2" not in path.name]
 
@@ -60,6 +62,18 @@ def test_the_holder_imports_only_the_standard_library():
     for path in (SOURCE / "hold").glob("*.py"):
         for name in imports_of(path):
             assert name.split(".")[0] in sys.stdlib_module_names | {"mosaic"}, f"{path.name} imports {name}"
+
+
+def test_what_screens_share_knows_no_toolkit():
+    for path in (SOURCE / "present").glob("*.py"):
+        for name in imports_of(path):
+            assert name.split(".")[0] not in ("rich", "PySide6", "pyqtgraph", "argparse"), f"{path.name} imports {name}"
+
+
+def test_only_its_verb_imports_the_window():
+    for path in (SOURCE / "cli").glob("*.py"):
+        if path.name != "gui.py":
+            assert not any(name.startswith("mosaic.gui") for name in imports_of(path)), path.name
 
 
 def test_workers_import_only_the_sdk():

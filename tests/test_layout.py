@@ -14,7 +14,7 @@ def test_a_worker_has_the_layout_of_the_guide(folder):
 
 
 def test_there_are_workers_to_check():
-    assert {"toy_worker", "cleanrl_worker", "dreamer_worker"} <= {folder.name for folder in WORKERS}
+    assert {"toy_worker", "cleanrl_worker", "dreamer_worker", "eval_worker"} <= {folder.name for folder in WORKERS}
 
 
 def test_what_is_missing_is_named(tmp_path):

@@ -30,6 +30,8 @@ class Witness:
     cancel_answered: bool = False  # while the run was not over
     is_deleted: bool = False
     spool_was_torn: bool = False
+    takes_commands: bool = False
+    acknowledged: list[int] = field(default_factory=list)  # the numbers of its commands, as its one client got them
     record: Path = Path()
 
 
@@ -51,6 +53,8 @@ def violations_of(root: StateRoot, witness: Witness) -> Iterator[str]:
     yield from _check_launches(witness.record)
     if rundir.telemetry.exists():
         yield from _check_telemetry(rundir, witness)
+        if witness.takes_commands:
+            yield from _check_commands(rundir, RunState(state), witness)
     elif rundir.stdout.exists() and rundir.stdout.stat().st_size:
         yield "it printed something and has no telemetry file"
     if witness.record.exists():  # a worker that never ran created no segment; the file is the trial's own
@@ -187,6 +191,24 @@ def _without_the_interrupted(stored: list[Event], printed: list[Event]) -> list[
         return stored
     at = printed.index(CANCEL)
     return stored[:at] + stored[at + 1 :] if stored[at + 1 : at + 2] == [CANCEL] else stored
+
+
+def _check_commands(rundir: RunDir, state: RunState, witness: Witness) -> Iterator[str]:
+    """Every acknowledged command reached the worker exactly once, in order; all of them, if the run was not ended."""
+    sent = witness.acknowledged
+    if sent != list(range(1, len(sent) + 1)):
+        yield f"the numbers of its commands are not 1 to {len(sent)}: {sent}"
+    *lines, _ = rundir.commands.read_text().split("\n")  # the last part is empty, or what a killed daemon left
+    if [json.loads(line)["seq"] for line in lines] != list(range(1, len(lines) + 1)):
+        yield "commands.jsonl is not a list of commands from 1 on"
+    with contextlib.closing(_read_only(rundir.telemetry)) as db:
+        rows = db.execute("SELECT payload FROM lifecycle WHERE event = 'command_done' ORDER BY seq").fetchall()
+    done = [json.loads(payload)["seq"] for (payload,) in rows]
+    if done != list(range(1, len(done) + 1)):
+        yield f"its worker carried out the commands {done}"
+    # One more may have been carried out than acknowledged: the run ended before the client could ask again.
+    if len(done) > len(sent) + 1 or (state is RunState.TERMINATED and len(done) < len(sent)):
+        yield f"{len(sent)} commands were acknowledged and its worker carried out {len(done)}"
 
 
 def _stored_events(db: sqlite3.Connection) -> list[tuple[int, Event]]:

@@ -25,12 +25,14 @@ class Habit:
     keys: dict[str, Any] = field(default_factory=dict)
     limits: dict[str, float] = field(default_factory=dict)
     weight: int = 2
+    takes_commands: bool = False
 
 
 CALM: End = (S.TERMINATED, "")
 CANCELLED: End = (S.CANCELLED, "cancelled")
 ENDLESS = {"steps": 1_000_000, "rate": 300.0}
 HIDING = {"fork_children": 2, "double_fork": True, "setsid": True, "rename_process": "kworker/0:1"}
+OBEDIENT = Habit("obeys commands", CALM, {"extras": {"mode": "commands"}}, takes_commands=True)
 HABITS = (
     Habit("calm", CALM, weight=8),
     Habit("plain print", CALM, {"use_plain_print": True, "text_every": 3}),
@@ -43,6 +45,7 @@ HABITS = (
     Habit("long line", CALM, {"long_line_bytes": 9 << 20}, weight=1),
     Habit("hidden children", CALM, HIDING),
     Habit("children without an environment", CALM, {"fork_children": 1, "clear_environment": True}),
+    OBEDIENT,
     Habit("crash", (S.FAULTED, "exit code 1"), {"crash_at": 40}),
     Habit("exit code", (S.FAULTED, "exit code 7"), {"exit_code": 7}),
     Habit("kills itself", KILLED, {"signal_at": 40}),
@@ -60,6 +63,7 @@ FLOOD = Habit("flood", CALM, {"long_line_bytes": 70 << 20})
 
 FAULTS = {  # fault → its relative frequency
     "kill daemon": 6,
+    "kill daemon between commands": 2,
     "kill holder": 3,
     "kill tailer": 4,
     "kill worker": 2,
@@ -86,10 +90,18 @@ PRELOAD_FAULTS = {
     "read-only": (errno.EROFS, "/h/"),
 }
 # A failpoint that no run reaches on its own needs the fault that leads there.
-LEADS_TO = {"delete.": "delete", "cleanup.": "kill holder", "cancel.": "cancel"}
+LEADS_TO = {
+    "command.": "kill daemon between commands",
+    "delete.": "delete",
+    "cleanup.": "kill holder",
+    "cancel.": "cancel",
+}
 # Where a full or failing disk is noticed. (At ack.ready a call fails after its commit, and the daemon continues.)
-DISK_POINTS = ("submit.folder", "spawn.planned", "hold.owned", "hold.tree", "exit.proven", "punch.open", "ack.ready")
-MOST_SKIPPED = {"registry": 14, "commit": 4, "publish": 4, "ack": 4}
+DISK_POINTS = (
+    *("submit.folder", "spawn.planned", "hold.owned", "hold.tree", "exit.proven", "punch.open", "ack.ready"),
+    *("command.checked", "command.appended"),
+)
+MOST_SKIPPED = {"registry": 14, "commit": 4, "publish": 4, "ack": 4, "command": 30}
 
 
 @dataclass(frozen=True)
@@ -160,6 +172,8 @@ def make_schedule(seed: int, number: int, may_mount: bool = False, preload: bool
     if preload and dice.random() < 0.3:
         faults.insert(dice.randint(0, len(faults)), Fault(dice.choice(list(PRELOAD_FAULTS)), 0, dice.uniform(0, 0.6)))
     faults += _needed_faults(dice, runs, points)
+    if not points[0].startswith("punch") and any(fault.kind.endswith("between commands") for fault in faults):
+        runs.append(ToyRun(OBEDIENT, 60, 0.0))
     return Schedule(seed, number, gpus, tuple(runs), tuple(faults), ",".join(_order(dice, point) for point in points))
 
 

@@ -24,7 +24,7 @@ TOY = {"module": "toy_worker.cli", "config": {"steps": 1}}
 
 # Every call must be listed here: a new one is added together with the decision who may make it.
 OWNERS = {
-    *("SubmitRun", "CancelRun", "DeleteRun", "GetRun", "ListRuns", "WatchRuns"),
+    *("SubmitRun", "CancelRun", "CommandRun", "DeleteRun", "GetRun", "ListRuns", "WatchRuns"),
     *(
         "StreamRunSteps",
         "StreamRunEpisodes",
@@ -40,6 +40,7 @@ TAILERS = {"RegisterWorker", "Heartbeat", "PublishTelemetry"}
 RUN_CALLS = {
     **dict.fromkeys(("GetRun", "CancelRun", "DeleteRun"), pb.RunRequest),
     **dict.fromkeys(("StreamRunSteps", "StreamRunEpisodes", "StreamRunEvents"), pb.StreamRequest),
+    "CommandRun": pb.CommandRunRequest,
     "StreamRunLogs": pb.StreamLogsRequest,
     "StreamFrames": pb.StreamFramesRequest,
     "QueryCurve": pb.QueryCurveRequest,

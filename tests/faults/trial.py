@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import grpc
+from commander import Commander
 from invariants import Witness, violations_of, violations_of_all
 from lab import Lab, alive, cmdline, wait_until
 from page_cache import dirty_pages
@@ -149,6 +150,7 @@ class Trial:
         self.runs: list[Run] = []
         self.witnesses: list[Witness] = []
         self.clients: list[subprocess.Popen[bytes]] = []
+        self.commanders: dict[int, Commander] = {}
         self.deleted: list[int] = []
         self.daemons_killed = 0
         self.lab = self._retry(lambda: Lab(self.root.path))
@@ -162,6 +164,7 @@ class Trial:
                     time.sleep(fault.pause_s)
                     self._do(replace(fault, run=self._victim(fault.run)))
                 self._wait_until_all_are_over()
+                self._dismiss_commanders()
                 for number in self.deleted:
                     self._delete(number)
                 self._check_that_no_process_is_left(watch)
@@ -205,6 +208,7 @@ class Trial:
     def _submit(self, number: int, toy: ToyRun) -> None:
         record = self.home / "records" / str(number)
         worker = {"module": "toy_worker.cli", "config": toy.keys | {"record": str(record)}}
+        worker |= {"commands": True} if toy.habit.takes_commands else {}
         resources = {"gpus": {"requested": toy.gpus, "mandatory": True}} if toy.gpus else {}
         config = {"metadata": {"worker": worker}, "payload": {"limits": toy.habit.limits, "resources": resources}}
         run = self.ask(lambda lab: lab.client.submit_run(config, f"run {number}"))
@@ -212,6 +216,8 @@ class Trial:
         self.witnesses.append(Witness(run.run_id, {toy.habit.end}, [run.state], record=record))
         Path(f"/dev/shm/mosaic.fastlane.{run.run_id}").touch()
         self._check_durability(number)
+        if toy.habit.takes_commands:
+            self.commanders[number] = Commander(self.root, run.run_id)
 
     def _check_durability(self, number: int) -> None:
         """What was acknowledged must survive a power cut."""
@@ -255,6 +261,7 @@ class Trial:
             "full disk": self._fill_disk,
             "intruder": lambda: self._intrude(fault.run),
             "kill daemon": lambda: self._kill_daemon(fault.run),
+            "kill daemon between commands": self._kill_daemon_between_commands,
         }
         acts |= {kind: functools.partial(self._preload, kind) for kind in PRELOAD_FAULTS}
         number = signal.SIGKILL if verb == "kill" else signal.SIGSTOP
@@ -312,6 +319,23 @@ class Trial:
         before = self._rows(number)
         self._connect()
         self._time_readoption(number, before)
+        return True
+
+    def _kill_daemon_between_commands(self) -> bool:
+        """Kill it right after it has acknowledged a command, and leave half of the next one in the file."""
+        busy = [number for number, commander in self.commanders.items() if commander.is_alive()]
+        if not busy:
+            return False
+        commander = self.commanders[busy[0]]
+        before = len(commander.acknowledged)
+        self._wait_for(busy[0], lambda: len(commander.acknowledged) > before)
+        pid = self._daemon_pid()
+        if not pid:
+            return False
+        self._kill_this_daemon(pid)
+        with open(self.rundir(busy[0]).commands, "ab") as file:
+            file.write(b'{"seq": 1000, "id": "torn", "cmd": "st')
+        self._connect()
         return True
 
     def _kill_this_daemon(self, pid: int) -> None:
@@ -437,6 +461,14 @@ class Trial:
                 now = [f"{self.runs[n].run_id} {self.look(n).state} {self.look(n).telemetry}" for n in waiting]
                 raise TimeoutError(f"not over after {self.schedule.over_within_s:.0f} s: {now}")
             time.sleep(0.05)
+
+    def _dismiss_commanders(self) -> None:
+        for number, commander in self.commanders.items():
+            commander.join(ANSWER_WITHIN_S)
+            self.witnesses[number].acknowledged = list(commander.acknowledged)
+            self.witnesses[number].takes_commands = True
+            if commander.is_alive() or commander.problem:
+                self.report.violations.append(f"run {number}: {commander.problem or 'a command has no answer'}")
 
     def _delete(self, number: int) -> None:
         """Judge the run first: afterwards nothing is left of it."""

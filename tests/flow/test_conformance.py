@@ -35,6 +35,7 @@ FAULTS = {  # module → the checks that must fail, and a part of what was obser
     "no_episode_done": (["interactive"], "step 2, the last of its episode, was not answered with episode_done"),
     "no_action": (["agent"], "action_selected without an action"),
     "fails_at_stop": (["interactive", "agent"], "after stop: exit code 1"),
+    "runs_without_an_environment": (["plain run refused"], 'events ["run_started"'),
     "runs_on_a_bad_config": (["bad config"], "exit code 1, after 1 lines of telemetry"),
 }
 NEVER = ["dry run", "exit code", "lifecycle", "telemetry", "heartbeats", "run failed", "sigterm"]

@@ -96,6 +96,38 @@ def test_a_client_elsewhere_sees_the_same_through_the_daemon(lab, painting, far_
     assert frames[-1].cost_ns > 0
 
 
+def submit_tile(lab, **settings):
+    """A run that paints lane 1 of a grid, as a process of an evaluation does."""
+    config = {"steps": FOR_EVER, "rate": 200, "paint": True, "extras": {"fastlane_video_mode": "grid"}, **settings}
+    variables = {"GYM_GUI_FASTLANE_TILE": "2"}
+    run = lab.submit_worker({"module": "toy_worker.cli", "config": config, "environment": variables})
+    wait_until(lambda: segments(run) != [])
+    return run
+
+
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_one_lane_of_an_evaluation_can_be_watched(lab, where, request):
+    tile = submit_tile(lab)
+    if where == "elsewhere":
+        request.getfixturevalue("far_away")
+
+    frames = take(lab, tile, 2, hz=20, lane=1)
+
+    assert {(frame.size, frame.is_shared) for frame in frames} == {((320, 240), where == "here")}
+    with pytest.raises(NoFrames, match="has no lane 0 that can be shown yet"):
+        take(lab, tile, 1, lane=0, wait_s=0.2)
+
+
+def test_what_a_killed_lane_leaves_is_removed_with_the_run(lab):
+    tile = submit_tile(lab, signal_at=400)
+    take(lab, tile, 1, lane=1)
+    assert len(segments(tile)) == 2
+
+    lab.wait_for(tile, RunState.FAULTED)
+
+    assert segments(tile) == []
+
+
 def test_frames_can_be_shrunk_by_the_daemon(lab, painting, far_away):
     (frame,) = take(lab, painting, 1, max_dim=80)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from lab import Lab, wait_until
 
-from mosaic.cli.tensorboard import free_port
+from mosaic.client.tensorboard import free_port
 from mosaic.model.states import RunState
 
 MOSAIC = Path(sys.executable).parent / "mosaic"

@@ -45,6 +45,8 @@ def commands(text):
 
 def parsers(parser):
     yield parser
+    for inner in parser.actions.values():
+        yield from parsers(inner)
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for inner in action.choices.values():

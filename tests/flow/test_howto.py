@@ -23,26 +23,47 @@ from mosaic.model.states import RunState
 
 REPO = Path(__file__).parents[2]
 PAGES = [REPO / "README.md", REPO / "docs/getting-started.md", *sorted((REPO / "docs/howto").glob("*.md"))]
-LANGUAGES = {"bash", "python", "text", "toml", "json"}
+LANGUAGES = {"bash", "python", "text", "toml", "json", "yaml"}
 LONG_S = 300  # one command, with torch or JAX, on a busy machine
 
 GPU, INSTALLS, ELSEWHERE = "needs a GPU", "installs packages", "needs another machine"
 SYSTEMD = "needs systemd"
+MODEL_SERVER = "needs a model server"
+PERSON, INTERRUPTED = "needs a person", "needs an interrupted evaluation"
+RECORDED = "needs recorded episodes"
+DISPLAY = "needs a display"
+EVALUATES = "needs the eval worker and a trained policy"
 NOT_RUN = {
-    "README.md": {INSTALLS: 4},
+    "README.md": {INSTALLS: 4, MODEL_SERVER: 2, DISPLAY: 1},
     "cleanrl.md": {INSTALLS: 1},
     "cleanrl-modes.md": {},
     "command-line.md": {ELSEWHERE: 1},
+    "commands.md": {},
+    "comparing.md": {EVALUATES: 1},
     "dreamer.md": {INSTALLS: 2, GPU: 3, ELSEWHERE: 3},
-    "dreamer-agent.md": {GPU: 5},
+    "dreamer-agent.md": {GPU: 8},
     "dreamer-envs.md": {},
+    "evaluation-envs.md": {RECORDED: 1},
+    "evaluation-script.md": {},
+    "evaluate.md": {INSTALLS: 1, INTERRUPTED: 1, PERSON: 4},
     "frames.md": {ELSEWHERE: 1},
-    "getting-started.md": {INSTALLS: 3},
+    "getting-started.md": {INSTALLS: 7},
     "install.md": {INSTALLS: 5, SYSTEMD: 3},  # test_installed.py and test_unit.py run these
+    "llm-operators.md": {INSTALLS: 1, MODEL_SERVER: 1},
     "new-worker.md": {},
+    "operators.md": {},
     "python-client.md": {},
+    "window-curves.md": {},
+    "window-frames.md": {},
+    "window-live.md": {},
+    "window-operators.md": {},
+    "window-runs.md": {},
+    "window-workers.md": {},
+    "window.md": {INSTALLS: 1, DISPLAY: 4},
+    "window-new-run.md": {},
+    "window-analytics.md": {},
 }
-FRAGMENTS = {"dreamer-agent.md": 1, "dreamer-envs.md": 1, "new-worker.md": 4}
+FRAGMENTS = {"commands.md": 1, "dreamer-agent.md": 1, "dreamer-envs.md": 1, "evaluation-envs.md": 1, "new-worker.md": 5}
 ENVIRONMENTS = ("cleanrl", "dreamer")
 
 
@@ -207,6 +228,11 @@ def is_far_enough(run, command):
     return "eval_every=" not in command.text or Path(run.run_dir, "checkpoints/best/best.json").exists()
 
 
+def uses(name, words):
+    """Whether a command starts this worker. The worker `eval` plays operators; `mosaic eval RUN` does not need it."""
+    return name in words if name != "eval" else words[:2] == ["mosaic", "eval"] and "--operator" in words
+
+
 def is_live_view(words):
     if words[:2] == ["mosaic", "watch"]:
         return ">" not in words
@@ -216,7 +242,7 @@ def is_live_view(words):
 @pytest.fixture
 def reader(home, tmp_path):
     (home / "envs").mkdir()
-    for name in ENVIRONMENTS:
+    for name in (*ENVIRONMENTS, "eval"):
         if (REPO / f".venv-{name}/.ready").exists():
             (home / "envs" / name).symlink_to(REPO / f".venv-{name}")
     lab = Lab(home)
@@ -227,8 +253,8 @@ def reader(home, tmp_path):
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", PAGES, ids=by_name)
 def test_every_command_and_program_of_a_page_works_as_printed(page, reader):
-    for name in ENVIRONMENTS:
-        used = any(name in command.words for command in shell_commands(page) if not command.not_run)
+    for name in (*ENVIRONMENTS, "eval"):
+        used = any(uses(name, command.words) for command in shell_commands(page) if not command.not_run)
         if used and not (REPO / f".venv-{name}/.ready").exists():
             pytest.skip(f"the worker's environment is missing: make .venv-{name}/.ready")
 

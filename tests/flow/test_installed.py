@@ -18,7 +18,7 @@ REPO = Path(__file__).parents[2]
 PARTS = ("src", "sdk", "workers", "pyproject.toml", "setup.py", "MANIFEST.in", "Makefile")
 PARTS += ("VERSION", "README.md", "LICENSE", "CHANGELOG.md")
 PACKAGES = {"mosaic_rl", "mosaic_sdk", "mosaic_gym_gui", "mosaic_toy_worker"}
-PACKAGES |= {"mosaic_cleanrl_worker", "mosaic_dreamer_worker"}
+PACKAGES |= {f"mosaic_{name}_worker" for name in ("cleanrl", "dreamer", "eval", "llm")}
 
 # One group: the wheels are built once, not once in every process of pytest-xdist.
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("installed")]

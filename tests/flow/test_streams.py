@@ -82,3 +82,24 @@ def test_the_daemon_imports_no_numpy_no_qt_and_no_rl_library(lab):
     assert "grpc" in maps
     for library in ("numpy", "PySide6", "torch"):
         assert library not in maps
+
+
+def test_a_part_of_a_curve_is_read_on_its_own(lab):
+    run = lab.submit(steps=200, metrics_every=1)
+    lab.wait_until_over(run)
+
+    part = lab.client.query_curve(run.run_id, "toy/loss", from_step=50, to_step=59)
+
+    assert part.step == list(range(50, 60))
+
+
+def test_a_listing_names_the_seed(lab):
+    run = lab.submit(steps=1, seed=7)
+
+    listed = lab.client.list_runs().runs[0]
+
+    assert (listed.run_id, listed.seed, listed.algo) == (run.run_id, 7, "")
+
+
+def test_health_says_how_much_of_the_disk_is_free(lab):
+    assert lab.client.health().disk_free_bytes > 0

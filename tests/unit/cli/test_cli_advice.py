@@ -41,6 +41,7 @@ def problem_of(words):
     """Why these words are not a valid command; empty if they are, or if they are prose."""
     parser = grammar()
     for word in words:
+        parser = parser.actions.get(word, parser)
         action = next((a for a in parser._get_positional_actions() if isinstance(a, argparse._SubParsersAction)), None)
         if word.startswith("-") or action is None:
             continue

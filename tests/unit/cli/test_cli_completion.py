@@ -54,6 +54,10 @@ def test_options_are_completed_once_unless_they_can_be_repeated(root):
         ("run --env-of t", ["toy"]),
         ("worker install dr", ["dreamer"]),
         ("worker describe t", ["toy"]),
+        ("eval at", ["attach"]),
+        ("eval attach --a", ["--as"]),
+        ("eval --env E --operator ra", ["random"]),
+        ("eval --env E --operator me=h", ["me=human"]),
     ],
 )
 def test_known_values_are_completed(root, line, values):

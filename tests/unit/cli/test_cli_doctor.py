@@ -11,7 +11,6 @@ import pytest
 from mosaic_sdk.fastlane import control
 
 from mosaic.cli import doctor_checks, orphans
-from mosaic.cli.disk_usage import usage_of
 from mosaic.cli.doctor import apply_fix
 from mosaic.cli.doctor_checks import Installation, run_checks, try_hole
 from mosaic.cli.file_locks import is_locked, lock_holder
@@ -20,6 +19,7 @@ from mosaic.cli.orphans import find_orphans
 from mosaic.model.durable import write_json
 from mosaic.model.rundir import AREAS
 from mosaic.model.states import RunState
+from mosaic.present.folder_size import usage_of
 from mosaic.wire import mosaic_pb2 as pb
 
 OVER = "01JCQ5W2ZK8M3N4P5Q6R7S8T9V"

@@ -3,7 +3,7 @@
 import pytest
 
 from mosaic.cli.follow import Pace, exit_code, live_view, progress_line, summary
-from mosaic.cli.scores import describe_score, score, score_cell, trace
+from mosaic.present.scores import describe_score, score, score_cell, trace
 
 EVIL = "\x1b[2J\x1b]0;owned\x07evil\r"
 

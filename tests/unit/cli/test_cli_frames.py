@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mosaic.cli.frame_files import Clip, check_target, save_png
-from mosaic.cli.frames import Rate, Screen, describe
+from mosaic.cli.frame_files import check_target
+from mosaic.cli.frames import Screen
 from mosaic.cli.halfblocks import draw
 from mosaic.client import Frame
 from mosaic.model.errors import MosaicError
+from mosaic.present.frame_facts import Rate, describe
+from mosaic.present.frame_files import Clip, save_png
 
 
 def frame(number=1, when_s=0.0, cost_ns=0, shape=(40, 60, 3)):
@@ -172,6 +174,7 @@ def test_a_clip_keeps_its_pace_and_the_size_of_its_first_frame(tmp_path):
         (5.0, [0.0]),  # the env pauses
         (2.0, [number / 15 for number in range(31)]),  # 66.7 ms each, and a GIF counts in 10 ms
         (1.0, [number / 120 for number in range(121)]),  # more than a viewer shows
+        (2.0, [0.0, 1.0, 1.99]),  # the last one comes too late to be shown for 20 ms
     ],
 )
 def test_a_clip_has_the_requested_duration(film, tmp_path, seconds, times):

@@ -5,12 +5,13 @@ import argparse
 import pytest
 
 from mosaic.cli import main as command
-from mosaic.cli.durations import format_duration, parse_duration
+from mosaic.cli.durations import parse_duration
 from mosaic.cli.run import build_config, worker_part
 from mosaic.cli.runs import parse_states
 from mosaic.cli.settings import as_typed, parse_settings
 from mosaic.cli.verb import BadUsage
 from mosaic.model.states import LIVE_STATES, RunState
+from mosaic.present.durations import format_duration
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,13 @@ import pytest
 
 from mosaic.cli.export import write_csv, write_jsonl
 from mosaic.cli.logs import last_lines, render, tail_pieces
-from mosaic.cli.runs import note, runs_table
+from mosaic.cli.runs import runs_table
 from mosaic.cli.show import describe
 from mosaic.cli.table import render_table
-from mosaic.cli.terminal_text import bar, number, paint, printable, size, sparkline
+from mosaic.cli.terminal_text import paint
 from mosaic.client.events import LogPiece, event_from_wire
+from mosaic.present.runs import note
+from mosaic.present.text import bar, number, printable, size, sparkline
 from mosaic.wire import mosaic_pb2 as pb
 
 

@@ -5,9 +5,10 @@ import os
 
 import pytest
 
-from mosaic.cli.best_checkpoint import Best, read_best
-from mosaic.cli.runs import note, return_cell
 from mosaic.cli.show import describe
+from mosaic.present.best_checkpoint import Best, read_best
+from mosaic.present.runs import note, return_cell
+from mosaic.present.scores import score
 from mosaic.wire import mosaic_pb2 as pb
 
 
@@ -72,6 +73,16 @@ def test_an_evaluation_run_shows_its_mean_and_interval(make_run):
 
     assert return_cell(run) == "481.2 ±12 (20)"
     assert "mean return 481.2 ± 12 over 20 episodes" in line_of(describe(run), "evaluation")
+
+
+def test_an_evaluation_of_several_operators_claims_no_mean(make_run):
+    summary = {"eval_episodes": 60, "episodes": 60, "last_return": 3, "recent_returns": [1, 2, 3]}
+
+    run = make_run("TERMINATED", area="evals", summary=summary)
+
+    assert (score(run), return_cell(run)) == (None, "(60)")
+    assert line_of(describe(run, results="the table"), "evaluation") == "60 episodes without a common mean"
+    assert describe(run, results="the table").endswith("\n\nthe table")
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mosaic.cli.states import MEANING, explain
 from mosaic.model.states import RunState
+from mosaic.present.states import MEANING, explain
 
 
 def test_every_state_has_a_meaning():

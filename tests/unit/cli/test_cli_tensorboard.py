@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from mosaic.cli import tensorboard
-from mosaic.cli.tensorboard import find_python, free_port, labelled, link_runs
+from mosaic.client import tensorboard
+from mosaic.client.tensorboard import find_python, free_port, labelled, link_runs
 from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import RunDir
 

@@ -6,7 +6,7 @@ import pytest
 
 from mosaic.cli.connection import refuse_host, seen_from_here
 from mosaic.cli.main import build_parser, main
-from mosaic.client.remote import read_remote
+from mosaic.client.remote import Tunnel
 from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.nearest import did_you_mean, nearest
 
@@ -127,16 +127,16 @@ def test_a_verb_that_refuses_a_host_names_a_command_for_ssh():
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        (255, "ssh cannot reach box. See what is wrong with: ssh box true"),
+        (255, r"ssh cannot reach box: Permission denied \(publickey\)\. See what is wrong with: ssh box true"),
         (1, "No daemon has run on box. Start it with: ssh box MOSAIC_HOME=/data mosaic daemon start"),
     ],
 )
 def test_a_failed_ssh_is_distinguished_from_a_missing_daemon(script, monkeypatch, tmp_path, code, expected):
-    script("ssh", f"#!/bin/sh\nexit {code}\n")
+    script("ssh", f"#!/bin/sh\necho 'Permission denied (publickey).' >&2\nexit {code}\n")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
-    with pytest.raises(NoDaemon, match=expected):
-        read_remote("box", "/data")
+    with Tunnel("box:/data") as tunnel, pytest.raises(NoDaemon, match=expected):
+        tunnel.open()
 
 
 def test_a_daemon_on_another_machine_is_not_started_here(root, monkeypatch, capsys, tmp_path):

@@ -7,10 +7,11 @@ import pytest
 from rich.console import Console
 
 from mosaic.cli import watch_list
-from mosaic.cli.metric_order import in_order
 from mosaic.cli.watch_list import cut, draw
-from mosaic.cli.watch_state import ORDERS, WatchState
+from mosaic.cli.watch_state import WatchState
 from mosaic.client.events import Curve
+from mosaic.present.metric_order import in_order
+from mosaic.present.run_order import ORDERS
 from mosaic.wire import mosaic_pb2 as pb
 
 EVIL = "\x1b[2J\x1b]0;owned\x07evil\r\x9b"
@@ -122,6 +123,21 @@ def test_the_filter_matches_name_worker_state_tags_and_id_while_it_is_typed(make
     press(state, "/", *typed)
 
     assert {run.run_id[-1] for run in state.shown} == found
+
+
+def test_the_filter_understands_conditions_and_keeps_the_last_good_one(make_run):
+    runs = [make_run(run_id="01A", summary={"mean_return": 5}), make_run("FAULTED", run_id="01B", env_id="Pong")]
+    state = WatchState(runs={run.run_id: run for run in runs})
+    state.arrange()
+
+    press(state, "/", *"env:pong state:failed")
+    found = [run.run_id for run in state.shown]
+    wrong = press(state, "x")
+
+    assert found == [run.run_id for run in wrong.shown] == ["01B"]
+    assert 'state: "failedx" is not a state.' in lines_of(wrong, 100)[-1]
+    assert 'state: "failedx" is not a state.' in lines_of(press(wrong, "enter"), 100)[-1]
+    assert len(press(wrong, "escape").shown) == 2
 
 
 def test_keys_with_a_meaning_can_be_typed_into_the_filter(make_state):

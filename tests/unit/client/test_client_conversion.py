@@ -258,7 +258,7 @@ def test_a_remote_token_is_read_and_its_socket_forwarded_by_ssh(tmp_path):
     read = read_command("me@box", "/data/it's mine")
     forward = forward_command("me@box", tmp_path / "d.sock", "unix:/far/daemon.sock")
 
-    assert read[:2] == ["ssh", "me@box"]
+    assert (read[0], read[-2]) == ("ssh", "me@box")
     assert forward[-2:] == [f"{tmp_path}/d.sock:/far/daemon.sock", "me@box"]
     assert "ExitOnForwardFailure=yes" in forward
 
@@ -266,7 +266,7 @@ def test_a_remote_token_is_read_and_its_socket_forwarded_by_ssh(tmp_path):
 def test_the_command_that_reads_the_remote_token_works_in_a_real_shell(root):
     write_json(root.address, {"version": 1, "addresses": ["unix:/far/daemon.sock"]})
     root.token.write_text("secret\n")
-    script = read_command("box", str(root.path))[2]
+    script = read_command("box", str(root.path))[-1]
 
     output = os.popen(script).read()
 
@@ -290,3 +290,18 @@ def test_joined_curves_keep_the_axis_they_share(axes, joined):
     curves = [Curve("episode/return", [1], [1.0], [1.0], [1.0], [1], axis) for axis in axes]
 
     assert join("episode/return", curves).axis == joined
+
+
+def test_a_run_has_its_algorithm_environment_and_seed():
+    named = Run.from_wire(run_info(algo="ppo", env_id="CartPole-v1", seed=0))
+    unnamed = Run.from_wire(run_info())
+
+    assert (named.algo, named.env_id, named.seed) == ("ppo", "CartPole-v1", 0)
+    assert (unnamed.algo, unnamed.env_id, unnamed.seed) == ("", "", None)
+
+
+def test_a_curve_without_times_says_so():
+    columns = {"step": [1, 2], "mean": [1, 2], "min": [1, 2], "max": [1, 2], "count": [1, 1]}
+
+    assert Curve.from_wire(pb.Curve(**columns)).seconds is None
+    assert Curve.from_wire(pb.Curve(**columns, seconds=[0.5, 1.5])).seconds == [0.5, 1.5]

@@ -167,3 +167,27 @@ def test_every_call_carries_the_token(serve, connect):
     client.get_run(RUN_ID)
 
     assert service.metadata[0]["authorization"] == f"Bearer {TOKEN}"
+
+
+def test_a_reader_may_be_told_what_it_missed_instead(serve):
+    service = ScriptedService(turns=[[batch(1), batch(8, 9, missed=(2, 7)), UNAVAILABLE], [batch(10)]])
+
+    async def read(daemon):
+        async with AsyncTrainerClient(Endpoint(daemon.target, TOKEN)) as client:
+            return [(seqs_of(page.events), page.missed) async for page in client.event_pages(RUN_ID)]
+
+    pages = asyncio.run(read(serve(service)))
+
+    assert pages == [([1], None), ([8, 9], (2, 7)), ([10], None)]
+    assert [request.since_seq for request in service.requests] == [0, 9]
+
+
+def test_a_missed_range_is_reported_once_even_if_the_stream_breaks_after_it(serve):
+    service = ScriptedService(turns=[[batch(1), batch(missed=(2, 7)), UNAVAILABLE], [batch(8)]])
+
+    async def read(daemon):
+        async with AsyncTrainerClient(Endpoint(daemon.target, TOKEN)) as client:
+            return [(seqs_of(page.events), page.missed) async for page in client.event_pages(RUN_ID)]
+
+    assert asyncio.run(read(serve(service))) == [([1], None), ([], (2, 7)), ([8], None)]
+    assert [request.since_seq for request in service.requests] == [0, 7]

@@ -34,6 +34,18 @@ def test_the_state_and_the_reason_follow_from_the_exit(record, exit, stderr, sta
     assert bool(why) is (state is not RunState.TERMINATED)
 
 
+@pytest.mark.parametrize("unread", [None, 0])
+def test_a_clean_exit_has_no_reason(unread):
+    assert final_state(RUN, {"exit_code": 0, "commands_unread": unread}, "", "") == (RunState.TERMINATED, "")
+
+
+def test_a_clean_exit_says_how_many_commands_were_not_read():
+    state, reason = final_state(RUN, {"exit_code": 0, "commands_unread": 3}, "", "")
+
+    assert state is RunState.TERMINATED
+    assert reason == "finished with exit code 0; commands that its worker did not read: 3"
+
+
 def test_run_failed_followed_by_exit_0_is_a_fault():
     state, reason = final_state(RUN, {"exit_code": 0}, "loss is NaN", "")
 

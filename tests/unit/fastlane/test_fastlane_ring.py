@@ -300,3 +300,26 @@ def test_spinning_readers_never_see_a_torn_frame(run_id, scripts, size, reads):
     for out, err in ended:
         bad, distinct = map(int, out.split() or [err])
         assert (bad, distinct > 10) == (0, True)
+
+
+def test_a_frame_that_was_given_is_not_copied_again(pair, monkeypatch):
+    writer, reader = pair
+    writer.publish(picture())
+    given = reader.fresh_frame()
+    monkeypatch.setattr(RingFile, "take", lambda ring: pytest.fail("the pixels were copied again"))
+
+    assert given is not None
+    assert reader.fresh_frame() is None
+
+
+def test_the_first_frame_of_another_size_is_fresh_though_it_has_the_same_number(pair):
+    writer, reader = pair
+    writer.publish(picture())
+    assert reader.fresh_frame().number == 1
+
+    large = FastLaneConfig(width=8, height=8)
+    writer.reshape(large)
+    writer.publish(picture(large))
+
+    assert reader.fresh_frame().width == 8
+    assert reader.fresh_frame() is None

@@ -139,6 +139,48 @@ def test_every_episode_of_an_evaluation_run_is_an_evaluation_episode(path, spool
     assert RunStore(path, RUN, read_only=True).summary() == got
 
 
+def test_an_evaluation_of_several_operators_has_no_mean(path, spool):
+    store = RunStore(path, RUN, is_evaluation=True)
+    feed(store, spool, [episode(i, float(i % 2), agent_id=("ppo", "chance")[i % 2]) for i in range(20)])
+
+    got = store.summary()
+
+    assert (got.eval_episodes, got.eval_mean, got.eval_interval, got.eval_over) == (20, None, None, 0)
+    store.close(final=True)
+    assert RunStore(path, RUN, read_only=True).summary() == got
+
+
+def test_the_steps_of_an_evaluation_are_those_of_all_its_lanes(path, spool):
+    store = RunStore(path, RUN, is_evaluation=True)
+    players = [(0, "ppo"), (1, "chance"), (2, "agent_0"), (2, "agent_1")]
+    feed(store, spool, [step(i, env_index=lane, agent_id=agent) for i in range(10) for lane, agent in players])
+    store.commit(spool.batch(lifecycle("heartbeat", b'{"progress": 30, "total": 120}')))
+
+    got = store.summary()
+
+    assert (got.env_steps, got.total_steps) == (30, 120)
+    store.close(final=True)
+    assert RunStore(path, RUN, read_only=True).summary() == got
+
+
+def test_agents_that_take_turns_share_the_steps_of_their_lane(path, spool):
+    store = RunStore(path, RUN, is_evaluation=True)
+    turns = [step(i, agent_id=f"player_{i % 2}", episode_index=game) for game in range(3) for i in range(7)]
+    feed(store, spool, turns)
+
+    assert store.summary().env_steps == 21
+
+
+def test_failed_episodes_do_not_count_in_an_evaluations_mean(path, spool):
+    store = RunStore(path, RUN, is_evaluation=True)
+    extras = [b"", b'{"failed":true,"reason":"it died"}', b'{"failed":false}', b'"failed" but no JSON']
+    feed(store, spool, [episode(i, float(i), extra=extra) for i, extra in enumerate(extras)])
+
+    got = store.summary()
+
+    assert (got.eval_episodes, got.eval_over, got.eval_mean) == (4, 3, pytest.approx(5 / 3))
+
+
 def test_reopening_gives_the_same_statistics(path, monkeypatch):
     monkeypatch.setattr(memory, "SNAPSHOT_EVERY", 50)
     chance, spool, store = random.Random(2), Spool(), RunStore(path, RUN)
@@ -271,6 +313,8 @@ def age(path, snapshot=True):
         shorter = msgspec.msgpack.encode(msgspec.msgpack.decode(state)[:4])
         db.execute("UPDATE curves SET state = ? WHERE id = ?", (shorter, number))
     db.execute("ALTER TABLE episodes DROP COLUMN global_step")
+    db.execute("ALTER TABLE rollups DROP COLUMN ts_last")
+    db.execute("ALTER TABLE chunks DROP COLUMN times")
     db.execute("PRAGMA user_version = 1")
     db.commit()
     db.close()

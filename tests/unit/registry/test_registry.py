@@ -14,6 +14,7 @@ from mosaic.model.errors import (
 )
 from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest, Settings
 from mosaic.model.states import LIVE_STATES, MOVES, RunState
+from mosaic.model.task import Task
 from mosaic.registry.registry import Registry
 
 S = RunState
@@ -96,6 +97,13 @@ def test_a_record_holds_what_was_submitted(registry, add, tmp_path):
 
     assert {name: getattr(record, name) for name in fields} == fields
     assert record.state is S.INIT
+
+
+def test_a_record_names_algorithm_environment_and_seed(registry, add):
+    run = add(settings=Settings({"algo": "ppo", "env_id": "CartPole-v1", "seed": 3}))
+
+    assert registry.get(run).task == Task("ppo", "CartPole-v1", 3)
+    assert registry.get(add()).task == Task()
 
 
 def test_only_the_same_idempotency_key_makes_two_submits_one(registry, make_config):

@@ -9,6 +9,7 @@ import pytest
 from mosaic.model.errors import BadRoot, SchemaTooNew
 from mosaic.model.run import Lineage, ResourceRequest
 from mosaic.model.states import RunState
+from mosaic.model.task import Task
 from mosaic.registry.file import STEPS
 from mosaic.registry.registry import Registry
 
@@ -158,4 +159,34 @@ def test_a_run_of_schema_version_1_survives_the_upgrade(tmp_path, make_config):
     run = registry.get("01OLD")
     assert (run.name, run.resources, run.lineage, run.settings_note) == ("old", ResourceRequest(), Lineage(), "")
     assert registry.settings("01OLD") == {}
+    assert run.task == Task()
+    registry.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "task"),
+    [
+        ('{"algo": "ppo", "env_id": "CartPole-v1", "seed": 3}', Task("ppo", "CartPole-v1", 3)),
+        ('{"algo": "dqn", "lr": NaN}', Task("dqn")),
+        ("{", Task()),
+        ("[1]", Task()),
+    ],
+)
+def test_the_upgrade_reads_the_task_of_older_runs_from_their_settings(tmp_path, make_config, settings, task):
+    path = tmp_path / "registry.db"
+    older = sqlite3.connect(path)
+    for number, sql in enumerate(STEPS[:4], start=1):
+        older.executescript(f"{sql};PRAGMA user_version = {number};")
+    older.execute(
+        "INSERT INTO runs (id, name, area, worker_name, state, created_at, updated_at, gpus_requested, gpus_mandatory, "
+        "limits, tags, revision, settings) VALUES ('01OLD', 'old', '', 'toy', 'INIT', 1, 2, 0, 0, '{}', '[]', 1, ?)",
+        (settings,),
+    )
+    older.commit()
+    older.close()
+
+    registry = Registry.open(path)
+
+    assert registry.get("01OLD").task == task
+    assert user_version(path) == len(STEPS)
     registry.close()

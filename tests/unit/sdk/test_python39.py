@@ -16,7 +16,9 @@ def python39():
 
 @pytest.mark.skipif(python39() is None, reason="no Python 3.9 here")
 def test_all_of_the_sdk_imports_on_python_39(bench):
-    names = [path.stem for path in (bench.sdk / "mosaic_sdk").glob("*.py")]
+    package = bench.sdk / "mosaic_sdk"
+    names = [path.stem for path in package.glob("*.py")]
+    names += [f"operators.{path.stem}" for path in (package / "operators").glob("*.py")]
     script = "import importlib\n" + "\n".join(f"importlib.import_module('mosaic_sdk.{name}')" for name in names)
     script += "\nimport gym_gui.core.worker, gym_gui.telemetry.semconv, toy_worker.cli, toy_worker.runtime"
 
@@ -34,3 +36,25 @@ def test_the_toy_worker_runs_on_python_39(bench, tmp_path):
 
     assert (ended.code, ended.err) == (0, "")
     assert sum(line.get("event_type") == "step" for line in ended.objects) == 100
+
+
+RESULTS = """
+import json, math
+from mosaic_sdk.results.summary import EvalResults
+
+found = EvalResults(run_id="R1", env_id="Count-v0", seeds=range(30), operators={"a": {}, "b": {}})
+for seed in range(30):
+    for operator, value in (("a", math.sin(seed)), ("b", math.cos(3 * seed))):
+        found.add({"lane": operator, "operator": operator, "episode_index": seed, "seed": seed, "return": value})
+print(json.dumps(found.summary()))
+"""
+
+
+@pytest.mark.skipif(python39() is None, reason="no Python 3.9 here")
+def test_results_are_the_same_numbers_in_every_version_of_python(bench):
+    bench.script(RESULTS, path=[bench.sdk])
+    both = bench.script(RESULTS, python=python39(), path=[bench.sdk])
+
+    assert (both.code, both.err) == (0, "")
+    here, there = both.lines
+    assert there == here

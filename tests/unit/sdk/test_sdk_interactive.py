@@ -115,6 +115,13 @@ def test_an_agent_selects_actions_for_an_environment_elsewhere(session):
     assert (request.observation, request.info, request.action_mask, request.agent_id) == ([0], {"a": 1}, [0, 1], "red")
 
 
+def test_a_mask_begins_with_the_first_action_of_the_agents_space(session):
+    send(session, "init_agent", agent_id="red", action_space={"type": "Discrete", "n": 2, "start": 1})
+
+    assert send(session, "select_action", agent_id="red", action_mask=[1, 0])[0]["action"] == 1
+    assert "does not allow" in send(session, "select_action", agent_id="red", action_mask=[0, 1])[0]["message"]
+
+
 def test_each_agent_has_its_own_first_request(session):
     for agent in ("red", "red", "blue"):
         send(session, "select_action", observation=[0], agent_id=agent)
@@ -261,3 +268,20 @@ def test_a_player_that_cannot_be_closed_does_not_change_the_exit_code():
     assert json.loads(done.stdout.splitlines()[-1])["type"] == "stopped"
     assert b"RuntimeError: the window is gone" in done.stderr
     assert done.returncode == 0
+
+
+def test_an_error_carries_the_fields_that_the_player_gives_it():
+    class Failing(Player):
+        def select_action(self, request):
+            raise CommandError("The endpoint is down.", kind="infrastructure", report={"retries": 2})
+
+    session = Session(Failing, run_id="R1")
+
+    (answer,) = session.answer('{"cmd": "select_action", "observation": [0]}')
+
+    assert answer == {
+        "type": "error",
+        "message": "The endpoint is down.",
+        "kind": "infrastructure",
+        "report": {"retries": 2},
+    }

@@ -41,6 +41,15 @@ def asked(**config):
     return {"metadata": {"parent_run_id": "01P", "relation": "resume", "worker": {"config": config}}}
 
 
+def test_a_resumed_run_takes_commands_like_its_parent():
+    before = parent()
+    before.document["metadata"]["worker"]["commands"] = True
+
+    whole = derive(asked(), before, "resume", VALUES)
+
+    assert whole["metadata"]["worker"]["commands"] is True
+
+
 def config_of(document):
     return document["metadata"]["worker"]["config"]
 

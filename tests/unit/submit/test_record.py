@@ -28,6 +28,15 @@ def submitted(make_context):
     return submit
 
 
+@pytest.mark.parametrize("commands", [True, False])
+def test_only_a_run_that_takes_commands_has_a_file_for_them(root, submitted, commands):
+    rundir = record(root, submitted(commands=commands))
+
+    assert rundir.commands.exists() is commands
+    assert not commands or (mode(rundir.commands), rundir.commands.read_bytes()) == ("0o600", b"")
+    assert load(root, ID).worker.commands is commands
+
+
 def test_the_folder_and_the_config_of_a_run_are_private(root, submitted):
     config = submitted()
 

@@ -92,7 +92,7 @@ BAD = [
     (
         trainer_config(metadata={"artifacts": {}}),
         "metadata.artifacts",
-        "Valid fields: notes, parent_checkpoint, parent_run_id, relation",
+        "Valid fields: notes, operators, parent_checkpoint, parent_run_id",
     ),
     (trainer_config(metadata={"config": {}}), "metadata.config", "Did you mean 'metadata.worker.config'?"),
     (trainer_config(metadata={"tag": []}), "metadata.tag", "Did you mean 'tags'?"),
@@ -101,7 +101,7 @@ BAD = [
     (trainer_config(resource={}), "payload.resource", "Did you mean 'resources'?"),
     (trainer_config(resources={"gpu": {}}), "payload.resources.gpu", "Did you mean 'gpus'?"),
     (worker(argumens=[]), "metadata.worker.argumens", "Did you mean 'arguments'?"),
-    (worker(zzz=1), "metadata.worker.zzz", "Valid fields: arguments, config"),
+    (worker(zzz=1), "metadata.worker.zzz", "Valid fields: arguments, commands, config"),
     (gpus(request=1), "payload.resources.gpus.request", "Did you mean 'requested'?"),
     (limits(time=1), "payload.limits.time", "Did you mean 'time_s'?"),
     # parents
