@@ -4,8 +4,10 @@
     python benchmarks/dreamer_curve.py boxing.jsonl --svg boxing.svg
     python benchmarks/dreamer_curve.py walker.jsonl --task dmc_walker_walk
     python benchmarks/dreamer_curve.py walker2023-0.jsonl --task dmc_walker_walk --frames 2    one step is two frames
+    python benchmarks/dreamer_curve.py breakout.jsonl --task atari100k_breakout --together 16
 
-The nth episodes of all envs are one row: with 16 envs they begin and end at nearly the same time. Published: mean over
+The nth episodes of all envs are one row: with 16 envs they begin and end at nearly the same time. Where episodes differ
+in length, `--together 16` puts 16 episodes that ended one after another into a row instead. Published: mean over
 seeds of the mean score of the episodes that ended in the 10 % before that point (15 % in Atari100k), lowest and highest
 seed in brackets. Those runs had one env, so their episodes are short; ours span the frames of the row.
 """
@@ -23,8 +25,11 @@ from typing import NamedTuple
 PUBLISHED: dict[str, tuple[int, dict[int, tuple[float, float, float]]]] = {
     "atari100k_boxing": (4, {100_000: (30.6, 12, 57.5), 200_000: (48.8, 25.8, 69.8), 400_000: (78.9, 67.6, 85.7)}),
     "atari100k_breakout": (4, {100_000: (4.6, 2.7, 6.5), 200_000: (5.7, 4.2, 6.5), 400_000: (8.8, 6.0, 10.5)}),
+    "atari100k_krull": (4, {100_000: (3112, 2475, 4225), 200_000: (7636, 7335, 8032), 400_000: (7608, 7161, 8249)}),
+    "atari100k_ms_pacman": (4, {100_000: (544, 393, 712), 200_000: (935, 730, 1147), 400_000: (1412, 1144, 1662)}),
     "dmc_walker_walk": (1, {50_000: (289, 206, 448), 100_000: (478, 261, 691), 250_000: (876, 778, 942)}),
     "dmc_walker_stand": (1, {50_000: (400, 255, 523), 100_000: (791, 652, 943), 250_000: (954, 865, 985)}),
+    "dmc_cheetah_run": (1, {50_000: (228, 133, 317), 100_000: (297, 141, 403), 250_000: (465, 383, 495)}),
     "dmc_cartpole_swingup": (1, {50_000: (322, 265, 457), 100_000: (516, 489, 531), 250_000: (817, 772, 859)}),
 }
 COLOURS = ("#0b6e99", "#b5541c", "#4b7a2b", "#7a3e8f")
@@ -36,8 +41,8 @@ class Episode(NamedTuple):
     score: float
 
 
-def rounds_of(path: Path, frames: int) -> list[list[Episode]]:
-    """The first episodes of all envs, the second ones, and so on."""
+def rounds_of(path: Path, frames: int, together: int = 0) -> list[list[Episode]]:
+    """The first episodes of all envs, the second ones, and so on; or every `together` episodes by their end."""
     found: dict[int, list[Episode]] = defaultdict(list)
     ends: dict[int, list[float]] = defaultdict(lambda: [0.0])
     for text in path.read_text().splitlines():
@@ -47,7 +52,10 @@ def rounds_of(path: Path, frames: int) -> list[list[Episode]]:
         before = ends[line["env"]]
         found[len(before)].append(Episode(before[-1], line["step"] * frames, line["score"]))
         before.append(line["step"] * frames)
-    return [found[number] for number in sorted(found)]
+    if not together:
+        return [found[number] for number in sorted(found)]
+    ended = sorted((episode for played in found.values() for episode in played), key=lambda episode: episode.end)
+    return [ended[first : first + together] for first in range(0, len(ended), together)]
 
 
 def print_rounds(name: str, rounds: list[list[Episode]]) -> None:
@@ -58,17 +66,18 @@ def print_rounds(name: str, rounds: list[list[Episode]]) -> None:
         print(f"| {span} | {len(played)} | {statistics.fmean(scores):.1f} | {min(scores):.0f} .. {max(scores):.0f} |")
 
 
-def print_published(points: dict[int, tuple[float, float, float]], runs: dict[str, list[list[Episode]]]) -> None:
+def print_published(task: str, runs: dict[str, list[list[Episode]]]) -> None:
+    window = 0.15 if task.startswith("atari100k") else 0.1
     print(f"\n| frames | published | {' | '.join(runs)} |\n|---|---|{'---|' * len(runs)}")
-    for frames, (mean, low, high) in points.items():
-        ours = " | ".join(mean_before(frames, rounds) for rounds in runs.values())
+    for frames, (mean, low, high) in PUBLISHED[task][1].items():
+        ours = " | ".join(mean_before(frames, rounds, window) for rounds in runs.values())
         print(f"| {frames / 1e3:.0f}k | {mean:g} ({low:g} .. {high:g}) | {ours} |")
 
 
-def mean_before(frames: int, rounds: list[list[Episode]]) -> str:
-    """The mean score of the episodes that ended in the 10 % before this point, as for the published ones."""
-    ended = [episode for played in rounds for episode in played if 0.9 * frames < episode.end <= frames]
-    return f"{statistics.fmean(episode.score for episode in ended):.0f} ({len(ended)} episodes)" if ended else "-"
+def mean_before(frames: int, rounds: list[list[Episode]], window: float) -> str:
+    """The mean score of the episodes that ended in the 10 or 15 % before this point, as for the published ones."""
+    ended = [episode for played in rounds for episode in played if (1 - window) * frames < episode.end <= frames]
+    return f"{statistics.fmean(episode.score for episode in ended):.1f} ({len(ended)} episodes)" if ended else "-"
 
 
 class Picture:
@@ -102,7 +111,7 @@ class Picture:
             self.text(self.left - 8, self.y(score) + 4, f"{score:g}", 'text-anchor="end"')
         for frames in _steps(*self.xs, x_step):
             self.text(self.x(frames), self.bottom + 18, f"{frames / 1e3:g}k", 'text-anchor="middle"')
-        legend = "frames; thin: an episode; dot: mean of the envs' nth episodes; gray: published seeds and their mean"
+        legend = "frames; thin: an episode; dot: mean of a row of episodes; gray: published seeds and their mean"
         self.text(self.left, self.bottom + 38, legend)
 
     def write(self, path: Path) -> None:
@@ -120,7 +129,7 @@ def draw(path: Path, task: str, runs: dict[str, list[list[Episode]]]) -> None:
         (0, max(max(points), *(episode.end for episode in episodes)) * 1.03),
         (min(0.0, *scores) - 0.05 * span, max(scores) + 0.05 * span),
     )
-    picture.axes(50_000 if picture.xs[1] < 600_000 else 100_000, 20 if span < 200 else 200)
+    picture.axes(50_000 if picture.xs[1] < 600_000 else 100_000, _scale_step(span))
     for frames, (mean, low, high) in points.items():
         picture.line([(frames, low), (frames, high)], 'stroke="#999" stroke-width="10" stroke-opacity="0.5"')
         picture.dot(frames, mean, 'fill="#555"', 5)
@@ -128,6 +137,10 @@ def draw(path: Path, task: str, runs: dict[str, list[list[Episode]]]) -> None:
         _draw_run(picture, rounds, colour)
         picture.text(picture.left + 12, picture.top + 16 + 16 * list(runs).index(name), name, f'fill="{colour}"')
     picture.write(path)
+
+
+def _scale_step(span: float) -> float:
+    return next(step for step in (5, 20, 100, 200, 1000, 5000) if span / step <= 7 or step == 5000)
 
 
 def _draw_run(picture: Picture, rounds: list[list[Episode]], colour: str) -> None:
@@ -154,12 +167,15 @@ def main() -> None:
     parser.add_argument("--task", default="atari100k_boxing", choices=PUBLISHED)
     parser.add_argument("--svg", type=Path, help="write the picture to this file")
     parser.add_argument("--frames", type=int, help="frames per agent step, if it differs from the task's usual one")
+    parser.add_argument(
+        "--together", type=int, default=0, metavar="N", help="episodes per row, in the order they ended"
+    )
     args = parser.parse_args()
-    frames, points = PUBLISHED[args.task]
-    runs = {path.stem: rounds_of(path, args.frames or frames) for path in args.metrics}
+    frames = args.frames or PUBLISHED[args.task][0]
+    runs = {path.stem: rounds_of(path, frames, args.together) for path in args.metrics}
     for name, rounds in runs.items():
         print_rounds(name, rounds)
-    print_published(points, runs)
+    print_published(args.task, runs)
     if args.svg:
         draw(args.svg, args.task, runs)
 

@@ -56,10 +56,12 @@ def print_result(trained: dict[str, Any], mean_return: float) -> None:
         (f"show {run_id}", "this run's history, files and latest values"),
         (f"tensorboard {run_id}", "its curves in a browser"),
         ("run cleanrl --help", "all algorithms and settings"),
+        ("worker install eval", "then compare this policy with others on the same seeds:"),
+        ("eval --env CartPole-v1 --operator rl:last --operator random", ""),
         ("frames RUN", "watch the environment of a run that is in progress"),
         ("daemon stop", "stop the daemon; runs in progress continue"),
     ):
-        print(f"  {MOSAIC} {command:<36} {description}")
+        print(f"  {MOSAIC} {command:<36} {description}".rstrip())
     print(f"The run's files are in {folder}")
 
 

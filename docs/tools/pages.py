@@ -26,7 +26,13 @@ GENERATED: dict[str, Callable[[], str]] = {
     "reference/sdk.md": api.sdk,
     "adr/index.md": reference.decisions,
 }
-HOWTOS = ("install", "command-line", "python-client", "frames")  # these first, then the others in alphabetical order
+HOWTOS = (
+    "install",
+    "window",
+    "command-line",
+    "python-client",
+    "frames",
+)  # these first, then the others in alphabetical order
 CONTENTS = {
     "Start": ("getting-started",),
     "How-tos": tuple(
