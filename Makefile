@@ -14,6 +14,8 @@ export UV_PYTHON_DOWNLOADS = never
 BIN = .venv/bin
 # The number of parallel test processes.
 JOBS ?= 2
+# pytest's options for tests that fail. `make test` runs on shared machines: there a failed test is repeated once and listed.
+ONCE_MORE =
 COMPILE = $(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header
 
 .PHONY: run gui test test-core test-gui test-workers test-jax test-all check debian-gui faults bench setup dist lock proto docs clean
@@ -108,18 +110,22 @@ check: setup .venv-frames/.ready .venv-gui/.ready
 	$(BIN)/mypy --python-executable .venv-gui/bin/python src sdk/src
 	@# The long suites are only imported: a stale name in one of them shows here, not after a quarter of an hour.
 	@collected=$$($(BIN)/python -m pytest tests/flow tests/faults --collect-only -qq) || { echo "$$collected"; exit 1; }
-	$(BIN)/python -m pytest tests/unit tests/test_*.py workers/toy_worker -m "not slow" -n $(JOBS)
+	$(BIN)/python -m pytest tests/unit tests/test_*.py workers/toy_worker -m "not slow" -n $(JOBS) $(ONCE_MORE)
 
 # Everything but the tests that are marked slow. Each part can be run alone.
+test: ONCE_MORE = --reruns 1 -rR
 test: test-core test-gui test-workers
 
 # The platform and the SDK: quick tests, flow and fault tests. How-to pages also start the two workers.
 test-core: check .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready
-	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n $(JOBS) --dist loadgroup
+	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n $(JOBS) --dist loadgroup $(ONCE_MORE)
 
+# A test that waits inside Qt never sees the signal of pytest-timeout: a thread ends its process and prints all stacks,
+# and faulthandler does so if even that thread gets no turn.
+UNSTUCK = -o timeout_method=thread -o faulthandler_timeout=180
 # The window: offscreen, and in a real window on a screen without a monitor.
 test-gui: setup debian-gui .venv-gui/.ready .venv-cleanrl/.ready .venv-eval/.ready
-	.venv-gui/bin/python -m pytest tests/gui -m "not slow" -n $(JOBS) --dist loadgroup
+	.venv-gui/bin/python -m pytest tests/gui -m "not slow" -n $(JOBS) --dist loadgroup $(UNSTUCK) $(ONCE_MORE)
 
 # Debian packages of the window and its tests: installed for root; named for others, and then it is an error.
 GUI_DEBIAN = $(shell sed 's/\#.*//' requirements/gui-debian.txt)
@@ -136,10 +142,10 @@ test-workers: setup .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready 
 	MYPYPATH=workers/dreamer_worker:sdk/src $(BIN)/mypy --python-executable .venv-dreamer/bin/python workers/dreamer_worker/dreamer_worker
 	$(BIN)/mypy --config-file workers/eval_worker/pyproject.toml --python-executable .venv-eval/bin/python workers/eval_worker/eval_worker
 	MYPYPATH=workers/llm_worker:sdk/src $(BIN)/mypy --python-executable .venv-llm/bin/python workers/llm_worker/llm_worker
-	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "not slow" -n $(JOBS)
-	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "not slow" -n $(JOBS)
-	cd workers/eval_worker && ../../.venv-eval/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) --dist loadgroup
-	cd workers/llm_worker && ../../.venv-llm/bin/python -m pytest -q tests -m "not slow" -n $(JOBS)
+	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) $(ONCE_MORE)
+	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) $(ONCE_MORE)
+	cd workers/eval_worker && ../../.venv-eval/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) --dist loadgroup $(ONCE_MORE)
+	cd workers/llm_worker && ../../.venv-llm/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) $(ONCE_MORE)
 
 # CleanRL's variant jax: its environment, its scripts, and what needs jax.
 test-jax: .venv-jax/.ready
