@@ -8,9 +8,18 @@ import pytest
 
 from mosaic.client import AsyncTrainerClient
 from mosaic.gui.context import Context
+from mosaic.gui.garbage import GarbageCollector
 from mosaic.gui.hub.hub import TelemetryAsyncHub
 from mosaic.gui.memory import Memory
 from mosaic.gui.theme import Theme
+
+
+@pytest.fixture(scope="session", autouse=True)
+def garbage(qapp):
+    """As in the window: a collection in one of the hub's threads can block both threads forever."""
+    collector = GarbageCollector()
+    collector.start()
+    return collector
 
 
 class Go:

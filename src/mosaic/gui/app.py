@@ -14,6 +14,7 @@ from mosaic import __version__
 from mosaic.client.endpoint import is_elsewhere
 from mosaic.gui.connecting import Connector
 from mosaic.gui.context import Context
+from mosaic.gui.garbage import GarbageCollector
 from mosaic.gui.hub.hub import TelemetryAsyncHub
 from mosaic.gui.log import report_uncaught_errors, start_log
 from mosaic.gui.memory import Memory
@@ -45,6 +46,8 @@ def run(options: Options) -> int:
     logger.info("MOSAIC %s opens its window.", __version__)
     application = QApplication.instance() or QApplication(["mosaic"])
     assert isinstance(application, QApplication)
+    garbage = GarbageCollector()
+    garbage.start()  # before the hub: its threads must never destroy a widget
     connector = Connector(home, options.host)
     hub = TelemetryAsyncHub(connector.connect, explain=connector.explain)
     window = build_window(application, home, hub, options)

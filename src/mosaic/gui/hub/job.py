@@ -35,6 +35,7 @@ class Job:
 
     def cancel(self) -> None:
         self._is_cancelled = True
+        self._then = self._failed = self._owner = None
         if self._future:
             self._future.cancel()
 
@@ -43,13 +44,16 @@ class Job:
             result = await work
         except Exception as error:  # the edge of the hub's thread: the view decides what to show
             failure = error
-            if self._failed is None:
+            if self._failed is None and not self._is_cancelled:
                 log.warning("A job failed, and no view shows why", exc_info=error)
             self._outbox.put(lambda: self._finish(self._failed, failure))
         else:
             self._outbox.put(lambda: self._finish(self._then, result))
 
     def _finish(self, call: Callable[[Any], None] | None, value: Any) -> None:
-        is_gone = self._owner is not None and not shiboken6.isValid(self._owner)
+        owner, self._owner = self._owner, None
+        # Released here: the hub's thread keeps this job a moment longer, and must not be the last to hold a widget.
+        self._then = self._failed = None
+        is_gone = owner is not None and not shiboken6.isValid(owner)
         if call and not self._is_cancelled and not is_gone:
             call(value)
