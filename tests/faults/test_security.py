@@ -58,9 +58,10 @@ HARMLESS = {
     *(("policy_path", path) for path in ("/etc/passwd", "~")),
     ("script", "/etc/passwd"),
 }
+OF_HOLDER = ("launch.json", "owner.lock", "tail.lock", "started.json", "exit.json", "holder.log", "tailer.log")
 PLACES = (
-    *("logs/worker.stdout.log", "logs/worker.stderr.log", "logs/holder.log", "logs/tailer.log"),
-    *("launch.json", "owner.lock", "tail.lock", "started.json", "exit.json", "telemetry.sqlite", "provenance.json"),
+    *("logs/worker.stdout.log", "logs/worker.stderr.log", "telemetry.sqlite", "provenance.json"),
+    *OF_HOLDER,
 )
 VARIABLES = [
     *[(name, "x") for name in ("LD_PRELOAD", "CUDA_VISIBLE_DEVICES", "MOSAIC_RUN_ID", "MOSAIC_HOME", "MOSAIC_X")],
@@ -308,7 +309,8 @@ def test_a_link_planted_in_a_run_folder_is_never_written_through(waiting, tmp_pa
     (tmp_path / "precious").write_text("precious")
     runs = {place: submit() for place in PLACES}
     for place, run in runs.items():
-        (lab.rundir(run).path / place).symlink_to(tmp_path / target)
+        folder = lab.rundir(run).control if place in OF_HOLDER else lab.rundir(run).path
+        (folder / place).symlink_to(tmp_path / target)
 
     ends = {place: go(run) for place, run in runs.items()}
 

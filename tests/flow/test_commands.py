@@ -194,8 +194,8 @@ def test_a_worker_that_never_reads_disturbs_nobody(lab):
 
 
 DEAF = """
-import time
-while open("commands.jsonl").read().count("cmd") < 2:
+import os, time
+while not os.path.exists("go"):
     time.sleep(0.01)
 """
 
@@ -204,6 +204,7 @@ def test_a_worker_that_ignores_its_commands_is_named_in_the_reason(lab, script):
     run = lab.submit_worker({"script": script("deaf.py", DEAF), "commands": True})
     for _ in range(2):
         lab.client.command_run(run.run_id, STEP)
+    (lab.rundir(run).path / "go").touch()
 
     ended = lab.wait_until_over(run)
 
@@ -213,30 +214,27 @@ def test_a_worker_that_ignores_its_commands_is_named_in_the_reason(lab, script):
     )
 
 
-PLANT = """
-import json, os, sys, time
-os.rename("commands.jsonl", "before")
-{plant}
-print("planted", flush=True)
-time.sleep(600)
-"""
+WAIT = "import time; print('up', flush=True); time.sleep(600)"
 
 
 @pytest.mark.parametrize(
     "plant",
     [
-        "pass",
-        "os.symlink('launch.json', 'commands.jsonl')",
-        "os.mkfifo('commands.jsonl')",
-        "os.mkdir('commands.jsonl')",
-        "os.link('launch.json', 'commands.jsonl')",
-        "open('commands.jsonl', 'w').write('garbage\\n')",
-        "open('commands.jsonl', 'w').truncate(1 << 40)",
+        lambda folder: None,
+        lambda folder: folder.commands.symlink_to("launch.json"),
+        lambda folder: os.mkfifo(folder.commands),
+        lambda folder: folder.commands.mkdir(),
+        lambda folder: os.link(folder.launch, folder.commands),
+        lambda folder: folder.commands.write_text("garbage\n"),
+        lambda folder: [folder.commands.touch(), os.truncate(folder.commands, 1 << 40)],
     ],
+    ids=["nothing", "link", "FIFO", "folder", "hard link", "garbage", "huge"],
 )
-def test_a_worker_that_plants_something_hangs_neither_the_daemon_nor_its_own_end(lab, script, plant):
-    run = lab.submit_worker({"script": script("plant.py", PLANT.format(plant=plant)), "commands": True})
-    wait_until(lambda: b"planted" in lab.text(run))
+def test_a_file_that_is_not_ours_hangs_neither_the_daemon_nor_the_end_of_its_run(lab, script, plant):
+    run = lab.submit_worker({"script": script("wait.py", WAIT), "commands": True})
+    wait_until(lambda: b"up" in lab.text(run))
+    os.rename(lab.rundir(run).commands, lab.rundir(run).control / "before")
+    plant(lab.rundir(run))
     other = obey(lab)
 
     with pytest.raises(NoCommands, match="can no longer be sent commands"):

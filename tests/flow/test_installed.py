@@ -89,7 +89,7 @@ def test_a_run_works_immediately_and_outside_any_checkout(installed):
     ran = installed("run", "toy", "steps=20", "--json")
 
     assert json.loads(ran.stdout)["state"] == "TERMINATED", ran.stderr
-    launch = json.loads(next(installed.home.glob("trainer/runs/*/launch.json")).read_text())
+    launch = json.loads(next(installed.home.glob("trainer/control/*/launch.json")).read_text())
     assert launch["argv"][0].startswith(str(installed.venv))
 
 

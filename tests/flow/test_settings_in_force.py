@@ -11,6 +11,7 @@ import pytest
 from tiny_worker import DESCRIBES, write_tiny_worker
 
 from mosaic.model.errors import BadConfig, KeyTaken
+from mosaic.model.rundir import RunDir
 from mosaic.model.states import RunState
 
 S = RunState
@@ -191,7 +192,7 @@ def test_of_two_environments_with_one_module_the_named_one_runs(lab, mosaic, wor
 
         assert (typed["state"], typed["worker_name"], submitted.worker_name) == ("TERMINATED", name, name)
         for folder in (Path(typed["run_dir"]), Path(submitted.run_dir)):
-            argv = json.loads((folder / "launch.json").read_text())["argv"]
+            argv = json.loads(RunDir(folder).launch.read_text())["argv"]
             assert argv[0] == str(lab.root.envs / name / "bin/python")
     with pytest.raises(
         BadConfig, match=r"several environments have 'shared_worker': alpha, beta\. Name one of them with"

@@ -67,7 +67,7 @@ def test_a_value_that_needs_a_variant_chooses_it_for_every_client(mosaic, lab, h
     assert lab.wait_until_over(run).state is RunState.TERMINATED
     assert json.loads(lab.rundir(run).launch.read_text())["argv"][0] == str(home / "envs/tiny@jax/bin/python")
     assert typed["state"] == "TERMINATED"
-    assert "tiny@jax" in (home / "trainer/runs" / typed["run_id"] / "launch.json").read_text()
+    assert "tiny@jax" in (home / "trainer/control" / typed["run_id"] / "launch.json").read_text()
 
 
 def test_a_script_that_a_worker_ships_is_run_by_its_name_with_its_settings(mosaic, lab, write_worker, script):

@@ -70,7 +70,7 @@ COMMIT_FILE = "commit.json"  # written last into a checkpoint that is a folder
 
 
 class WorkerEnv:
-    """Environment variables that every worker receives; the last two only some."""
+    """Environment variables that every worker receives; the last four only some."""
 
     RUN_ID = "MOSAIC_RUN_ID"
     RUN_DIR = "MOSAIC_RUN_DIR"
@@ -80,6 +80,8 @@ class WorkerEnv:
     CUSTOM_SCRIPTS_DIR = "MOSAIC_CUSTOM_SCRIPTS_DIR"
     OPERATORS_FILE = "MOSAIC_OPERATORS_FILE"  # of a run with operators: how to start each of them
     OPERATOR = "MOSAIC_OPERATOR"  # of an operator's process: its name
+    ATTEMPT = "MOSAIC_ATTEMPT"  # of a worker that uses gRPC: what it registers with
+    NONCE = "MOSAIC_NONCE"
 
 
 class TelemetryEnv:

@@ -18,7 +18,7 @@ from mosaic.cli.verb import add_verb
 from mosaic.model.rundir import AREAS, RunDir, StateRoot
 from mosaic.model.ulid import is_ulid
 from mosaic.present.durations import format_duration
-from mosaic.present.folder_size import has_checkpoints, usage_of
+from mosaic.present.folder_size import has_checkpoints, usage_of, usage_of_path
 from mosaic.present.scores import count
 from mosaic.present.text import size
 
@@ -136,7 +136,12 @@ def find_leftovers(root: StateRoot, known: set[str], now: float) -> tuple[list[L
         if has_checkpoints(folder):
             kept.append(f"folder {folder}")
         else:
-            found.append(Leftover(f"folder without a run: {folder}", sum(usage_of(folder).values()), paths=(folder,)))
+            found.append(
+                Leftover(f"folder without a run: {folder}", sum(usage_of(folder).values()), paths=_both(folder))
+            )
+    for folder in _stray_controls(root, known):
+        if now - folder.lstat().st_mtime >= YOUNG_S and not is_locked(folder / RunDir(folder).owner_lock.name):
+            found.append(Leftover(f"control files without a run: {folder}", usage_of_path(folder), paths=(folder,)))
     files = [file for file in _stray_configs(root, known) if now - file.stat().st_mtime >= YOUNG_S]
     if files:
         found.append(
@@ -156,6 +161,21 @@ def _stray_folders(root: StateRoot, known: set[str]) -> Iterator[Path]:
         yield from (place / name for name in names if is_ulid(name) and name not in known)
 
 
+def _stray_controls(root: StateRoot, known: set[str]) -> Iterator[Path]:
+    """Control folders of runs that the registry does not know and that have no folder."""
+    names = sorted(os.listdir(root.control)) if root.control.is_dir() else []
+    for name in names:
+        has_folder = any(os.path.lexists(root.area(area) / name) for area in AREAS)
+        if is_ulid(name) and name not in known and not has_folder:
+            yield root.control / name
+
+
+def _both(folder: Path) -> tuple[Path, ...]:
+    """A run's folder and its control folder, if it has one."""
+    control = RunDir(folder).control
+    return (folder, control) if os.path.lexists(control) else (folder,)
+
+
 def _stray_configs(root: StateRoot, known: set[str]) -> list[Path]:
     files = sorted(root.configs.glob("*-*.json")) if root.configs.is_dir() else []
     return [file for file in files if is_ulid(run_of(file)) and run_of(file) not in known]
@@ -169,7 +189,7 @@ def _delete(leftover: Leftover, client: "TrainerClient") -> None:
     if leftover.run_id:
         client.delete_run(leftover.run_id)
     for path in leftover.paths:
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)

@@ -32,6 +32,7 @@ from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import OPTIONS, Endpoints, refuse_taken
 from mosaic.daemon.guard import Guard
 from mosaic.daemon.lock import DaemonLock
+from mosaic.daemon.old_layout import give_control_folders
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.service import Service
@@ -63,6 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         check_root(root)
         _log_to_file(root)
         lock = DaemonLock.take(root)
+        give_control_folders(root)
         settings = settings_at_start(root, _asked(args))
         asyncio.run(serve(root, settings, umask))
     except AlreadyRunning as error:

@@ -222,6 +222,7 @@ class Trainer:
 
     def _erase_files(self, run_id: str, rundir: RunDir) -> None:
         shutil.rmtree(rundir.path, ignore_errors=True)
+        rundir.remove_control()
         for path in (self.root.config_file(run_id), self.root.worker_file(run_id)):
             path.unlink(missing_ok=True)
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from mosaic_sdk.names import WorkerEnv
+
 from mosaic.catalog.answers import Answers
 from mosaic.catalog.capabilities import known_capabilities
 from mosaic.catalog.command import Command, build_command
@@ -61,16 +63,17 @@ def plan_launch(
     worker_file = write_worker_file(root, config)
     command = build_command(config, root, rundir, python, worker_file, granted, addresses.tcp, environment)
     operators = write_operators(root, rundir, config, catalog, granted, environment, command.env)
+    nonce = secrets.token_hex(16)
     extras = config.worker.config.get("extras")
     launch = {
         "version": 1,
         "run_id": config.run_id,
         "attempt": attempt,
-        "nonce": secrets.token_hex(16),
+        "nonce": nonce,
         "worker_id": config.worker.worker_id,
         "capabilities": known_capabilities(Answers(root.answers), catalog, config.worker),
         "argv": list(command.argv),
-        "env": dict(command.env),
+        "env": {**command.env, **_registration(config, attempt, nonce)},
         "cwd": str(command.cwd),
         "pipe": command.pipe,
         "commands": config.worker.commands,
@@ -82,6 +85,11 @@ def plan_launch(
         "tailer_env": {name: os.environ[name] for name in TAILER_VARIABLES if name in os.environ},
     }
     return Plan(launch, command, python, operators)
+
+
+def _registration(config: RunConfig, attempt: int, nonce: str) -> dict[str, str]:
+    """What a worker that uses gRPC registers with: it cannot read launch.json."""
+    return {WorkerEnv.ATTEMPT: str(attempt), WorkerEnv.NONCE: nonce} if config.worker.use_grpc else {}
 
 
 def _tailer_argv(root: StateRoot, rundir: RunDir, address: str) -> list[str]:

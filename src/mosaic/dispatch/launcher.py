@@ -173,7 +173,7 @@ class LocalLauncher:
 
 def _refuse_links(rundir: RunDir) -> None:
     # Only this daemon has written here so far, so another program planted the link: all writes would follow it.
-    for path in (rundir.path, rundir.logs, *rundir.path.iterdir(), *rundir.logs.iterdir()):
+    for path in (rundir.path, rundir.logs, *rundir.path.iterdir(), *rundir.logs.iterdir(), *rundir.control.iterdir()):
         if path.is_symlink():
             raise MosaicError(
                 f"{path} is a symbolic link, and a run writes only inside its folder. Submit the run again."

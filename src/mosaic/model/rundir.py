@@ -5,6 +5,7 @@
   trainer/
     configs/  config-{run_id}.json  worker-{run_id}.json
     runs/ custom_scripts/ evals/    {run_id}/ each, see RunDir
+    control/                        {run_id}/ each: what holder and daemon believe, hidden from workers
     registry.db  daemon.pid daemon.lock daemon.token daemon.addr daemon.sock daemon.json
   telemetry/telemetry.sqlite        the index over all runs
   logs/  gym_gui.log trainer_daemon.log
@@ -17,20 +18,23 @@ from pathlib import Path
 
 EVALS = "evals"
 AREAS = ("runs", "custom_scripts", EVALS)
+CONTROL = "control"
 
 
 class RunDir:
-    """Every path of one run.
+    """Every path of one run: in its folder, which its worker writes, and in its control folder, which no worker sees.
 
-    {run_id}/
-      launch.json     daemon → holder: what to start (0600, contains the nonce)
+    ../control/{run_id}/   a link to {run_id}/ for a run that an older version started: see daemon/old_layout.py
+      launch.json     daemon → holder: what to start (0600, contains the nonce and the secret that proves the end)
       owner.lock      flocked by the holder while it is alive; its text is the holder's pid
       started.json    holder: durably written before the worker starts
       exit.json       holder: how the worker ended, after proof of death
       tail.lock       flocked by the active tailer
       commands.jsonl  daemon → holder: what clients sent to the worker; only for workers that take commands
+      holder.log tailer.log
+    {run_id}/
       telemetry.sqlite provenance.json analytics.json
-      logs/           worker.stdout.log worker.stderr.log (the spool)  holder.log tailer.log
+      logs/           worker.stdout.log worker.stderr.log (the spool)
       tensorboard/ checkpoints/ videos/
       config/         custom scripts only: base_config.json curriculum_config.json
       operators.json  runs with operators only: daemon → worker: how to start each operator (0600)
@@ -40,20 +44,21 @@ class RunDir:
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self.path = Path(path)
         self.run_id = self.path.name
-        self.launch = self.path / "launch.json"
-        self.owner_lock = self.path / "owner.lock"
-        self.started = self.path / "started.json"
-        self.exit = self.path / "exit.json"
-        self.tail_lock = self.path / "tail.lock"
-        self.commands = self.path / "commands.jsonl"
+        self.control = self.path.parent.parent / CONTROL / self.run_id
+        self.launch = self.control / "launch.json"
+        self.owner_lock = self.control / "owner.lock"
+        self.started = self.control / "started.json"
+        self.exit = self.control / "exit.json"
+        self.tail_lock = self.control / "tail.lock"
+        self.commands = self.control / "commands.jsonl"
+        self.holder_log = self.control / "holder.log"
+        self.tailer_log = self.control / "tailer.log"
         self.telemetry = self.path / "telemetry.sqlite"
         self.provenance = self.path / "provenance.json"
         self.analytics = self.path / "analytics.json"
         self.logs = self.path / "logs"
         self.stdout = self.logs / "worker.stdout.log"
         self.stderr = self.logs / "worker.stderr.log"
-        self.holder_log = self.logs / "holder.log"
-        self.tailer_log = self.logs / "tailer.log"
         self.tensorboard = self.path / "tensorboard"
         self.checkpoints = self.path / "checkpoints"
         self.videos = self.path / "videos"
@@ -66,8 +71,16 @@ class RunDir:
         return self.path.parent.name == EVALS
 
     def make(self) -> None:
-        for folder in (self.path, self.logs, self.tensorboard, self.checkpoints, self.videos):
+        for folder in (self.control, self.path, self.logs, self.tensorboard, self.checkpoints, self.videos):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def remove_control(self) -> None:
+        if self.control.is_symlink():
+            self.control.unlink()
+        else:
+            import shutil  # only here, because the holder imports this file
+
+            shutil.rmtree(self.control, ignore_errors=True)
 
     def spool(self, stream: str) -> Path:
         """The file behind `stdout` or `stderr`."""
@@ -82,6 +95,7 @@ class StateRoot:
         self.machine_id = self.path / "machine-id"
         self.trainer = self.path / "trainer"
         self.configs = self.trainer / "configs"
+        self.control = self.trainer / CONTROL
         self.registry = self.trainer / "registry.db"
         self.pid = self.trainer / "daemon.pid"
         self.lock = self.trainer / "daemon.lock"
@@ -110,7 +124,16 @@ class StateRoot:
 
     def make(self) -> None:
         areas = [self.trainer / area for area in AREAS]
-        for folder in (self.path, self.trainer, self.configs, *areas, self.telemetry, self.logs, self.envs):
+        for folder in (
+            self.path,
+            self.trainer,
+            self.configs,
+            self.control,
+            *areas,
+            self.telemetry,
+            self.logs,
+            self.envs,
+        ):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def area(self, name: str) -> Path:

@@ -14,6 +14,9 @@ def usage_of(folder: Path) -> dict[str, int]:
         top = path.relative_to(folder).parts[0]
         kind = "telemetry" if top.startswith("telemetry.sqlite") else top if top in parts else "other"
         parts[kind] += _blocks(path)
+    control = RunDir(folder).control
+    if not control.is_symlink():  # else it is the same folder
+        parts["other"] += sum(map(_blocks, files_below(control)))
     return parts
 
 

@@ -32,6 +32,7 @@ def record(root: StateRoot, config: RunConfig) -> RunDir:
         with suppress(OSError):
             root.config_file(config.run_id).unlink()
         shutil.rmtree(rundir.path, ignore_errors=True)
+        rundir.remove_control()
         raise _unavailable(rundir, error) from error
     return rundir
 
@@ -68,9 +69,11 @@ def _write(root: StateRoot, rundir: RunDir, config: RunConfig) -> None:
         if schedule:  # otherwise a phase of the script may create one later
             durable.write_json(rundir.config / "curriculum_config.json", schedule)
     if config.worker.commands:
-        # Here, so that the daemon and the holder always mean the same file, and miss it if the worker removes it.
+        # Here, so that the daemon and the holder always mean the same file, and miss it if something removes it.
         durable.write_bytes(rundir.commands, b"")
     durable.sync_folder(str(rundir.path.parent))
+    # Before anything can start: a run without a control folder is taken for one of an older version.
+    durable.sync_folder(str(rundir.control.parent))
     durable.write_json(root.config_file(config.run_id), dict(config.raw))
 
 

@@ -48,7 +48,7 @@ class SpoolWatch:
         inotify = INotify()
         inotify.add_watch(run.stdout, flags.MODIFY)
         inotify.add_watch(run.stderr, flags.MODIFY)
-        inotify.add_watch(run.path, flags.MOVED_TO | flags.DELETE_SELF)
+        inotify.add_watch(run.control, flags.MOVED_TO | flags.DELETE_SELF)
         self._poll = select.poll()
         self._poll.register(inotify.fileno(), select.POLLIN)
         return inotify

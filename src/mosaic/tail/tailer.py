@@ -72,8 +72,8 @@ class Tailer:
                 self._publish_the_end()
                 return
             self._wait()
-            if not self._run.path.exists():
-                raise RunGone(f"{self._run.path} was deleted")
+            if not self._run.control.exists():
+                raise RunGone(f"{self._run.control} was deleted")
 
     def _wait(self) -> None:
         if not self._watch.wait(PAUSE_AFTER_S):

@@ -300,7 +300,7 @@ def test_gc_finds_folders_without_a_run_but_keeps_those_with_checkpoints(root, a
 
     found, kept = find_leftovers(root, {known.run_id}, young.path.stat().st_mtime + YOUNG_S / 2)
 
-    assert [leftover.paths for leftover in found] == [(stray.path,)]
+    assert [leftover.paths for leftover in found] == [(stray.path, stray.control)]
     assert str(with_checkpoints.path) in kept[0]
 
 

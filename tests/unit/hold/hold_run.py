@@ -44,7 +44,7 @@ class HeldRun:
     """What a daemon does for one holder. With `uid` None it runs as the user who runs the tests."""
 
     def __init__(self, folder: Path, python: str, uid: int | None = None) -> None:
-        self.dir = RunDir(folder / "01RUN")
+        self.dir = RunDir(folder / "trainer" / "runs" / "01RUN")
         self.python = python
         self.uid = uid
         self.mark = f"mark-{uuid.uuid4().hex}"  # in the command line of every process that matters to a test

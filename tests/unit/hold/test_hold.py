@@ -94,7 +94,7 @@ def test_a_program_that_cannot_be_started_is_a_spawn_error(
 def test_started_json_exists_before_the_first_byte(hold_run_of_any_user: HeldRun) -> None:
     run = hold_run_of_any_user
 
-    run.run(run.script("print(open('started.json').read())"))
+    run.run(run.script(f"print(open({str(run.dir.started)!r}).read())"), hold="subreaper")
 
     assert f'"holder_pid": {run.processes[0].pid}' in run.stdout
 
@@ -493,7 +493,7 @@ def test_a_second_holder_exits_and_the_first_continues(hold_run: HeldRun) -> Non
 @pytest.mark.parametrize("left", ["started.json", "exit.json"])
 def test_an_attempt_never_gets_a_second_worker(hold_run: HeldRun, left: str) -> None:
     hold_run.run(hold_run.script("print('ran')"))
-    for path in {hold_run.dir.started, hold_run.dir.exit} - {hold_run.dir.path / left}:
+    for path in {hold_run.dir.started, hold_run.dir.exit} - {hold_run.dir.control / left}:
         path.unlink()
 
     assert hold_run.start().wait(DEADLINE_S) == 0

@@ -165,8 +165,9 @@ def test_anything_but_the_file_of_the_submit_is_a_spawn_error(hold_run: HeldRun,
 
 def test_a_worker_that_replaces_the_file_misleads_only_itself(taking_commands: HeldRun) -> None:
     run = taking_commands
-    code = "import os; os.unlink('commands.jsonl'); os.mkfifo('commands.jsonl'); print('planted', flush=True); " + ECHO
-    holder = start(run, code, grace_s=1.0)
+    file = str(run.dir.commands)
+    code = f"import os; os.unlink({file!r}); os.mkfifo({file!r}); print('planted', flush=True); " + ECHO
+    holder = start(run, code, grace_s=1.0, hold="subreaper")  # in a namespace it does not see the file
     run.printed("planted")
 
     holder.terminate()
