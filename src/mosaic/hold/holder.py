@@ -124,7 +124,8 @@ class Holder:
         stdin = self._commands.source if self._commands else None
         worker = Command(launch.argv, launch.env, launch.cwd, stdout, stderr, stdin=stdin)
         try:
-            return start_tree(strongest_first(launch.hold, os.geteuid()), worker, self._ending.sweep_s, say)
+            means = strongest_first(launch.hold, os.geteuid())
+            return start_tree(means, self._run_dir, worker, self._ending.sweep_s, say)
         finally:
             # Only the tree may keep the worker's ends: the other ends then tell when it is gone.
             for fd in [drain.sink for drain in self._drains] + ([] if stdin is None else [stdin]):
@@ -139,7 +140,7 @@ class Holder:
             "root_start_ticks": procfs.start_ticks(tree.root_pid),
             "boot_id": procfs.boot_id(),
             "started_at": time.time(),
-            "held_by": tree.means.held_by,
+            "held_by": tree.held_by,
         }
         durable.write_json(self._run_dir.started, started)
 
@@ -235,6 +236,9 @@ class Holder:
         assert self._tree is not None
         root_is_gone = self._tree.reap_root()  # before reading its reports, so that its last one is included
         for report in self._tree.read_reports():
+            if "failure" in report:
+                say(f"The root process failed.\n{report['failure']}")
+                continue
             self._outcome.note(report)
             self._ending.worker_ended(now)
         if root_is_gone and not self._is_over:

@@ -10,13 +10,19 @@ CLONE_NEWPID = 0x20000000
 
 _CAP_DAC_OVERRIDE = 1
 _CAP_SETPCAP = 8
+_CAP_SYS_ADMIN = 21
+_CAPABILITY_VERSION_3 = 0x20080522
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
+_MS_RDONLY = 1
 _MS_NOSUID_NODEV_NOEXEC = 2 | 4 | 8
+_MS_REMOUNT = 0x20
+_MS_BIND = 0x1000
 _MS_REC = 0x4000
 _MS_SLAVE = 0x80000
+_MNT_DETACH = 2
 _FALLOC_FL_KEEP_SIZE = 1
 _IN_MODIFY = 2
 
@@ -39,8 +45,38 @@ def map_current_user(uid: int, gid: int) -> None:
 def mount_own_proc() -> None:
     """Mount a /proc of this pid namespace, visible only inside this mount namespace."""
     # Slave, not private: later mounts of the host (a home, a disk) still appear here, and ours do not leave.
-    _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None), "mount --make-rslave /")
-    _check(_libc.mount(b"proc", b"/proc", b"proc", ctypes.c_ulong(_MS_NOSUID_NODEV_NOEXEC), None), "mount /proc")
+    _mount("none", "/", _MS_REC | _MS_SLAVE, "mount --make-rslave /")
+    _mount("proc", "/proc", _MS_NOSUID_NODEV_NOEXEC, "mount /proc", kind=b"proc")
+
+
+def mount_empty(path: str) -> None:
+    """Cover a folder by an empty one, in this mount namespace."""
+    _mount("mosaic", path, _MS_NOSUID_NODEV_NOEXEC, "mount tmpfs", kind=b"tmpfs", options=b"mode=0700,size=64k")
+
+
+def bind(folder: int, path: str) -> None:
+    """Show an open folder at `path`, with what is mounted below it."""
+    _mount(f"/proc/self/fd/{folder}", path, _MS_BIND | _MS_REC, "mount --bind")
+
+
+def make_read_only(path: str) -> None:
+    # In a user namespace, a remount that does not repeat the flags of the original is refused.
+    kept = os.statvfs(path).f_flag & (_MS_RDONLY | _MS_NOSUID_NODEV_NOEXEC)
+    _mount("none", path, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, "mount -o remount,ro")
+
+
+def unmount(path: str) -> None:
+    _check(_libc.umount2(os.fsencode(path), _MNT_DETACH), "umount")
+
+
+def give_up_mounting() -> None:
+    """Neither this process nor a program that it executes can change mounts from here on, even as root."""
+    bit = 1 << _CAP_SYS_ADMIN
+    sets = _capabilities()
+    if sets["CapBnd"] & bit:
+        _prctl(_PR_CAPBSET_DROP, _CAP_SYS_ADMIN, "PR_CAPBSET_DROP")
+    # Also our own, because root may trace us, and the inheritable one, which root's exec gains all the same.
+    _set_capabilities(*(sets[name] & ~bit for name in ("CapEff", "CapPrm", "CapInh")))
 
 
 def set_subreaper(on: bool) -> None:
@@ -92,6 +128,18 @@ def watch_writes(paths: "list[str]") -> int:
         os.close(fd)
         raise
     return fd
+
+
+def _mount(
+    source: str, target: str, flags: int, call: str, kind: "bytes | None" = None, options: "bytes | None" = None
+) -> None:
+    _check(_libc.mount(os.fsencode(source), os.fsencode(target), kind, ctypes.c_ulong(flags), options), call)
+
+
+def _set_capabilities(effective: int, permitted: int, inheritable: int) -> None:
+    halves = [part >> shift & 0xFFFFFFFF for shift in (0, 32) for part in (effective, permitted, inheritable)]
+    header, data = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)(*halves)
+    _check(_libc.capset(header, data), "capset")
 
 
 def _prctl(option: int, value: int, name: str) -> None:

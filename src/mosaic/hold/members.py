@@ -3,15 +3,21 @@
 import os
 import signal
 
-from mosaic.hold import kernel
+from mosaic.hold import hiding, kernel
 from mosaic.model import procfs
+from mosaic.model.rundir import RunDir
 
 
 class Namespace:
     """All processes in this pid namespace. The caller is its pid 1."""
 
-    def enter(self) -> None:
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+
+    def enter(self) -> str:
+        """Returns whether the control files are hidden, in words."""
         kernel.mount_own_proc()
+        return hiding.hide(self._run)
 
     def tie_to_holder(self) -> None:
         # The kernel itself then kills all of them with the holder, even if this process hangs or is stopped.
@@ -31,8 +37,9 @@ class Namespace:
 class Descendants:
     """All descendants of the caller, which is their subreaper: a process that loses its parent becomes its child."""
 
-    def enter(self) -> None:
+    def enter(self) -> str:
         kernel.set_subreaper(True)
+        return hiding.VISIBLE
 
     def tie_to_holder(self) -> None:
         pass  # a dead subreaper loses its orphans; this one must stay alive and kill them when the holder is gone

@@ -15,6 +15,7 @@ from mosaic.hold.members import Descendants, Namespace
 from mosaic.hold.spawn import Command
 from mosaic.model import procfs
 from mosaic.model.errors import MosaicError
+from mosaic.model.rundir import RunDir
 
 _NEW_PIDS = kernel.CLONE_NEWPID | kernel.CLONE_NEWNS
 
@@ -46,8 +47,9 @@ def strongest_first(hold: str, uid: int) -> "list[Means]":
 class Tree:
     """A root process that waits for GO. A request to a tree that is already gone is not an error."""
 
-    def __init__(self, means: Means, root_pid: int, requests: int, reports: int) -> None:
+    def __init__(self, means: Means, hiding: str, root_pid: int, requests: int, reports: int) -> None:
         self.means = means
+        self.held_by = f"{means.held_by}, {hiding}"
         self.root_pid = root_pid
         self.reports = reports
         self._requests = requests
@@ -111,14 +113,16 @@ class Tree:
         return bool(strays)
 
 
-def start_tree(means: "list[Means]", worker: Command, sweep_s: float, say: "Callable[[str], None]") -> Tree:
+def start_tree(
+    means: "list[Means]", run: RunDir, worker: Command, sweep_s: float, say: "Callable[[str], None]"
+) -> Tree:
     """A tree held by the first means that works here; CannotHold when none does."""
     # The root process is a grandchild: as its nearest subreaper we become its parent when the middle process exits.
     kernel.set_subreaper(True)
     try:
         for one in means:
             try:
-                return _start(one, worker, sweep_s)
+                return _start(one, run, worker, sweep_s)
             except CannotHold as error:
                 say(f"Cannot hold the tree by a {one.held_by}: {error}")
     finally:
@@ -127,20 +131,20 @@ def start_tree(means: "list[Means]", worker: Command, sweep_s: float, say: "Call
     raise CannotHold("no means to hold the tree works on this machine")
 
 
-def _start(means: Means, worker: Command, sweep_s: float) -> Tree:
+def _start(means: Means, run: RunDir, worker: Command, sweep_s: float) -> Tree:
     requests_to_read, requests = os.pipe()
     reports, reports_to_write = os.pipe()
     # Signals wait until the child has its own handlers: ours would write its signals into our own wake-up pipe.
     with spawn.BlockedSignals():
         middle = os.fork()
         if middle == 0:
-            _run_middle(means, worker, sweep_s, requests_to_read, reports_to_write)
+            _run_middle(means, run, worker, sweep_s, requests_to_read, reports_to_write)
     os.close(requests_to_read)
     os.close(reports_to_write)
     os.waitpid(middle, 0)
-    root_pid, refusal = _read_setup(reports)
+    root_pid, hiding, refusal = _read_setup(reports)
     if refusal is None:
-        return Tree(means, root_pid, requests, reports)
+        return Tree(means, hiding, root_pid, requests, reports)
     os.close(requests)
     os.close(reports)
     if root_pid:
@@ -148,8 +152,8 @@ def _start(means: Means, worker: Command, sweep_s: float) -> Tree:
     raise CannotHold(refusal)
 
 
-def _read_setup(reports: int) -> "tuple[int, str | None]":
-    """The root's pid (0 when there is none), and why it cannot be used; None when it is ready."""
+def _read_setup(reports: int) -> "tuple[int, str, str | None]":
+    """The root's pid (0 when there is none), what it hides, and why it cannot be used; None when it is ready."""
     text = b""
     setup: dict[str, Any] = {}
     # A refusal ends both processes, and with them the reports.
@@ -158,16 +162,16 @@ def _read_setup(reports: int) -> "tuple[int, str | None]":
         for line in text.split(b"\n")[:-1]:
             setup |= json.loads(line)
     refusal = None if "ready" in setup else setup.get("refused", "the root process died during its setup")
-    return setup.get("root", 0), refusal
+    return setup.get("root", 0), setup.get("ready", ""), refusal
 
 
-def _run_middle(means: Means, worker: Command, sweep_s: float, requests: int, reports: int) -> NoReturn:
+def _run_middle(means: Means, run: RunDir, worker: Command, sweep_s: float, requests: int, reports: int) -> NoReturn:
     try:
         _close_all_but({0, 1, 2, requests, reports, *worker.streams})
         _unshare(means.flags)
         root = os.fork()
         if root == 0:
-            _run_root(means, worker, sweep_s, requests, reports)
+            _run_root(means, run, worker, sweep_s, requests, reports)
         _report(reports, root=root)
     except OSError as error:
         _report(reports, refused=str(error.strerror or error))
@@ -175,26 +179,36 @@ def _run_middle(means: Means, worker: Command, sweep_s: float, requests: int, re
         os._exit(0)
 
 
-def _run_root(means: Means, worker: Command, sweep_s: float, requests: int, reports: int) -> NoReturn:
+def _run_root(means: Means, run: RunDir, worker: Command, sweep_s: float, requests: int, reports: int) -> NoReturn:
     try:
         kernel.set_name("mosaic-init")
-        members = Namespace() if means.flags else Descendants()
+        _close_holder_log()
+        members = Namespace(run) if means.flags else Descendants()
         me = init.Init(requests, reports, members, sweep_s)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         try:
-            members.enter()
+            hiding = members.enter()
         except OSError as error:
             me.report(refused=error.strerror)
             os._exit(0)
-        me.report(ready=True)
+        me.report(ready=hiding)
         me.serve(worker)
         os._exit(0)
     except BaseException:  # noqa: BLE001 - the edge of the process
         import traceback
 
-        os.write(2, f"The root process failed.\n{traceback.format_exc()}".encode())
+        _report(reports, failure=traceback.format_exc())
     finally:
         os._exit(1)
+
+
+def _close_holder_log() -> None:
+    # It is a control file, and a worker that is root can open what its root process has open.
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    if null > 2:
+        os.close(null)
 
 
 def _unshare(flags: int) -> None:

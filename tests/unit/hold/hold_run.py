@@ -51,9 +51,15 @@ class HeldRun:
         self.hold = str(SOURCE / "hold" / "__main__.py")
         self.processes: list[subprocess.Popen[bytes]] = []
         self.dir.make()
+        self._folder = folder
         if uid is not None:
             self.hold = self._copy_source(folder)
-            subprocess.run(["chown", "-R", f"{uid}:{uid}", str(folder)], check=True)
+        self.own()
+
+    def own(self) -> None:
+        """Give all files to the user of the run."""
+        if self.uid is not None:
+            subprocess.run(["chown", "-R", f"{self.uid}:{self.uid}", str(self._folder)], check=True)
 
     def _copy_source(self, folder: Path) -> str:
         # The checkout may be in a folder that this user cannot read.

@@ -20,6 +20,7 @@ DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + WAIT
 
 on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="system calls have other numbers here")
 READ, POLL, FOREVER = 0, 7, 0xFFFFFFFF
+NAMESPACE = "pid namespace, control files hidden"
 
 
 def system_call(pid: int) -> list[int]:
@@ -189,7 +190,7 @@ def test_root_without_capabilities_gets_a_pipe_and_a_subreaper(hold_run: HeldRun
     holder = hold_run.start(before_exec=lose_rights)
 
     assert holder.wait(DEADLINE_S) == 0
-    assert hold_run.started["held_by"] == "subreaper (best effort)"
+    assert hold_run.started["held_by"] == "subreaper (best effort), control files not hidden"
     assert "Cannot hold the tree by a pid namespace" in hold_run.log
     assert hold_run.stdout == "one\ntwo\n"
 
@@ -366,7 +367,7 @@ def test_the_kernel_ends_the_tree_with_the_holder_even_if_the_root_process_is_st
     hold_run.launch(hold_run.script(DEAF))
     holder = hold_run.start()
     hold_run.printed("up")
-    if hold_run.started["held_by"] != "pid namespace":
+    if hold_run.started["held_by"] != NAMESPACE:
         pytest.skip("pid namespaces are refused here")
 
     os.kill(hold_run.started["root_pid"], signal.SIGSTOP)
@@ -448,7 +449,7 @@ def test_started_json_records_how_the_tree_is_held(hold_run: HeldRun) -> None:
     hold_run.printed("up")
 
     started = hold_run.started
-    assert started["held_by"] == "subreaper (best effort)"
+    assert started["held_by"] == "subreaper (best effort), control files not hidden"
     ticks = Path(f"/proc/{started['root_pid']}/stat").read_text().rpartition(")")[2].split()[19]
     assert started["root_start_ticks"] == int(ticks)
     assert started["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -460,7 +461,7 @@ def test_root_gets_a_pid_namespace(hold_run: HeldRun) -> None:
 
     hold_run.run(hold_run.script("import os; print(os.getppid())"))
 
-    assert hold_run.started["held_by"] == "pid namespace"
+    assert hold_run.started["held_by"] == NAMESPACE
     assert hold_run.stdout == "1\n"
 
 

@@ -15,6 +15,7 @@ from mosaic.hold.launch import BadLaunch, read_launch
 from mosaic.hold.spawn import Command
 from mosaic.hold.spool import RESERVE_BYTES, RETRY_S, Drain, SpoolFile
 from mosaic.hold.tree import NAMESPACE, SUBREAPER, USER_NAMESPACE, CannotHold, Means, start_tree, strongest_first
+from mosaic.model.rundir import RunDir
 
 # Ending
 
@@ -145,7 +146,7 @@ def test_the_next_means_is_tried_when_one_is_refused(tmp_path: Path) -> None:
     impossible = Means("impossible namespace", flags=1, proof="")
     messages: list[str] = []
 
-    tree = start_tree([impossible, SUBREAPER], worker, sweep_s=1, say=messages.append)
+    tree = start_tree([impossible, SUBREAPER], RunDir(tmp_path), worker, sweep_s=1, say=messages.append)
     tree.request(GO)
     eventually(tree.reap_root, "the end of the tree")
 
@@ -159,7 +160,9 @@ def test_a_machine_without_any_means_is_an_error(tmp_path: Path) -> None:
     worker = Command(["true"], {}, "/", 1, 2)
 
     with pytest.raises(CannotHold, match="no means"):
-        start_tree([Means("impossible", flags=1, proof="")], worker, sweep_s=1, say=lambda _: None)
+        start_tree(
+            [Means("impossible", flags=1, proof="")], RunDir("/nowhere/runs/one"), worker, sweep_s=1, say=lambda _: None
+        )
 
 
 # The spool
