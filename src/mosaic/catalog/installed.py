@@ -38,7 +38,7 @@ class Installed:
 def read_installed(folder: Path) -> Installed | None:
     """The record of an install; None if the environment was created by hand or by an incompatible MOSAIC."""
     try:
-        stored = durable.read_json(folder / FILE_NAME) or {}
+        stored = durable.read_json(folder / FILE_NAME, any_owner=True) or {}  # a shared environment
         return Installed(**{field.name: stored[field.name] for field in fields(Installed) if field.name in stored})
     except (TypeError, OSError):  # OSError: a submit may name a worker with a name too long for a folder
         return None

@@ -1,4 +1,7 @@
-"""The platform's one atomic write (temporary file, fsync, rename, fsync of the folder), and reading JSON safely.
+"""The platform's one atomic write (temporary file, fsync, rename, fsync of the folder), and reading files safely.
+
+A worker can put anything under any name in its folder: a FIFO, a folder, a link to /dev/zero, a sparse file of 1 TB.
+So whatever is read from there is opened by `open_regular`, and of bounded size.
 
 Standard library only, and little of that: the holder imports it.
 """
@@ -10,7 +13,9 @@ import stat
 from io import BufferedWriter
 from typing import Any
 
-_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)  # missing, a link to itself, a socket
+LARGEST_JSON = 16 << 20
+_NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_NOT_OURS = (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EINVAL, errno.EACCES, errno.EPERM, errno.EFBIG)
 
 
 class Replacement:
@@ -26,6 +31,10 @@ class Replacement:
         self._mode = mode
 
     def __enter__(self) -> BufferedWriter:
+        try:
+            os.unlink(self._temp)  # of a process that had our pid, or a FIFO that a worker put there
+        except FileNotFoundError:
+            pass
         self._file = open(self._temp, "wb", opener=self._open)
         return self._file
 
@@ -46,7 +55,7 @@ class Replacement:
             sync_folder(os.path.dirname(self._path))
 
     def _open(self, path: str, flags: int) -> int:
-        return os.open(path, flags | os.O_NOFOLLOW, self._mode)
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_EXCL, self._mode)
 
 
 def write_bytes(path: "str | os.PathLike[str]", data: bytes, mode: int = 0o600) -> None:
@@ -56,17 +65,78 @@ def write_bytes(path: "str | os.PathLike[str]", data: bytes, mode: int = 0o600) 
 
 
 def write_json(path: "str | os.PathLike[str]", value: Any, mode: int = 0o600) -> None:
-    write_bytes(path, json.dumps(value, indent=1).encode() + b"\n", mode)
+    text = json.dumps(value, indent=1)
+    if len(text) >= LARGEST_JSON:  # a long list: one line for each number makes it many times as large
+        text = json.dumps(value)
+    write_bytes(path, text.encode() + b"\n", mode)
 
 
-def read_json(path: "str | os.PathLike[str]") -> "dict[str, Any] | None":
-    """The object in `path`; None when the file does not exist or is not a whole JSON object."""
+def open_regular(
+    path: "str | os.PathLike[str]",
+    flags: int = os.O_RDONLY,
+    *,
+    below: "str | os.PathLike[str]" = "",
+    any_owner: bool = False,
+) -> int:
+    """A descriptor of `path`, which must be a regular file of this user; raises OSError for anything else, at once.
+
+    No symbolic link is followed at the end of the path, nor anywhere between the folder `below` and its end.
+    """
+    folder = _open_folder(os.path.dirname(path), below) if below else None
     try:
-        value = json.loads(_read_all(path))
+        # O_NONBLOCK: opening a FIFO would wait for a writer that never comes, and a leased file for its owner.
+        flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+        fd = os.open(path if folder is None else os.path.basename(path), flags, dir_fd=folder)
+    finally:
+        if folder is not None:
+            os.close(folder)
+    try:
+        _check_regular(fd, path, any_owner)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def read_bytes(
+    path: "str | os.PathLike[str]",
+    limit: int,
+    *,
+    below: "str | os.PathLike[str]" = "",
+    any_owner: bool = False,
+) -> bytes:
+    """The content of a regular file of this user (`open_regular`); OSError if it has more than `limit` bytes."""
+    with open(open_regular(path, below=below, any_owner=any_owner), "rb") as file:
+        # The size first, so that nothing is read of a file that is too large; but it may grow while it is read.
+        is_large = os.fstat(file.fileno()).st_size > limit
+        data = b"" if is_large else file.read(limit + 1)
+    if is_large or len(data) > limit:
+        raise OSError(errno.EFBIG, f"has more than {limit:,} bytes", os.fspath(path))
+    return data
+
+
+def read_tail(path: "str | os.PathLike[str]", count: int, *, below: "str | os.PathLike[str]" = "") -> bytes:
+    """At most the last `count` bytes of a regular file of this user (`open_regular`), however large it is."""
+    fd = open_regular(path, below=below)
+    try:
+        return os.pread(fd, count, max(0, os.fstat(fd).st_size - count))
+    finally:
+        os.close(fd)
+
+
+def read_json(
+    path: "str | os.PathLike[str]", limit: int = LARGEST_JSON, *, any_owner: bool = False
+) -> "dict[str, Any] | None":
+    """The object in `path`; None without a readable regular file of this user that is a whole JSON object.
+
+    An error that may pass, such as EIO or too many open files, is raised.
+    """
+    try:
+        value = json.loads(read_bytes(path, limit, any_owner=any_owner))
     except (ValueError, RecursionError):
         return None
     except OSError as error:
-        if error.errno in _NO_FILE:
+        if error.errno in _NO_FILE or error.errno in _NOT_OURS:
             return None
         raise
     return value if isinstance(value, dict) else None
@@ -80,9 +150,22 @@ def sync_folder(path: str) -> None:
         os.close(fd)
 
 
-def _read_all(path: "str | os.PathLike[str]") -> bytes:
-    """The bytes of a regular file, and none of anything else: a worker can put a FIFO or a device into its folder."""
-    # O_NONBLOCK: opening a FIFO would wait for a writer that never comes, and the daemon with it.
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(fd, "rb") as file:
-        return file.read() if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+def _open_folder(path: str, below: "str | os.PathLike[str]") -> int:
+    """A descriptor of the folder `path`, reached from `below` without following a link."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    folder = os.open(below, flags)
+    for name in os.path.relpath(path, below).split(os.sep):
+        try:
+            inner = os.open(name, flags, dir_fd=folder)
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
+
+
+def _check_regular(fd: int, path: "str | os.PathLike[str]", any_owner: bool) -> None:
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "is not a regular file", os.fspath(path))
+    if status.st_uid != os.geteuid() and not any_owner:
+        raise OSError(errno.EPERM, "belongs to another user", os.fspath(path))
