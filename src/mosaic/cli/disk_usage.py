@@ -18,7 +18,7 @@ from mosaic.model.rundir import StateRoot
 from mosaic.model.xdg import xdg_folder
 from mosaic.present.folder_size import files_below, usage_of
 from mosaic.present.scores import count
-from mosaic.present.text import size
+from mosaic.present.text import printable, size
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -37,17 +37,31 @@ def show_usage(args: argparse.Namespace) -> int:
     root = StateRoot.from_environment()
     with connected(args) as client:
         runs = client.list_runs().runs
-    usage = sorted(((run, usage_of(Path(run.run_dir))) for run in runs), key=lambda pair: -sum(pair[1].values()))
+    problems: dict[str, list[str]] = {run.run_id: [] for run in runs}
+    measured = ((run, usage_of(Path(run.run_dir), problems[run.run_id])) for run in runs)
+    usage = sorted(measured, key=lambda pair: -sum(pair[1].values()))
     items = sorted(Census().items(root), key=lambda item: -item.bytes)
     if args.json:
-        rows = [{"kind": "run", "run_id": r.run_id, "bytes": sum(parts.values()), **parts} for r, parts in usage]
+        rows = [_usage_object(run, parts, problems[run.run_id]) for run, parts in usage]
         print(json.dumps(rows + [item.to_dict() for item in items], indent=1))
         return 0
     _print_runs(usage)
+    for found in filter(None, problems.values()):
+        print(f"Not counted: {_shortened(found)}.")
     cells = [(item.kind, item.name, size(item.bytes), item.note) for item in items]
     print(render_table(("KIND", "NAME", "SIZE", "NOTE"), cells, right=frozenset({2})))
     print(_sum(usage, items, root))
     return 0
+
+
+def _usage_object(run: "Run", parts: dict[str, int], problems: list[str]) -> dict[str, object]:
+    note = _shortened(problems) if problems else ""
+    return {"kind": "run", "run_id": run.run_id, "bytes": sum(parts.values()), **parts, "note": note}
+
+
+def _shortened(problems: list[str]) -> str:
+    more = f", and {len(problems) - 1} more of this run" if len(problems) > 1 else ""
+    return printable(problems[0][:300]) + more
 
 
 def _print_runs(usage: "list[tuple[Run, dict[str, int]]]") -> None:
@@ -118,7 +132,7 @@ class Census:
 
     def _count(self, place: Path) -> int:
         total = 0
-        for path in files_below(place) if place.is_dir() else [place]:
+        for path in files_below(place) if os.path.isdir(place) else [place]:
             try:
                 facts = path.lstat()
             except OSError:

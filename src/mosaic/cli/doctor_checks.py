@@ -59,13 +59,13 @@ class Installation:
         if run_id in self.states:
             return self.states[run_id].is_over
         folders = [self.root.run(area, run_id) for area in AREAS]
-        return any(run.exit.exists() and not is_locked(run.owner_lock) for run in folders)
+        return any(os.path.lexists(run.exit) and not is_locked(run.owner_lock) for run in folders)
 
     def is_live(self, run_id: str) -> bool:
         """Whether a run of this root may still be running."""
         if run_id in self.states:
             return not self.states[run_id].is_over
-        return not self.is_over(run_id) and any(self.root.run(area, run_id).path.exists() for area in AREAS)
+        return not self.is_over(run_id) and any(os.path.lexists(self.root.run(area, run_id).path) for area in AREAS)
 
 
 def run_checks(installation: Installation) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from mosaic.cli.connection import connected, host_of
 from mosaic.cli.follow import exit_code, how_it_ended, interrupted, summary, updates
 from mosaic.cli.terminal_text import is_screen
 from mosaic.cli.verb import RUN_HELP, BadUsage, add_json, add_verb
+from mosaic.model import durable
 from mosaic.model.errors import MosaicError
 from mosaic.model.nearest import did_you_mean
 from mosaic.model.states import RunState
@@ -149,11 +150,9 @@ def _next_step(run: "Run") -> list[str]:
 def read_summary(run: "Run") -> dict[str, Any]:
     """eval_summary.json of a run; empty if it has none on this machine."""
     try:
-        with open(os.path.join(run.run_dir, "eval_summary.json")) as file:
-            results = json.load(file)
-    except (OSError, ValueError):
+        return durable.read_json(os.path.join(run.run_dir, "eval_summary.json")) or {}
+    except OSError:
         return {}
-    return results if isinstance(results, dict) else {}
 
 
 def _files(run: "Run") -> list[str]:

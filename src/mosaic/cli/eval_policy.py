@@ -5,6 +5,7 @@ import json
 import math
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mosaic.catalog.derived import BEST, EVAL, derived_config
@@ -15,6 +16,7 @@ from mosaic.cli.run import run_options
 from mosaic.cli.settings import parse_settings
 from mosaic.cli.verb import BadUsage
 from mosaic.model.interval import mean_and_interval
+from mosaic.present.folder_size import files_below
 from mosaic.present.scores import count as count_of
 from mosaic.present.scores import margin
 from mosaic.present.text import number
@@ -112,5 +114,5 @@ def _describe_seeds(seeds: list[int]) -> str:
 
 
 def _files_below(folder: str) -> list[str]:
-    found = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
+    found = map(str, files_below(Path(folder)))
     return sorted(path for path in found if path.endswith((".mp4", ".gif", ".webm")))

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from mosaic.cli.file_locks import is_locked
 from mosaic.cli.old_checkpoints import find_old_checkpoints
 from mosaic.cli.runs import parse_states
 from mosaic.cli.verb import add_verb
+from mosaic.model.errors import MosaicError, NoDaemon
+from mosaic.model.folder import remove_folder
 from mosaic.model.rundir import AREAS, RunDir, StateRoot
 from mosaic.model.ulid import is_ulid
 from mosaic.present.durations import format_duration
@@ -68,14 +69,16 @@ def collect(args: argparse.Namespace) -> int:
     with connected(args) as client:
         runs = client.list_runs().runs
         found, kept = _old_checkpoints(client, runs, args) if args.old_checkpoints else _leftovers(root, runs, args)
+        failed = 0
         for leftover in found:
-            if args.yes:
-                _delete(leftover, client)
-            print(f"{'deleted' if args.yes else 'would delete'}  {size(leftover.bytes):>10}  {leftover.what}")
+            problem = _try_to_delete(leftover, client) if args.yes else ""
+            failed += bool(problem)
+            done = "not deleted" if problem else "deleted" if args.yes else "would delete"
+            print(f"{done}  {size(leftover.bytes):>10}  {leftover.what}{f': {problem}' if problem else ''}")
     for what in kept:
         print(f"kept  {what}")
     _sum_up(found, args.yes)
-    return 0
+    return 1 if failed else 0
 
 
 def _leftovers(root: StateRoot, runs: "tuple[Run, ...]", args: argparse.Namespace) -> tuple[list[Leftover], list[str]]:
@@ -131,7 +134,7 @@ def find_leftovers(root: StateRoot, known: set[str], now: float) -> tuple[list[L
     """Folders and config files of runs that the registry does not know; folders with checkpoints are kept."""
     found, kept = [], []
     for folder in _stray_folders(root, known):
-        if now - folder.stat().st_mtime < YOUNG_S or is_locked(RunDir(folder).owner_lock):
+        if _age(folder, now) < YOUNG_S or is_locked(RunDir(folder).owner_lock):
             continue
         if has_checkpoints(folder):
             kept.append(f"folder {folder}")
@@ -140,14 +143,14 @@ def find_leftovers(root: StateRoot, known: set[str], now: float) -> tuple[list[L
                 Leftover(f"folder without a run: {folder}", sum(usage_of(folder).values()), paths=_both(folder))
             )
     for folder in _stray_controls(root, known):
-        if now - folder.lstat().st_mtime >= YOUNG_S and not is_locked(folder / RunDir(folder).owner_lock.name):
+        if _age(folder, now) >= YOUNG_S and not is_locked(folder / RunDir(folder).owner_lock.name):
             found.append(Leftover(f"control files without a run: {folder}", usage_of_path(folder), paths=(folder,)))
-    files = [file for file in _stray_configs(root, known) if now - file.stat().st_mtime >= YOUNG_S]
+    files = [file for file in _stray_configs(root, known) if _age(file, now) >= YOUNG_S]
     if files:
         found.append(
             Leftover(
                 f"{count(len(files), 'config file')} without a run",
-                sum(f.stat().st_size for f in files),
+                sum(map(usage_of_path, files)),
                 paths=tuple(files),
             )
         )
@@ -185,11 +188,21 @@ def run_of(config_file: Path) -> str:
     return config_file.stem.rpartition("-")[2]
 
 
-def _delete(leftover: Leftover, client: "TrainerClient") -> None:
-    if leftover.run_id:
-        client.delete_run(leftover.run_id)
-    for path in leftover.paths:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+def _age(path: Path, now: float) -> float:
+    """Seconds since its last change; 0 if it cannot be read, so that it is left alone."""
+    try:
+        return now - path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _try_to_delete(leftover: Leftover, client: "TrainerClient") -> str:
+    """Delete it; why this is not possible otherwise. One that cannot be deleted does not stop the others."""
+    try:
+        if leftover.run_id:
+            client.delete_run(leftover.run_id)
+    except NoDaemon:
+        raise
+    except MosaicError as error:
+        return str(error)
+    return "; ".join(problem for path in leftover.paths for problem in remove_folder(path).problems)

@@ -41,8 +41,12 @@ def find_old_checkpoints(runs: "Iterable[Run]", live: "Iterable[Run]") -> tuple[
     found, kept = [], []
     for run in (run for run in runs if run.state.is_over):
         rundir = RunDir(run.run_dir)
-        reason = _why_kept(run, rundir, needed)
-        paths = () if reason else tuple(old_in(rundir))
+        paths: tuple[Path, ...] = ()
+        try:
+            reason = _why_kept(run, rundir, needed)
+            paths = () if reason else tuple(old_in(rundir))
+        except OSError as error:  # its worker closed the folder
+            reason = f"its checkpoints cannot be read ({error.strerror})"
         if reason:
             kept.append(f"run {run.run_id} ({run.name}): {reason}")
         elif paths:

@@ -98,7 +98,8 @@ def next_steps(run: "Run") -> list[str]:
 def _has_checkpoints(run: "Run") -> bool:
     """Whether the run has checkpoints on this machine."""
     try:
-        return any(os.scandir(os.path.join(run.run_dir, "checkpoints")))
+        with os.scandir(os.path.join(run.run_dir, "checkpoints")) as entries:
+            return next(entries, None) is not None
     except OSError:
         return False
 

@@ -48,7 +48,10 @@ class Board:
 def may_have_curves(run: "Run") -> bool:
     """Whether the run has TensorBoard files, or may still write some."""
     folder = RunDir(run.run_dir).tensorboard
-    return folder.is_dir() and (not run.state.is_over or any(folder.iterdir()))
+    try:
+        return folder.is_dir() and (not run.state.is_over or any(folder.iterdir()))
+    except OSError:
+        return False  # its worker closed the folder
 
 
 def find_python(root: StateRoot, runs: "Iterable[Run]") -> Path:

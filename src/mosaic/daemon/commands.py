@@ -1,6 +1,7 @@
 """Commands for live runs: accepts each once, in one order per run, and answers when it is durable."""
 
 import asyncio
+import os
 from weakref import WeakValueDictionary
 
 from mosaic.daemon.command_log import Command, CommandLog, read_command
@@ -62,7 +63,7 @@ class Commands:
     def _refuse_over(self, record: RunRecord) -> None:
         if record.state.is_over:
             raise RunIsOver(record.run_id, str(record.state))
-        if self._rundir(record).exit.exists():
+        if os.path.lexists(self._rundir(record).exit):
             raise RunIsOver(record.run_id, "ending")  # its worker is gone; the last output is being stored
 
     def _rundir(self, record: RunRecord) -> RunDir:

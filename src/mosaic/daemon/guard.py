@@ -29,6 +29,7 @@ STATUS: dict[type[errors.MosaicError], grpc.StatusCode] = {
     errors.CommandTaken: grpc.StatusCode.ALREADY_EXISTS,
     errors.IllegalMove: grpc.StatusCode.FAILED_PRECONDITION,
     errors.RunIsLive: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.FolderRemains: grpc.StatusCode.FAILED_PRECONDITION,
     errors.RunIsOver: grpc.StatusCode.FAILED_PRECONDITION,
     errors.NoCommands: grpc.StatusCode.FAILED_PRECONDITION,
     errors.WrongOffset: grpc.StatusCode.FAILED_PRECONDITION,

@@ -114,7 +114,7 @@ class Operators:
         path = asked.section.text("checkpoint")
         inside = self._parents.rundir(record).path / path
         # A relative path is one inside the run's folder.
-        if path and not os.path.isabs(os.path.expanduser(path)) and "\0" not in path and inside.exists():
+        if path and not os.path.isabs(os.path.expanduser(path)) and "\0" not in path and os.path.exists(inside):
             asked.section.values["checkpoint"] = str(inside)
         return await self._parents.checkpoint(asked.section, record, parent)
 

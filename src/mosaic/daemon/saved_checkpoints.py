@@ -1,6 +1,7 @@
 """The checkpoints that a run has saved, from its stored events and its folder."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -48,7 +49,7 @@ class SavedCheckpoints:
     async def at(self, record: RunRecord, path: str) -> Checkpoint:
         """The checkpoint at this resolved path, with the step that the run reported for it."""
         rundir = self.rundir(record)
-        return checkpoints.known(rundir, path, reversed(await self._all(record)))
+        return await asyncio.to_thread(checkpoints.known, rundir, path, reversed(await self._all(record)))
 
     async def _all(self, record: RunRecord) -> list[dict[str, Any]]:
         async with aclosing(self._payloads(self.rundir(record))) as payloads:
@@ -57,7 +58,7 @@ class SavedCheckpoints:
     async def _payloads(self, rundir: RunDir) -> AsyncGenerator[dict[str, Any], None]:
         """The payloads of all stored `checkpoint_saved` events, oldest first."""
         since = 0
-        while rundir.telemetry.exists():
+        while os.path.lexists(rundir.telemetry):
             page = await self._ingest.events(rundir, since, None, {"lifecycle"}, _PAGE)
             for event in page.batch.events:
                 if event.lifecycle.event == CHECKPOINT_SAVED:

@@ -1,5 +1,6 @@
 """Sessions: the right to publish the telemetry of one run, held by its tailer and by a worker that uses gRPC."""
 
+import asyncio
 import hmac
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +45,7 @@ class Sessions:
         """
         record = await self._registry.do(lambda r: r.get(run_id))
         rundir = self._rundir(record)
-        launch = read_json(rundir.launch) or {}
+        launch = await asyncio.to_thread(read_json, rundir.launch) or {}
         if not nonce or launch.get("nonce") != nonce or attempt != record.attempt or launch.get("attempt") != attempt:
             raise NotAllowed(f"Run {run_id}: this is not the nonce of attempt {record.attempt}.")
         token = self._tokens.session(run_id, attempt)

@@ -5,10 +5,8 @@ Arguments are plain values. Answers about runs are wire messages: they are conve
 
 import asyncio
 import json
-import shutil
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -27,8 +25,9 @@ from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
-from mosaic.model.errors import KeyTaken, RunIsLive
+from mosaic.model.errors import FolderRemains, KeyTaken, RunIsLive
 from mosaic.model.failpoints import failpoint
+from mosaic.model.folder import Removal, remove_folder
 from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import RunState
@@ -140,7 +139,6 @@ class Trainer:
         if not record.state.is_over:
             raise RunIsLive(record.run_id, str(record.state))
         rundir = self.rundir(record)
-        freed = await asyncio.to_thread(_size, rundir.path)
         self.sessions.forget(record.run_id)
         self.commands.forget(record.run_id)
         await self.ingest.forget(record.run_id)
@@ -149,14 +147,17 @@ class Trainer:
         await self.registry.do(lambda r: r.delete(record.run_id))
         self.sessions.forget(record.run_id)  # again: a publish may have arrived meanwhile
         failpoint("delete.unlisted")
-        await asyncio.to_thread(self._erase_files, record.run_id, rundir)
+        removal = await asyncio.to_thread(self._erase_files, record.run_id, rundir)
         failpoint("delete.done")
-        return freed
+        if removal.problems:
+            raise FolderRemains(record.run_id, rundir.path, removal.problems)
+        return removal.freed
 
     async def get(self, run_id: str) -> pb.RunInfo:
         record = await self.find(run_id)
         history = await self.registry.do(lambda r: r.history(record.run_id))
-        config = redact(read_json(self.root.config_file(record.run_id)) or {})
+        document = await asyncio.to_thread(read_json, self.root.config_file(record.run_id))
+        config = redact(document or {})
         info = await self.info(record)
         info.history.extend(move_to_wire(move) for move in history)
         info.config_json = json.dumps(config)
@@ -209,7 +210,8 @@ class Trainer:
         info = run_to_wire(
             record, self.rundir(record).path, summary, self.dispatcher.life(record.run_id) if live else ""
         )
-        info.telemetry = (live and self.dispatcher.telemetry(record.run_id)) or info.telemetry
+        problem = (live and self.dispatcher.telemetry(record.run_id)) or self.ingest.unreadable.get(record.run_id)
+        info.telemetry = problem or info.telemetry
         return info
 
     async def end_all(self) -> None:
@@ -220,16 +222,13 @@ class Trainer:
                 self.dispatcher.wake(record.run_id)
             await asyncio.sleep(0.1)
 
-    def _erase_files(self, run_id: str, rundir: RunDir) -> None:
-        shutil.rmtree(rundir.path, ignore_errors=True)
-        rundir.remove_control()
+    def _erase_files(self, run_id: str, rundir: RunDir) -> Removal:
         for path in (self.root.config_file(run_id), self.root.worker_file(run_id)):
             path.unlink(missing_ok=True)
+        removal = remove_folder(rundir.path)
+        rundir.remove_control()
+        return removal
 
 
 def _request_all_cancels(registry: Registry) -> list[RunRecord]:
     return [registry.request_cancel(record.run_id) for record in registry.live()]
-
-
-def _size(folder: Path) -> int:
-    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*") if not path.is_dir())

@@ -6,22 +6,24 @@ was killed at any point finds the same facts and continues: there is no separate
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Collection, Coroutine, Iterable
 
 from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog.workers import Catalog
+from mosaic.dispatch import run_output
 from mosaic.dispatch.finisher import Finisher
 from mosaic.dispatch.gpus import Gpus
 from mosaic.dispatch.launch_plan import Addresses
 from mosaic.dispatch.launcher import Launcher
-from mosaic.dispatch.live_runs import LiveRuns
+from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.dispatch.schedule import Start, Wait, decide
-from mosaic.dispatch.situation import Case, situation
+from mosaic.dispatch.situation import Case, Situation, situation
 from mosaic.dispatch.starter import Starter
 from mosaic.dispatch.supervisor import Supervisor
 from mosaic.ingest.receive import Ingest
 from mosaic.model import procfs
-from mosaic.model.errors import IllegalMove, UnknownRun
+from mosaic.model.errors import IllegalMove, MosaicError, UnknownRun
 from mosaic.model.machine import Machine
 from mosaic.model.run import RunRecord
 from mosaic.model.rundir import StateRoot
@@ -30,6 +32,7 @@ from mosaic.registry.thread import RegistryThread
 
 log = logging.getLogger(__name__)
 SWEEP_S = 2.0
+GIVE_UP_S = 60.0  # of turns that fail because of what is in the run's folder
 LONGEST_TURN_S = 5 * SWEEP_S  # a longer pause between turns means that the daemon was stopped or the machine suspended
 
 
@@ -114,7 +117,7 @@ class Dispatcher:
     async def recover(self) -> None:
         """Continue what an earlier daemon left unfinished beside the live runs: incomplete telemetry, drained GPUs."""
         for record in await self._registry.do(lambda r: r.incomplete()):
-            self._launcher.tail(self._root.run(record.area, record.run_id))
+            await self._finisher.tail(self._root.run(record.area, record.run_id))
         for uuid in await self._registry.do(lambda r: r.drained()):
             # A drained GPU is free again when a starting daemon finds no process on it.
             if not await asyncio.to_thread(self.gpus.foreign_pids, uuid, lambda pid: False):
@@ -153,9 +156,23 @@ class Dispatcher:
         try:
             # Read again for each run: the turn may have been long, and a decision on an old row is a wrong one.
             await self._step(await self._registry.do(lambda r: r.get(run_id)))
-        except Exception:
+        except Exception as error:
             # One run's problem must not stop the others; the next sweep tries again.
             log.exception("Run %s: this turn failed.", run_id, extra={"run_id": run_id})
+            await self._guarded(self._give_up_in_time(run_id, error))
+        else:
+            if live := self._runs.get(run_id):
+                live.failing_since = 0.0
+
+    async def _give_up_in_time(self, run_id: str, error: Exception) -> None:
+        """A run whose folder makes every turn fail must not wait for its end forever."""
+        live = self._runs.get(run_id)
+        if live is None or isinstance(error, (MosaicError, sqlite3.Error)) or run_output.may_pass(error):
+            return
+        live.failing_since = live.failing_since or self._runs.now()
+        if self._runs.now() - live.failing_since > GIVE_UP_S:
+            record = await self._registry.do(lambda r: r.get(run_id))
+            await self._finisher.give_up(record, live, error)
 
     async def _step(self, record: RunRecord) -> None:
         if record.state.is_over:
@@ -165,10 +182,11 @@ class Dispatcher:
                 await self._finisher.end(record, RunState.CANCELLED, "cancelled before it started")
             return
         live = self._runs.remember(record, self._root.run(record.area, record.run_id))
-        if not live.rundir.path.is_dir():
+        # In a thread: the folder belongs to the worker, and so does the time that reading it takes.
+        now = await asyncio.to_thread(self._look, live, record.attempt)
+        if now is None:
             await self._finisher.end_without_folder(record, live)
             return
-        now = situation(live.rundir, record.attempt, self._launcher)
         match now.case:
             case Case.ENDED:
                 await self._finisher.finish(record, live, now.facts)
@@ -178,6 +196,13 @@ class Dispatcher:
                 await self._finisher.clean_up(record, live, now.facts)
             case Case.UNSTARTED:
                 await self._starter.start_again(record, live)
+
+    def _look(self, live: LiveRun, attempt: int) -> Situation | None:
+        """The situation of a run; None without its folder."""
+        if not live.rundir.path.is_dir():
+            return None
+        run_output.open_up(live.rundir)
+        return situation(live.rundir, attempt, self._launcher)
 
     # ---- the queue
 

@@ -12,9 +12,10 @@ from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.dispatch.reasons import Ending, final_state
 from mosaic.ingest.receive import Ingest
 from mosaic.model import durable
-from mosaic.model.errors import IllegalMove, MosaicError, SchemaTooNew, StoreFailed
+from mosaic.model.errors import IllegalMove, MosaicError, SchemaTooNew, StoreFailed, StoreUnavailable
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunRecord
+from mosaic.model.rundir import RunDir
 from mosaic.model.states import RunState
 from mosaic.registry.thread import RegistryThread
 
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 DRAIN_PATIENCE_S = 600.0
 CUT_PATIENCE_S = 5.0  # with the rest of a spool that was replaced or truncated
 UNKILLABLE_S = 60.0
+NOT_EVEN_OPEN = -2  # as the number of missing bytes: it is unknown
 
 
 class Finisher:
@@ -53,8 +55,7 @@ class Finisher:
         failpoint("cleanup.proven")
         if is_clean:
             await asyncio.to_thread(run_output.release_reserve, live.rundir)
-        exit = run_output.exit_of_dead_holder(record.attempt, live.rundir, unkillable=not is_clean)
-        await asyncio.to_thread(durable.write_json, live.rundir.exit, exit)
+        await asyncio.to_thread(_write_exit, record.attempt, live.rundir, unkillable=not is_clean)
         self._runs.wake(record.run_id)
 
     async def finish(self, record: RunRecord, live: LiveRun, exit: Mapping[str, Any]) -> None:
@@ -63,11 +64,16 @@ class Finisher:
             await self._return_gpus(record, bool(exit.get("unkillable")))
         live.gone = not exit.get("unkillable")
         failpoint("finish.freed")
-        run_output.remove_segments(record.run_id)
-        if not self._launcher.is_held(live.rundir):
-            self._launcher.tail(live.rundir)  # does nothing while our tailer runs; tail.lock keeps out a second one
+        await asyncio.to_thread(run_output.remove_segments, record.run_id)
+        if not await asyncio.to_thread(self._launcher.is_held, live.rundir):
+            await self.tail(live.rundir)
         try:
             cursor = await self._ingest.open(record.run_id, live.rundir)
+        except StoreUnavailable:
+            if not await self._lost_patience(live, NOT_EVEN_OPEN, exit):
+                raise  # a full disk, perhaps
+            await self._close(record, live, exit, complete=False)
+            return
         except (StoreFailed, SchemaTooNew):
             if self._ingest.problem:
                 raise  # a writer thread died: the next daemon continues here
@@ -76,7 +82,7 @@ class Finisher:
             return
         missing = run_output.bytes_missing(exit, cursor.stdout_offset, cursor.stderr_offset)
         # Not before the tailer has reported that it drained the spool: one more publish would reopen the closed file.
-        if not (live.drained and not missing) and not self._lost_patience(live, missing, exit):
+        if not (live.drained and not missing) and not await self._lost_patience(live, missing, exit):
             return
         await self._close(record, live, exit, complete=not missing)
 
@@ -86,16 +92,25 @@ class Finisher:
         else:
             await self._registry.do(lambda r: r.free_gpus(record.run_id))
 
-    def _lost_patience(self, live: LiveRun, missing: int, exit: Mapping[str, Any]) -> bool:
+    async def tail(self, rundir: RunDir) -> None:
+        """Start a tailer for a run whose holder is gone. Does nothing while ours runs; tail.lock keeps out a second."""
+        try:
+            await asyncio.to_thread(self._launcher.tail, rundir)
+        except (OSError, LookupError, TypeError, ValueError) as error:
+            # What it has printed is not read then, and the run ends as incomplete.
+            log.warning("Its tailer cannot be started: %s", error, extra={"run_id": rundir.run_id})
+
+    async def _lost_patience(self, live: LiveRun, missing: int, exit: Mapping[str, Any]) -> bool:
         now = self._runs.now()
         if missing != live.missing:
             live.missing, live.missing_since = missing, now
-        patience = CUT_PATIENCE_S if run_output.is_cut(exit, live.rundir) else DRAIN_PATIENCE_S
+        is_cut = await asyncio.to_thread(run_output.is_cut, exit, live.rundir)
+        patience = CUT_PATIENCE_S if is_cut else DRAIN_PATIENCE_S
         return now - live.missing_since > patience
 
     async def _close(self, record: RunRecord, live: LiveRun, exit: Mapping[str, Any], complete: bool) -> None:
         summary = await self._ingest.summary(live.rundir)
-        stderr = run_output.stderr_tail(live.rundir)
+        stderr = await asyncio.to_thread(run_output.stderr_tail, live.rundir)
 
         def decide(newest: RunRecord) -> Ending:
             state, reason = final_state(newest, exit, summary.failed_message, stderr, live.end_reason)
@@ -129,6 +144,24 @@ class Finisher:
         await self._ingest.finish(record.run_id)
         await self.end(record, RunState.FAULTED, f"its folder {live.rundir.path} was deleted while it was live")
 
+    async def give_up(self, record: RunRecord, live: LiveRun, error: Exception) -> None:
+        """Its folder cannot tell how the run ended: end it all the same, once none of its processes lives."""
+        if self._launcher.stop(live.rundir) if record.cancel_requested else self._runs_on(live.rundir):
+            return
+        if not await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, {}):
+            self._runs.wake_later(record.run_id)
+            return
+        await self._ingest.finish(record.run_id)
+        await self._registry.do(lambda r: r.note(record.run_id, telemetry="incomplete"))
+        why = f"its folder {live.rundir.path} cannot be used ({error})"
+        await self._end_as(record, lambda newest: _without_exit(newest, why))
+
+    def _runs_on(self, rundir: RunDir) -> bool:
+        try:
+            return self._launcher.is_held(rundir)
+        except OSError:
+            return False
+
     async def complete_late(self, run_id: str) -> None:
         """The last byte of a run that ended as `telemetry: incomplete` has arrived."""
         if self._runs.get(run_id):
@@ -157,3 +190,11 @@ class Finisher:
             self._runs.forget(run_id)
             self._launcher.forget(live.rundir)
         self._runs.wake()
+
+
+def _write_exit(attempt: int, rundir: RunDir, unkillable: bool) -> None:
+    durable.insist_on_json(rundir.exit, run_output.exit_of_dead_holder(attempt, rundir, unkillable))
+
+
+def _without_exit(record: RunRecord, why: str) -> Ending:
+    return (RunState.CANCELLED, "cancelled by request") if record.cancel_requested else (RunState.FAULTED, why)

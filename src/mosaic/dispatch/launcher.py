@@ -97,7 +97,7 @@ class LocalLauncher:
         return False
 
     def fence(self, rundir: RunDir) -> int | None:
-        fd = os.open(rundir.owner_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = durable.open_lock(rundir.owner_lock)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -184,9 +184,7 @@ def _spawn(
     command: list[str], log_file: Path, umask: int, env: dict[str, str] | None = None
 ) -> "subprocess.Popen[bytes]":
     """Start a process in a new session, so that it outlives the daemon."""
-    # O_NOFOLLOW: a symbolic link would make the daemon write elsewhere.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    with open(os.open(log_file, flags, 0o600), "ab") as out:
+    with open(durable.open_log(log_file), "ab") as out:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -28,6 +28,7 @@ class LiveRun:
     drained: bool = False  # its tailer has sent the last byte and will send no more
     problem: str = ""  # why its telemetry cannot be stored now
     cleanup_since: float = 0.0  # when we began to kill what a dead holder left behind
+    failing_since: float = 0.0  # since when its turns fail because of what is in its folder
     missing: int = -1  # bytes of its output that are not stored yet after its end …
     missing_since: float = 0.0  # … and since when that number has not changed
 

@@ -1,5 +1,6 @@
 """What a run leaves in its folder: the size and the last lines of its output, its reserve, its manifest."""
 
+import errno
 import logging
 import os
 import stat
@@ -16,6 +17,25 @@ from mosaic.model.rundir import RunDir
 log = logging.getLogger(__name__)
 STDERR_TAIL_BYTES = 16_384
 UNREAD_BYTES = 65_536
+HOLDER_LOG_BYTES = 16_384
+_MAY_PASS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether an error is the machine's, such as a full disk, and not due to what a worker left in its folder."""
+    return isinstance(error, OSError) and error.errno in _MAY_PASS
+
+
+def open_up(rundir: RunDir) -> None:
+    """Give the run's folder and its logs mode 0700 again: a worker that removed it must not hide its own end."""
+    for folder in (rundir.path, rundir.logs):
+        try:
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_mode & 0o700 != 0o700 and found.st_uid == os.geteuid():
+                folder.chmod(0o700)
+                log.warning("%s was not accessible; it has mode 0700 again.", folder, extra={"run_id": rundir.run_id})
+        except OSError as error:
+            log.info("%s cannot be made accessible: %s", folder, error, extra={"run_id": rundir.run_id})
 
 
 def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[str, Any]:
@@ -27,8 +47,8 @@ def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[
         "signal": None,
         "ended_by": "holder died",
         "unkillable": unkillable,
-        "stdout_bytes": _size(rundir.stdout),
-        "stderr_bytes": _size(rundir.stderr),
+        "stdout_bytes": _plain_size(rundir.stdout),
+        "stderr_bytes": _plain_size(rundir.stderr),
     }
 
 
@@ -36,13 +56,13 @@ def release_reserve(rundir: RunDir) -> None:
     """Free the blocks that a killed holder reserved ahead of the spool. Only when its whole tree is proven dead."""
     for path in (rundir.stdout, rundir.stderr):
         try:
-            _truncate_to_size(path)
+            _truncate_to_size(path, rundir)
         except OSError as error:
             log.info("The reserve of %s cannot be released: %s", path, error)
 
 
-def _truncate_to_size(path: Path) -> None:
-    found = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+def _truncate_to_size(path: Path, rundir: RunDir) -> None:
+    found = durable.open_regular(path, below=rundir.path)
     try:
         os.fchmod(found, 0o600)
         # Through the descriptor: the name may have been replaced by a symbolic link meanwhile.
@@ -62,8 +82,8 @@ def remove_segments(run_id: str) -> None:
 
 def bytes_missing(exit: Mapping[str, Any], stdout_offset: int, stderr_offset: int) -> int:
     """How much of the spool is not in the store yet."""
-    stdout = max(0, (exit.get("stdout_bytes") or 0) - stdout_offset)
-    stderr = max(0, (exit.get("stderr_bytes") or 0) - stderr_offset)
+    stdout = max(0, _count(exit, "stdout_bytes") - stdout_offset)
+    stderr = max(0, _count(exit, "stderr_bytes") - stderr_offset)
     return stdout + stderr
 
 
@@ -75,34 +95,37 @@ def total_bytes(rundir: RunDir) -> int:
 def has_unread_line(rundir: RunDir, stdout_offset: int) -> bool:
     """Whether the worker has printed a whole line that is not in the store yet."""
     try:
-        with rundir.stdout.open("rb") as file:
-            file.seek(stdout_offset)
-            return b"\n" in file.read(UNREAD_BYTES)
+        fd = durable.open_regular(rundir.stdout, below=rundir.path)
     except OSError:
         return False
+    try:
+        return b"\n" in os.pread(fd, UNREAD_BYTES, stdout_offset)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
 
 
 def is_cut(exit: Mapping[str, Any], rundir: RunDir) -> bool:
     """Whether the spool was replaced, deleted or truncated: then its missing bytes will never arrive."""
     sizes = ((rundir.stdout, "stdout_bytes"), (rundir.stderr, "stderr_bytes"))
-    return any(_plain_size(path) < (exit.get(name) or 0) for path, name in sizes)
+    return any(_plain_size(path) < _count(exit, name) for path, name in sizes)
 
 
 def stderr_tail(rundir: RunDir) -> str:
     try:
-        with rundir.stderr.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - STDERR_TAIL_BYTES))
-            return file.read().replace(b"\0", b"").decode(errors="replace")
+        end = durable.read_tail(rundir.stderr, STDERR_TAIL_BYTES, below=rundir.path)
     except OSError:
         return ""
+    return end.replace(b"\0", b"").decode(errors="replace")
 
 
 def write_manifest(record: RunRecord, rundir: RunDir) -> None:
-    """Write analytics.json for a worker that wrote none; it lists only what exists."""
-    if rundir.analytics.exists():
+    """Write analytics.json for a worker that wrote none, or something that is not a file; it lists only what exists."""
+    if _is_plain(rundir.analytics):
         return
     folders = {"tensorboard": rundir.tensorboard, "checkpoints": rundir.checkpoints, "videos_dir": rundir.videos}
-    filled = {name: path.name for name, path in folders.items() if path.is_dir() and any(path.iterdir())}
+    filled = {name: path.name for name, path in folders.items() if _is_filled(path)}
     manifest = {
         "version": 1,
         "run_id": record.run_id,
@@ -116,16 +139,27 @@ def write_manifest(record: RunRecord, rundir: RunDir) -> None:
         },
         "metadata": {"written_by": "daemon"},
     }
-    durable.write_json(rundir.analytics, manifest)
+    try:
+        durable.insist_on_json(rundir.analytics, manifest)
+    except OSError as error:
+        if may_pass(error):
+            raise  # the dispatcher tries again
+        log.warning("%s cannot be written: %s", rundir.analytics, error, extra={"run_id": rundir.run_id})
 
 
 def with_holder_log(sentence: str, rundir: RunDir) -> str:
     """The sentence, followed by the last lines of the holder's log."""
     try:
-        lines = rundir.holder_log.read_text(errors="replace").strip().splitlines()[-4:]
+        end = durable.read_tail(rundir.holder_log, HOLDER_LOG_BYTES)
     except OSError:
-        lines = []
+        end = b""
+    lines = end.decode(errors="replace").strip().splitlines()[-4:]
     return "\n".join([sentence, *lines])
+
+
+def _count(exit: Mapping[str, Any], name: str) -> int:
+    found = exit.get(name)
+    return found if isinstance(found, int) else 0
 
 
 def _plain_size(path: Path) -> int:
@@ -137,8 +171,19 @@ def _plain_size(path: Path) -> int:
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
-def _size(path: Path) -> int:
+def _is_plain(path: Path) -> bool:
     try:
-        return path.stat().st_size
+        return stat.S_ISREG(path.lstat().st_mode)
     except OSError:
-        return 0
+        return False
+
+
+def _is_filled(folder: Path) -> bool:
+    """Whether a folder has an entry; no for one that is a link or cannot be read."""
+    try:
+        if folder.is_symlink():
+            return False
+        with os.scandir(folder) as entries:
+            return next(entries, None) is not None
+    except OSError:
+        return False

@@ -15,6 +15,8 @@ from mosaic.dispatch.launcher import Launcher
 from mosaic.model.durable import read_json
 from mosaic.model.rundir import RunDir
 
+LARGEST = 1 << 20  # bytes of exit.json and started.json: parsing more would delay other runs
+
 
 class Case(Enum):
     ENDED = auto()
@@ -33,10 +35,10 @@ class Situation:
 def situation(rundir: RunDir, attempt: int, launcher: Launcher) -> Situation:
     # The lock is checked before exit.json is read: a holder writes the file before it releases the lock.
     held = launcher.is_held(rundir)
-    exit = _of_attempt(read_json(rundir.exit), attempt)
+    exit = _of_attempt(read_json(rundir.exit, LARGEST), attempt)
     if exit:
         return Situation(Case.ENDED, exit)
-    started = _of_attempt(read_json(rundir.started), attempt)
+    started = _of_attempt(read_json(rundir.started, LARGEST), attempt)
     if held:
         return Situation(Case.HELD, started)
     if launcher.is_starting(rundir):

@@ -58,20 +58,22 @@ class Starter:
 
     async def start_again(self, record: RunRecord, live: LiveRun) -> None:
         """Nothing of this attempt was started: fence off a late holder, then launch with the next attempt number."""
-        fence = self._launcher.fence(live.rundir)
+        fence = await asyncio.to_thread(self._launcher.fence, live.rundir)
         if fence is None:
             return
         try:
-            if (durable.read_json(live.rundir.started) or {}).get("attempt") == record.attempt:
+            started = await asyncio.to_thread(durable.read_json, live.rundir.started)
+            if (started or {}).get("attempt") == record.attempt:
                 return  # it started, and released the lock again, since we looked
             # Under the lock: once it is released, a late holder finds nothing to start.
-            live.rundir.launch.unlink(missing_ok=True)
+            await asyncio.to_thread(live.rundir.launch.unlink, missing_ok=True)
             if record.cancel_requested:
                 await self._registry.do(lambda r: r.raise_attempt(record.run_id))
                 await self._finisher.end(record, RunState.CANCELLED, "cancelled before its worker started")
                 return
             if record.state is not RunState.HANDSHAKE or record.attempt >= MAX_LAUNCHES:
-                reason = run_output.with_holder_log("spawn error: its holder never started", live.rundir)
+                sentence = "spawn error: its holder never started"
+                reason = await asyncio.to_thread(run_output.with_holder_log, sentence, live.rundir)
                 await self._finisher.end(record, RunState.FAULTED, reason)
                 return
             attempt = await self._registry.do(lambda r: r.raise_attempt(record.run_id))

@@ -54,9 +54,9 @@ class Supervisor:
 
     async def _check_life(self, record: RunRecord, live: LiveRun) -> None:
         now = self._runs.now()
-        live.vitals.note_output(now, run_output.total_bytes(live.rundir))
+        live.vitals.note_output(now, await asyncio.to_thread(run_output.total_bytes, live.rundir))
         if live.vitals.needs_cpu_time(now, record.limits):
-            cpu_s = self._launcher.cpu_s(live.rundir)
+            cpu_s = await asyncio.to_thread(self._launcher.cpu_s, live.rundir)
             if cpu_s is not None:
                 live.vitals.note_cpu_time(now, cpu_s)
         verdict = live.vitals.verdict(now, record.limits)

@@ -159,15 +159,11 @@ class Holder:
         log = self._open_tailer_log()
         stdout, stderr = (file.fd for file in self._files)
         argv = [*self._launch.tailer_argv, "--stdout-fd", str(stdout), "--stderr-fd", str(stderr)]
-        return Command(argv, self._launch.tailer_env, str(self._run_dir.path), log, log, keep=(stdout, stderr))
+        # In "/": the worker may have made its folder unreadable.
+        return Command(argv, self._launch.tailer_env, "/", log, log, keep=(stdout, stderr))
 
     def _open_tailer_log(self) -> int:
-        try:
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            return os.open(self._run_dir.tailer_log, flags, 0o600)
-        except OSError as error:
-            say(f"The tailer runs without a log: {error}.")  # perhaps a full disk; no reason to end a running worker
-            return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        return durable.open_log(self._run_dir.tailer_log)  # a full disk is no reason to end a running worker
 
     # The loop
 
@@ -259,7 +255,7 @@ class Holder:
             self._release_reserves()
             record = self._outcome.record(self._launch, self._tree, self._files, self._ending.cause)
             failpoint("exit.proven")
-            durable.write_json(self._run_dir.exit, record)
+            durable.insist_on_json(self._run_dir.exit, record)
             self._is_written = True
         except FileNotFoundError:
             say("The run's folder is gone; exit.json is not written.")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import time
 import zlib
 from collections import OrderedDict
@@ -94,6 +95,7 @@ class Ingest:
         self._indexer = Writer("telemetry-index")
         self._open: dict[str, OpenRun] = {}
         self._readers: OrderedDict[str, OpenRun] = OrderedDict()
+        self.unreadable: dict[str, str] = {}  # run id → why it has no summary
 
     @property
     def problem(self) -> str:
@@ -144,6 +146,7 @@ class Ingest:
             if run := runs.pop(run_id, None):
                 await run.close()
         self._indexer.post(lambda: self._index.delete(run_id))
+        self.unreadable.pop(run_id, None)
         self.broadcaster.close(run_id)
 
     async def close(self) -> None:
@@ -191,6 +194,8 @@ class Ingest:
         wanted = {rundir.run_id: rundir for rundir in rundirs}
         closed = [run_id for run_id in wanted if run_id not in self._open]
         found = await self._indexed(closed)
+        for run_id in found:
+            self.unreadable.pop(run_id, None)
         for run_id in wanted.keys() - found.keys():
             found[run_id] = await self._ask_summary(wanted[run_id])
         return found
@@ -206,19 +211,31 @@ class Ingest:
             return {}  # reported by `problem`; the summaries come from the files then
 
     async def _ask_summary(self, rundir: RunDir) -> RunSummary:
-        if rundir.run_id not in self._open and not rundir.telemetry.exists():
+        if rundir.run_id not in self._open and not self._has_file(rundir):
             return RunSummary()  # a queued run: a listing must not open a store for each
         try:
             summary, is_final = await self._reading(rundir).ask(lambda store: (store.summary(), store.is_final))
         except MosaicError as error:
             # The listing still shows the other runs; opening this one reports the error.
             log.debug("No summary: %s", error, extra={"run_id": rundir.run_id})
+            self.unreadable[rundir.run_id] = str(error)
             return RunSummary()
+        self.unreadable.pop(rundir.run_id, None)
         if is_final:
             self._indexer.post(lambda: self._index.put(rundir.run_id, summary))
         elif time.time() - summary.last_event_at > RATE_FADES_S:
             summary.steps_per_s = 0.0
         return summary
+
+    def _has_file(self, rundir: RunDir) -> bool:
+        try:
+            os.lstat(rundir.telemetry)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            self.unreadable[rundir.run_id] = f"{rundir.path} cannot be read ({error.strerror})"
+            return False
+        return True
 
     # -- inside
 

@@ -64,6 +64,30 @@ def write_bytes(path: "str | os.PathLike[str]", data: bytes, mode: int = 0o600) 
         file.write(data)
 
 
+def insist_on_json(path: "str | os.PathLike[str]", value: Any) -> None:
+    """`write_json` where a worker may have changed the folder's mode, or put a folder of its own under this name."""
+    try:
+        write_json(path, value)
+    except (IsADirectoryError, PermissionError):
+        make_way(path)
+        write_json(path, value)
+
+
+def make_way(path: "str | os.PathLike[str]") -> None:
+    """Make it possible to create a file `path`: its folder gets mode 0700, what is not a regular file moves aside."""
+    folder, found = os.path.dirname(path), None
+    if os.lstat(folder).st_mode & 0o700 != 0o700:
+        os.chmod(folder, 0o700)
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        os.rename(path, f"{os.fspath(path)}.{os.getpid()}.{os.urandom(4).hex()}.moved")
+    elif found.st_mode & 0o600 != 0o600:
+        os.chmod(path, 0o600)
+
+
 def write_json(path: "str | os.PathLike[str]", value: Any, mode: int = 0o600) -> None:
     text = json.dumps(value, indent=1)
     if len(text) >= LARGEST_JSON:  # a long list: one line for each number makes it many times as large
@@ -86,7 +110,7 @@ def open_regular(
     try:
         # O_NONBLOCK: opening a FIFO would wait for a writer that never comes, and a leased file for its owner.
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-        fd = os.open(path if folder is None else os.path.basename(path), flags, dir_fd=folder)
+        fd = os.open(path if folder is None else os.path.basename(path), flags, 0o600, dir_fd=folder)
     finally:
         if folder is not None:
             os.close(folder)
@@ -96,6 +120,26 @@ def open_regular(
         os.close(fd)
         raise
     return fd
+
+
+def open_lock(path: "str | os.PathLike[str]") -> int:
+    """A descriptor of the lock file `path`, created if it is missing. Whatever else has its name moves aside."""
+    flags = os.O_RDWR | os.O_CREAT
+    try:
+        return open_regular(path, flags)
+    except OSError as error:
+        if error.errno not in _NOT_OURS:
+            raise
+    make_way(path)
+    return open_regular(path, flags)
+
+
+def open_log(path: "str | os.PathLike[str]") -> int:
+    """A descriptor that appends to `path`; to /dev/null if that is impossible: a process can run without its log."""
+    try:
+        return open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
 def read_bytes(

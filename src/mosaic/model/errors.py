@@ -8,6 +8,7 @@ MosaicError
 ├── IllegalMove        a state change that is not in the table of states
 ├── KeyTaken           an idempotency key that belongs to a run with another config
 ├── RunIsLive          the request needs a run that is over
+├── FolderRemains      a deleted run whose folder could not be emptied
 ├── RunIsOver          the request needs a run that is live
 ├── BadCommand         a command that cannot be sent
 ├── CommandTaken       a command id that belongs to another command
@@ -87,6 +88,14 @@ class RunIsLive(MosaicError):
 
     def __init__(self, run_id: str, state: str) -> None:
         super().__init__(f"Run {run_id} is {state}. End it first with: mosaic cancel {run_id}")
+
+
+class FolderRemains(MosaicError):
+    """A deleted run whose folder could not be emptied."""
+
+    def __init__(self, run_id: str, folder: object, problems: Sequence[str]) -> None:
+        why = "; ".join(problems)
+        super().__init__(f"Run {run_id} is deleted, but {folder} remains: {why}. Then remove it with: mosaic gc --yes")
 
 
 class RunIsOver(MosaicError):

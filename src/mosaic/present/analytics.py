@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,8 @@ def _walk(folder: Path, depth: int) -> "Iterator[tuple[Path, os.stat_result]]":
     while waiting:
         here, left = waiting.pop()
         try:
-            entries = list(os.scandir(here))
+            with os.scandir(here) as found:
+                entries = list(islice(found, MOST_LOOKED_AT))
         except OSError:
             continue
         for entry in entries:
@@ -129,7 +131,7 @@ def _inside(folder: Path, named: Any, usual: str) -> Path | None:
     path = folder / (named if isinstance(named, str) and named and "\0" not in named else usual)
     root = os.path.realpath(folder)
     is_inside = os.path.realpath(path).startswith(root + os.sep)
-    return path if is_inside and path.is_dir() else None
+    return path if is_inside and os.path.isdir(path) else None
 
 
 def _object(value: Any) -> Mapping[str, Any]:

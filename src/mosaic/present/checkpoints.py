@@ -105,7 +105,6 @@ def _step(*candidates: Any) -> int | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = read_json(path) if path.stat().st_size <= _LARGEST_JSON else None
-    except (OSError, ValueError):
+        return read_json(path, _LARGEST_JSON) or {}
+    except OSError:
         return {}
-    return found if isinstance(found, dict) else {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mosaic.model.durable import read_json
+from mosaic.model import durable
 from mosaic.model.rundir import RunDir
 from mosaic.submit.config import MAX_STEP
 
@@ -74,7 +74,7 @@ def best(rundir: RunDir) -> Checkpoint | Nothing:
     path = about.get("path")
     if not isinstance(path, str) or not path or "\0" in path:
         return Nothing()
-    named = str(folder / path) if (folder / path).exists() else path
+    named = str(folder / path) if os.path.exists(folder / path) else path
     problem = damage(rundir, named)
     return Nothing((f"{named} {problem}",)) if problem else Checkpoint(_real(rundir, named), _step(about))
 
@@ -114,26 +114,27 @@ def _file_damage(path: Path) -> str:
     size = path.stat().st_size
     if not size:
         return "is empty"
-    with open(path, "rb") as file:
+    with open(durable.open_regular(path, any_owner=True), "rb") as file:
         head = file.read(_HEAD)
-    if not head.strip(b"\0"):
-        return "contains only zeros"
-    # torch and numpy write zip archives, whose directory is at the end: a truncated file has none.
-    if head.startswith(b"PK") and not zipfile.is_zipfile(path):
-        return "is truncated"
+        if not head.strip(b"\0"):
+            return "contains only zeros"
+        # torch and numpy write zip archives, whose directory is at the end: a truncated file has none.
+        if head.startswith(b"PK") and not zipfile.is_zipfile(file):
+            return "is truncated"
     if path.suffix == ".json" and size <= _LARGEST_JSON and not _is_json(path):
         return "is not valid JSON"
     return ""
 
 
 def _folder_damage(path: Path) -> str:
-    if (path / COMMIT).exists():
+    if os.path.lexists(path / COMMIT):
         parts = read_small(path / COMMIT).get("parts")
         if not isinstance(parts, Mapping):
             return f"is damaged ({COMMIT} cannot be read)"
         wrong = [name for name, part in parts.items() if not _has_size(path / name, part)]
         return f"is damaged ({wrong[0]} is missing or has another size)" if wrong else ""
-    return "" if any(path.iterdir()) else "is empty"
+    with os.scandir(path) as entries:
+        return "" if next(entries, None) else "is empty"
 
 
 def _has_size(path: Path, part: Any) -> bool:
@@ -144,14 +145,14 @@ def _has_size(path: Path, part: Any) -> bool:
 def read_small(path: Path) -> dict[str, Any]:
     """The JSON object in a worker's file; empty if it is missing, invalid or too large."""
     try:
-        return (read_json(path) or {}) if path.stat().st_size <= _LARGEST_JSON else {}
+        return durable.read_json(path, _LARGEST_JSON, any_owner=True) or {}
     except OSError:
         return {}
 
 
 def _is_json(path: Path) -> bool:
     try:
-        json.loads(path.read_bytes())
-    except ValueError:
+        json.loads(durable.read_bytes(path, _LARGEST_JSON, any_owner=True))
+    except (ValueError, RecursionError):
         return False
     return True

@@ -1,5 +1,6 @@
 """The policy in a checkpoint: which environments and which algorithm it was trained on, as far as it is recorded."""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ class Policy:
 def policy_of(checkpoint: str, in_force: Mapping[str, Any]) -> Policy:
     """From the checkpoint's own record (commit.json), else from the settings in force in its run."""
     path = Path(checkpoint)
-    about = read_small(path / COMMIT if path.is_dir() else path.with_name(f"{path.name}.{COMMIT}"))
+    about = read_small(path / COMMIT if os.path.isdir(path) else path.with_name(f"{path.name}.{COMMIT}"))
     recorded = [*_texts([about.get("env_id")]), *_env_ids(about.get("settings"))]
     env_ids = recorded or [*_texts([in_force.get(name) for name in _ENV_NAMES])]
     algo = next(_texts([about.get("algo"), in_force.get("algo")]), "")

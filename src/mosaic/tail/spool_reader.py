@@ -14,6 +14,7 @@ import logging
 import os
 from dataclasses import dataclass
 
+from mosaic.model import durable
 from mosaic.model.failpoints import failpoint
 from mosaic.tail.parse import HEAD_BYTES
 from mosaic.tail.punch import grow, punch
@@ -73,8 +74,7 @@ class Spool:
     """The file of one stream. Buffers at most one unfinished line, and of a line over the limit only its head."""
 
     def __init__(self, path: "str | os.PathLike[str]", breaks: bytes = b"\n", write_fd: int | None = None) -> None:
-        # A run whose holder died early may have no spool; treat it as empty.
-        self._fd = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._fd = _open(path, write_fd)
         self._breaks = breaks
         self._write_fd = write_fd
         self._punched = 0
@@ -91,6 +91,11 @@ class Spool:
 
     def close(self) -> None:
         os.close(self._fd)
+
+    @property
+    def own_path(self) -> str:
+        """A path of the open file, whatever has its name now."""
+        return f"/proc/self/fd/{self._fd}"
 
     @property
     def size(self) -> int:
@@ -195,6 +200,20 @@ class Spool:
             self._shrunk_to = None
         except OSError as error:
             log.warning("The spool shrank and cannot be grown back: %s", error)
+
+
+def _open(path: "str | os.PathLike[str]", write_fd: int | None) -> int:
+    if write_fd is not None:
+        # The holder's own file: the worker may have renamed it, and put a link or a FIFO in its place.
+        os.fchmod(write_fd, os.fstat(write_fd).st_mode & 0o777 | 0o400)
+        return os.open(f"/proc/self/fd/{write_fd}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        # A run whose holder died early may have no spool; treat it as empty.
+        folder = os.path.dirname(os.path.dirname(path))
+        return durable.open_regular(path, os.O_RDONLY | os.O_CREAT, below=folder)
+    except OSError as error:
+        log.warning("The spool cannot be read, so it counts as empty: %s", error)
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _leading_nuls(data: "bytes | bytearray") -> int:

@@ -1,8 +1,10 @@
 """Wakes the tailer (inotify) when the spool has grown or exit.json has appeared. A silent worker costs no CPU."""
 
 import logging
+import os
 import select
 import time
+from collections.abc import Iterable
 
 from inotify_simple import INotify, flags
 
@@ -19,11 +21,11 @@ log = logging.getLogger(__name__)
 class SpoolWatch:
     """Created before the first read, so that no byte can arrive unnoticed between reading and waiting."""
 
-    def __init__(self, run: RunDir) -> None:
+    def __init__(self, run: RunDir, spools: "Iterable[str | os.PathLike[str]]") -> None:
         self._inotify: INotify | None = None
         self._woken_at = 0.0
         try:
-            self._inotify = self._watch(run)
+            self._inotify = self._watch(run, spools)
         except OSError as error:
             # A machine may allow few inotify instances (128 per user); a run must not stop for that.
             log.warning("inotify is unavailable (%s); polling every %g s instead", error, POLL_S)
@@ -44,10 +46,10 @@ class SpoolWatch:
         time.sleep(BUSY_LINGER_S if is_busy else LINGER_S)
         self._woken_at = time.monotonic()
 
-    def _watch(self, run: RunDir) -> INotify:
+    def _watch(self, run: RunDir, spools: "Iterable[str | os.PathLike[str]]") -> INotify:
         inotify = INotify()
-        inotify.add_watch(run.stdout, flags.MODIFY)
-        inotify.add_watch(run.stderr, flags.MODIFY)
+        for spool in spools:
+            inotify.add_watch(spool, flags.MODIFY)
         inotify.add_watch(run.control, flags.MOVED_TO | flags.DELETE_SELF)
         self._poll = select.poll()
         self._poll.register(inotify.fileno(), select.POLLIN)

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 
+from mosaic.model import durable
 from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.tail.daemon_finder import PATIENCE_S, DaemonFinder
@@ -66,7 +67,7 @@ class Tailer:
     def _follow(self) -> None:
         while True:
             # Checked before reading: what is read after the worker's proven end is everything.
-            self._exited = self._run.exit.exists()
+            self._exited = os.path.exists(self._run.exit)
             self._publish_new()
             if self._exited:
                 self._publish_the_end()
@@ -119,7 +120,7 @@ class Tailer:
         self._send(request)
 
     def _send(self, request: Request) -> None:
-        request.exited = self._run.exit.exists()
+        request.exited = os.path.exists(self._run.exit)
         request.behind_bytes = self._behind()
         failpoint("publish.ask")
         reply = self._publisher.publish(request)
@@ -143,7 +144,8 @@ def tail(run: RunDir, finder: DaemonFinder, write_fds: "dict[pb.Stream, int | No
             pb.STDOUT: Spool(run.stdout, b"\n", write_fds[pb.STDOUT]),
             pb.STDERR: Spool(run.stderr, b"\n\r", write_fds[pb.STDERR]),
         }
-        Tailer(run, publisher, Requests(launch["run_id"], parser), spools, SpoolWatch(run)).run()
+        watch = SpoolWatch(run, [spool.own_path for spool in spools.values()])
+        Tailer(run, publisher, Requests(launch["run_id"], parser), spools, watch).run()
         publisher.close()
     except RunGone as why:
         log.info("Stopping, nothing is left to do: %s", why)
@@ -152,7 +154,7 @@ def tail(run: RunDir, finder: DaemonFinder, write_fds: "dict[pb.Stream, int | No
 def _lock(run: RunDir) -> None:
     """One tailer works per run; a second one waits here. The process holds the lock until it exits."""
     try:
-        fd = os.open(run.tail_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = durable.open_lock(run.tail_lock)
     except FileNotFoundError as error:
         raise RunGone(str(error)) from None
     fcntl.flock(fd, fcntl.LOCK_EX)

@@ -1,5 +1,6 @@
 """Opens a file, a folder or an address with the program that this desktop uses for it."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def open_file(path: Path, notices: "Notices") -> None:
-    if path.is_symlink() or not path.exists():
+    if path.is_symlink() or not os.path.exists(path):
         notices.problem(f"{path.name} is no longer there.", str(path))
     elif not QDesktopServices.openUrl(QUrl.fromLocalFile(str(path))):
         notices.problem(f"No program on this desktop opens {path.name}.", str(path))

@@ -1,5 +1,6 @@
 """The results of an evaluation run: its stored episodes from the daemon, then the statistics in another thread."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,6 @@ def found_in(run: "Run", events: "list[Event]", is_remote: bool) -> Found:
     report, demonstrations = folder / REPORT, folder / DEMONSTRATIONS
     return Found(
         results_of(summarize(played)),
-        report if not is_remote and report.is_file() else None,
-        demonstrations if not is_remote and demonstrations.is_dir() else None,
+        report if not is_remote and os.path.isfile(report) else None,
+        demonstrations if not is_remote and os.path.isdir(demonstrations) else None,
     )

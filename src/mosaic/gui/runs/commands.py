@@ -1,7 +1,7 @@
 """Carries out what the user asks for the selected runs. Nothing here waits."""
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QUrl
@@ -58,7 +58,7 @@ class RunCommands(QObject):
 
     def _folder(self, runs: "list[Run]") -> None:
         folder = runs[0].run_dir
-        if not Path(folder).is_dir():
+        if not os.path.isdir(folder):
             self._context.notices.problem(f"The folder {folder} does not exist.")
         elif not QDesktopServices.openUrl(QUrl.fromLocalFile(folder)):
             self._context.notices.problem(f"No program here opens folders. The run's folder is {folder}")
