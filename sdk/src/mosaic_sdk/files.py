@@ -11,10 +11,12 @@ created. When writing fails (disk full), the temporary file is removed and the o
 
 import json
 import os
+import zlib
 from contextlib import contextmanager
 from typing import IO, Any, Dict, Iterator, Mapping, Optional, Union
 
 Path = Union[str, "os.PathLike[str]"]
+_LONGEST_NAME = 255  # bytes, on every Linux file system
 
 
 @contextmanager
@@ -36,6 +38,22 @@ def atomic_file(path: Path, *, mode: int = 0o666) -> Iterator[IO[bytes]]:
         _remove(temp)
         raise
     _sync_folder(folder or ".")
+
+
+def is_file_name(text: str) -> bool:
+    """Whether it names a file in a folder, and never the folder itself, another folder, or a path."""
+    return bool(text.strip(".")) and not set(text) & {"/", "\0"} and len(os.fsencode(text)) <= _LONGEST_NAME
+
+
+def as_file_name(text: str) -> str:
+    """The text with everything replaced that a file system refuses or that leads out of a folder; never empty.
+
+    A text that had to be changed gets a mark of its own, so that two different texts never become the same name.
+    """
+    plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in text).strip(".")[:60]
+    if plain and plain == text:
+        return text
+    return f"{plain or 'unnamed'}-{zlib.crc32(text.encode(errors='surrogatepass')):08x}"
 
 
 def write_bytes(path: Path, data: bytes, *, mode: int = 0o666) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from mosaic.catalog.installed import read_installed
 from mosaic.catalog.sources import Source, bundled_names, bundled_worker, find_source
 from mosaic.catalog.uv import InstallFailed
+from mosaic.model.names import is_environment_name, is_worker_name
 from mosaic.model.nearest import nearest
 
 
@@ -30,7 +31,7 @@ def how_to_get(asked: str, variant: str, known: Collection[str], packages: Colle
 
 def how_to_get_again(name: str, envs: Path) -> str:
     """Advice for a broken environment; `name` includes the variant."""
-    if read_installed(envs / name) or _source_of(name.partition("@")[0], envs):
+    if (is_environment_name(name) and read_installed(envs / name)) or _source_of(name.partition("@")[0], envs):
         return f"Install it again with: mosaic worker install {name} --upgrade"
     return f"Install it again from its folder: mosaic worker remove {name}, then mosaic worker install PATH"
 
@@ -43,6 +44,8 @@ def _source_of(name: str, envs: Path) -> Source | None:
     """The source of a worker of that name: one that comes with MOSAIC, or that of the installed one."""
     if bundled_worker(name):
         return find_source(name)
+    if not is_worker_name(name):  # a submit may name anything
+        return None
     here = read_installed(envs / name)
     try:
         return find_source(name, here.source) if here else None

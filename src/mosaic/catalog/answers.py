@@ -10,6 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mosaic_sdk.files import as_file_name
+
 from mosaic.catalog.descriptor import TIME_LIMIT_S, Descriptor, describe
 from mosaic.catalog.workers import Worker
 from mosaic.model import durable
@@ -59,7 +61,7 @@ class Answers:
     def _path(self, worker: Worker) -> Path:
         # By its Python too: two installations with one state folder each have an environment called OWN.
         mark = hashlib.sha256(f"{worker.environment.python}\0{worker.entry_point}".encode()).hexdigest()[:12]
-        return self._folder / f"{worker.name}-{mark}.json"
+        return self._folder / f"{as_file_name(worker.name)}-{mark}.json"
 
 
 def state_of(worker: Worker) -> str:

@@ -21,10 +21,10 @@ from mosaic.catalog.sources import (
     distribution_name,
     find_source,
     gym_gui_source,
-    is_name,
     no_entry_point,
     no_worker_package,
     normalized,
+    refuse_bad_name,
     sdk_source,
     stale_pins,
 )
@@ -32,6 +32,7 @@ from mosaic.catalog.torch import arguments_for, check_build, installed_build, is
 from mosaic.catalog.uv import InstallFailed, NoIndex, Uv, find_uv
 from mosaic.catalog.wheels import Wheels
 from mosaic.catalog.workers import GROUP, registered, spelled
+from mosaic.model.names import VALID, is_worker_name
 from mosaic.model.nearest import did_you_mean
 from mosaic.model.root import check_root
 from mosaic.model.rundir import StateRoot
@@ -52,6 +53,7 @@ class InstallRequest:
 
 def install(root: StateRoot, request: InstallRequest, progress: Progress) -> tuple[Installed, bool]:
     """The environment, and whether it is new. After an error the previous one is unchanged."""
+    _refuse_bad_request(request)
     request, source = _where_from(root, request)
     extra = source.extra(request.variant)
     uv = Uv(find_uv(), progress)
@@ -66,31 +68,45 @@ def install(root: StateRoot, request: InstallRequest, progress: Progress) -> tup
         new = place.new_folder(root.envs)
         try:
             made = _build(new, parts, request, uv, root)
-            place.put(new, root.envs / made.name)
+            place.put(new, place.folder_of(root.envs, made.name))
             _delete_compiled(root, made.name)
         finally:
             shutil.rmtree(new, ignore_errors=True)
         return made, True
 
 
+def _refuse_bad_request(request: InstallRequest) -> None:
+    if request.variant and not is_worker_name(request.variant):
+        raise InstallFailed(f"{request.variant!r} is not a valid name for a variant. {VALID}")
+    for text in (request.asked, request.python):
+        if text.startswith("-") or not text.isprintable():
+            raise InstallFailed(
+                f"{text!r} is not a worker, a folder, a requirement or a Python: uv would read it as an option."
+            )
+    if not request.asked.strip():
+        raise InstallFailed("Name a worker, a folder or a requirement. List workers with: mosaic worker list")
+
+
 def _where_from(root: StateRoot, request: InstallRequest) -> tuple[InstallRequest, Source]:
     """The name of an installed worker means: the same source, Python and torch build as before."""
-    here = read_installed(root.envs / spelled(request.asked, request.variant)) if is_name(request.asked) else None
+    here = (
+        read_installed(root.envs / spelled(request.asked, request.variant)) if is_worker_name(request.asked) else None
+    )
     if here is None:
         # A new variant of an installed worker comes from the same source.
-        other = read_installed(root.envs / request.asked) if request.variant and is_name(request.asked) else None
+        other = read_installed(root.envs / request.asked) if request.variant and is_worker_name(request.asked) else None
         return request, find_source(request.asked, other.source if other else "")
     again = replace(request, python=request.python or here.asked_python, torch=request.torch or here.asked_torch)
     return again, find_source(request.asked, here.source)
 
 
 def remove(root: StateRoot, name: str, progress: Progress) -> None:
-    folder = root.envs / name
-    if "/" in name or name.startswith(".") or not folder.is_dir():
-        known = ", ".join(sorted(path.name for path in root.envs.glob("[!.]*"))) or "none"
-        raise InstallFailed(f"There is no environment '{name}'. Installed: {known}.")
+    known = sorted(path.name for path in root.envs.glob("[!.]*"))
+    # One of the entries of the folder, and so never a path; an environment made by hand may have any name.
+    if name not in known:
+        raise InstallFailed(f"There is no environment '{name}'. Installed: {', '.join(known) or 'none'}.")
     with place.changing(root.envs, progress):
-        place.remove(folder)
+        place.remove(root.envs / name)
         _delete_compiled(root, name)
 
 
@@ -177,7 +193,11 @@ def _naming_request(request: InstallRequest) -> Iterator[None]:
         yield
     except InstallFailed as error:
         # A misspelled name was looked up on the index, so uv's error is about another package.
-        near = did_you_mean(request.asked, set(bundled_names()) - {request.asked}, 1) if is_name(request.asked) else ""
+        near = (
+            did_you_mean(request.asked, set(bundled_names()) - {request.asked}, 1)
+            if is_worker_name(request.asked)
+            else ""
+        )
         raise InstallFailed(f"{request.asked} was not installed: {str(error).rstrip('.')}. {near}".rstrip()) from error
 
 
@@ -197,13 +217,13 @@ def _naming_lock(lock: Path | None) -> Iterator[None]:
 def _fill(uv: Uv, new: Path, parts: Parts, request: InstallRequest) -> None:
     target = ("--python", str(new / "bin" / "python"), "--compile-bytecode")
     upgrade = ("--upgrade", "--refresh") if request.upgrade and not parts.lock else ()
-    packages = ("--no-deps", "-r", str(parts.lock)) if parts.lock else (*upgrade, parts.sdk, parts.worker)
+    packages = ("--no-deps", "-r", str(parts.lock)) if parts.lock else (*upgrade, "--", parts.sdk, parts.worker)
     torch = arguments_for(request.torch, uv.environ, lambda: uv.planned(*target, *packages).get("torch", ""))
     with _naming_lock(parts.lock):
         uv.install(*target, *torch, *packages, subject=_subject(parts))
     if parts.lock:
         uv.progress.phase("Installing the worker and mosaic-sdk")
-        uv.run("pip", "install", *target, "--no-deps", parts.sdk, parts.worker)
+        uv.run("pip", "install", *target, "--no-deps", "--", parts.sdk, parts.worker)
     if not list(new.glob("lib/python3*/site-packages/gym_gui")):
         uv.run("pip", "install", *target, "--no-deps", parts.gym_gui)
     # An incomplete lock file is found now, not an hour into a run.
@@ -224,6 +244,7 @@ def _inspect(new: Path, parts: Parts, request: InstallRequest, uv: Uv) -> Instal
     claims = {name: [point.name for point in dist.entry_points if point.group == GROUP] for name, dist in found.items()}
     check_build(request.torch, _version_of(found, "torch"), _packages(new)[0], uv.progress)
     package, worker = _choose(parts.source, {name: points for name, points in claims.items() if points})
+    refuse_bad_name(worker)
     return Installed(
         worker=worker,
         variant=request.variant,

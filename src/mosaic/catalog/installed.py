@@ -40,7 +40,7 @@ def read_installed(folder: Path) -> Installed | None:
     try:
         stored = durable.read_json(folder / FILE_NAME, any_owner=True) or {}  # a shared environment
         return Installed(**{field.name: stored[field.name] for field in fields(Installed) if field.name in stored})
-    except (TypeError, OSError):  # OSError: a submit may name a worker with a name too long for a folder
+    except (TypeError, OSError):
         return None
 
 

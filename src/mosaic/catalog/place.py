@@ -20,6 +20,7 @@ from pathlib import Path
 from mosaic.catalog.progress import Progress
 from mosaic.catalog.uv import InstallFailed
 from mosaic.model import procfs
+from mosaic.model.names import VALID, is_environment_name
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -52,10 +53,17 @@ def new_folder(envs: Path) -> Path:
     return envs / f".new-{os.getpid()}"
 
 
+def folder_of(envs: Path, name: str) -> Path:
+    """The folder of an environment that is about to be created, always a direct child of `envs`."""
+    if not is_environment_name(name):
+        raise InstallFailed(f"{name!r} is not a valid name for an environment. {VALID}")
+    return envs / name
+
+
 def put(new: Path, final: Path) -> None:
     """Rename `new` to `final`. A kill at any moment leaves the old one or the new one, complete."""
     refuse_if_used(final)
-    if not final.exists():
+    if not os.path.lexists(final):
         new.rename(final)
         return
     if not _exchange(new, final):
@@ -63,16 +71,24 @@ def put(new: Path, final: Path) -> None:
         final.rename(old)  # after a kill between these two, _tidy repairs it
         new.rename(final)
         new = old
-    shutil.rmtree(new, ignore_errors=True)
+    delete(new)
 
 
 def remove(folder: Path) -> None:
     refuse_if_used(folder)
     # Renamed first: a kill during the deletion leaves no incomplete environment under its name.
     gone = folder.with_name(f".new-gone-{folder.name}")
-    shutil.rmtree(gone, ignore_errors=True)
+    delete(gone)
     folder.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)
+    delete(gone)
+
+
+def delete(folder: Path) -> None:
+    """Delete what is at this path. Of a link only the link: what it points to is not ours."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def refuse_if_used(folder: Path) -> None:
@@ -105,12 +121,12 @@ def _wait_for(fd: int, progress: Progress) -> None:
 def _tidy(envs: Path) -> None:
     for old in envs.glob(".old-*"):
         final = envs / old.name.removeprefix(".old-")
-        if final.exists():
-            shutil.rmtree(old, ignore_errors=True)
+        if os.path.lexists(final):
+            delete(old)
         else:
             old.rename(final)
     for new in envs.glob(".new-*"):
-        shutil.rmtree(new, ignore_errors=True)
+        delete(new)
 
 
 def _exchange(one: Path, other: Path) -> bool:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from mosaic.model.errors import MosaicError
+from mosaic.model.names import is_worker_name
 
 TEMPLATE = Path(__file__).parent / "template"
 SUFFIX = ".txt"  # so that no tool reads the template as code
@@ -13,7 +14,7 @@ SUFFIX = ".txt"  # so that no tool reads the template as code
 def write_worker(name: str, folder: Path) -> Path:
     """Write `<folder>/<name>_worker/` and return its path. An existing folder is not changed."""
     name = name.removesuffix("_worker")
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name) or not is_worker_name(name):
         raise MosaicError(
             f"'{name}' is not a valid name for a worker. Use lowercase letters, digits and _, with a letter first."
         )

@@ -12,7 +12,6 @@ Without a lock file, its dependencies are resolved during the install, and a var
 A lock file may contain `# stale pins: cleanrl gym3`: the requirements of these packages are outdated and ignored.
 """
 
-import os
 import re
 import tomllib
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from typing import Any
 import mosaic
 from mosaic.catalog.uv import InstallFailed
 from mosaic.catalog.workers import GROUP
+from mosaic.model.names import VALID, is_worker_name
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Source:
 
     def lock(self, variant: str) -> Path | None:
         """The lock file of a variant; None if the dependencies must be resolved."""
-        if self.folder is None:
+        # A submit may name any variant.
+        if self.folder is None or (variant and not is_worker_name(variant)):
             return None
         path = self.folder / "requirements" / f"{variant or 'default'}.txt"
-        # Not Path.is_file, which raises if a submit names a variant that is too long for a file name.
-        return path if os.path.isfile(path) else None
+        return path if path.is_file() else None
 
     def extra(self, variant: str) -> str:
         """`[variant]` if the variant is an extra. A variant that is neither an extra nor a lock file is refused."""
@@ -71,11 +71,6 @@ def find_source(asked: str, earlier: str = "") -> Source:
     if _is_path(earlier):
         return Source(asked, folder=_package_folder(earlier))
     return Source(asked, requirement=earlier or asked)
-
-
-def is_name(asked: str) -> bool:
-    """Whether it can be the name of a worker."""
-    return re.fullmatch(r"[\w][\w.-]*", asked) is not None
 
 
 def _is_path(asked: str) -> bool:
@@ -139,8 +134,11 @@ def _package_folder(asked: str) -> Path:
         raise InstallFailed(
             f"{folder} has no pyproject.toml, so it is not a package. Create one with: mosaic worker new NAME"
         )
-    if not entry_points(folder):
+    names = entry_points(folder)
+    if not names:
         raise InstallFailed(no_entry_point(str(folder)))
+    for name in names:
+        refuse_bad_name(name)
     return folder
 
 
@@ -156,6 +154,12 @@ def no_worker_package(package: str) -> str:
         f"{package} does not provide a worker: it has no entry point in the group {GROUP}. "
         "To run a library, write a worker for it, starting with: mosaic worker new NAME"
     )
+
+
+def refuse_bad_name(name: str) -> None:
+    """The name of an entry point becomes the name of a folder in `envs/`, and any package may choose it."""
+    if not is_worker_name(name):
+        raise InstallFailed(f"its entry point {name!r} in the group {GROUP} is not a valid name for a worker. {VALID}")
 
 
 def bundled_worker(name: str) -> Path | None:

@@ -8,6 +8,7 @@ from mosaic_sdk import __version__
 
 from mosaic.catalog.environment import Environment, broken_in, environments_in, own_environment
 from mosaic.model.errors import UnknownWorker
+from mosaic.model.names import VALID, is_worker_name
 from mosaic.model.run import WorkerSpec
 from mosaic.model.rundir import StateRoot
 
@@ -155,7 +156,7 @@ def registered(environment: Environment) -> list[Worker]:
                 problem = f"{TWO_PACKAGES}, {owner} and {package}, both claim this name"
                 found[point.name] = replace(worker, problem=problem)
     problem = _sdk_problem(next((sdk.version for sdk in distributions(name="mosaic-sdk", path=path)), ""))
-    return [replace(worker, problem=worker.problem or problem) for worker in found.values()]
+    return [replace(worker, problem=worker.problem or _bad_name(worker) or problem) for worker in found.values()]
 
 
 def spelled(name: str, variant: str) -> str:
@@ -165,6 +166,10 @@ def spelled(name: str, variant: str) -> str:
 def _worker(point: EntryPoint, version: str, environment: Environment) -> Worker:
     package = point.module.partition(".")[0]
     return Worker(point.name, package, f"{package}.cli", version, environment, point.value)
+
+
+def _bad_name(worker: Worker) -> str:
+    return "" if is_worker_name(worker.name) else f"its entry point {worker.name!r} is not a valid name. {VALID}"[:-1]
 
 
 def _sdk_problem(sdk: str) -> str:

@@ -12,11 +12,11 @@ daemon replaces `run` by the run's id and `checkpoint` by a path, and adds what 
      "about": {"worker", "run_id", "checkpoint", "step", "env_id", "algo"}}
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mosaic.model.names import is_operator_name
 from mosaic.model.run import Operator, WorkerSpec
 from mosaic.submit.section import Section
 
@@ -29,7 +29,6 @@ KEYS = {  # of an operator of each kind, besides those that all have
 COMMON_KEYS = ("kind", "settings", "env", "resolved")
 LLM_WORKER = "llm"
 MAX_OPERATORS = 64
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 _ENV_KEYS = ("id", "kwargs", "wrappers", "api")
 
 
@@ -67,8 +66,7 @@ def _entries(metadata: Section) -> Iterator[tuple[str, Section]]:
     if len(operators.values) > MAX_OPERATORS:
         raise metadata.bad("operators", f"has {len(operators.values)} operators; the maximum is {MAX_OPERATORS}.")
     for name in operators.values:
-        # "." and ".." are valid by the pattern, and are folders.
-        if not _NAME.fullmatch(name) or not name.strip("."):
+        if not is_operator_name(name):
             raise operators.bad(name, "is not a valid name: use 1 to 40 letters, digits, dots, dashes or underscores.")
         entry = operators.section(name)
         if operators.values[name] is None:

@@ -4,7 +4,11 @@ import sys
 import pytest
 
 from mosaic.catalog import place
+from mosaic.catalog.answers import Answers
+from mosaic.catalog.install import InstallRequest, remove
+from mosaic.catalog.install import install as install_worker
 from mosaic.catalog.installed import Installed, read_installed, size_of
+from mosaic.catalog.progress import Progress
 from mosaic.catalog.uv import InstallFailed
 
 
@@ -92,3 +96,80 @@ def test_a_file_with_two_names_counts_once(tmp_path):
     (tmp_path / "two").hardlink_to(tmp_path / "one")
 
     assert size_of(tmp_path) == 1000
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../trainer", "toy/../toy", "toy/", "./toy", "toy\0", ".lock", "*", "to?"]
+)
+def test_only_an_entry_of_the_folder_is_removed(root, name):
+    folder_with(root.envs / "toy", "kept")
+
+    with pytest.raises(InstallFailed, match="There is no environment"):
+        remove(root, name, Progress())
+
+    assert (root.envs / "toy" / "mark").read_text() == "kept"
+    assert root.trainer.is_dir()
+
+
+def test_of_a_linked_environment_only_the_link_is_removed(root, tmp_path):
+    elsewhere = folder_with(tmp_path / "elsewhere", "kept")
+    (root.envs / "linked").symlink_to(elsewhere)
+    (root.envs / ".new-7").symlink_to(elsewhere)  # as if planted for the next change
+
+    remove(root, "linked", Progress())
+
+    assert (elsewhere / "mark").read_text() == "kept"
+    assert [path.name for path in root.envs.iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("target", ["elsewhere", "nowhere"])
+def test_a_new_environment_replaces_a_link_and_not_what_it_points_to(envs, tmp_path, target):
+    elsewhere = folder_with(tmp_path / "elsewhere", "kept")
+    (envs / "toy").symlink_to(tmp_path / target)
+
+    place.put(folder_with(envs / ".new-1", "new"), envs / "toy")
+
+    assert (elsewhere / "mark").read_text() == "kept"
+    assert not (envs / "toy").is_symlink()
+    assert (envs / "toy" / "mark").read_text() == "new"
+    assert [path.name for path in envs.iterdir()] == ["toy"]
+
+
+@pytest.mark.parametrize("name", ["../../x", "", "..", "toy@../x", "/tmp/x"])
+def test_no_environment_is_created_outside_the_folder(envs, name):
+    with pytest.raises(InstallFailed, match="is not a valid name"):
+        place.folder_of(envs, name)
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", ".hidden", "x" * 101])
+def test_an_entry_point_that_is_no_name_for_a_folder_is_refused(root, tmp_path, name):
+    package = tmp_path / "odd_worker"
+    package.mkdir()
+    text = f'[project]\nname = "odd"\n[project.entry-points."mosaic.workers"]\n"{name}" = "odd:get"\n'
+    (package / "pyproject.toml").write_text(text)
+
+    with pytest.raises(InstallFailed, match="is not a valid name for a worker"):
+        install_worker(root, InstallRequest(str(package)), Progress())
+
+    assert list(root.envs.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "request_", [InstallRequest("toy", "../../x"), InstallRequest("--index-url=x"), InstallRequest("toy", python="-c")]
+)
+def test_a_request_that_is_a_path_or_an_option_is_refused(root, request_):
+    with pytest.raises(InstallFailed, match="is not a"):
+        install_worker(root, request_, Progress())
+
+    assert list(root.envs.iterdir()) == []
+
+
+def test_the_cached_answer_of_a_worker_stays_in_its_folder(root, catalog, make_environment, install):
+    install(make_environment("odd"), "../../../escaped", "odd_worker")
+    worker = next(worker for worker in catalog.workers() if worker.package == "odd_worker")
+
+    Answers(root.answers).ask(worker)
+
+    assert "is not a valid name" in worker.problem
+    assert len(list(root.answers.iterdir())) == 1
+    assert not list(root.path.parent.rglob("escaped*"))

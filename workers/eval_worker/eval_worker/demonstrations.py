@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import numpy.lib.format as npy
-from mosaic_sdk.files import atomic_file
+from mosaic_sdk.files import as_file_name, atomic_file
 
 EPISODES = "episodes"
 VERSION = 1
@@ -63,7 +63,7 @@ class Recording:
         if not self._actions:
             return None
         about = self.about
-        path: Path = folder / EPISODES / about["operator"] / about["agent"] / _file_name(about)
+        path: Path = folder / EPISODES / about["operator"] / as_file_name(about["agent"]) / _file_name(about)
         with atomic_file(path, mode=0o600) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, rows in self._columns(last_observation):
                 _write_column(archive, name, rows)

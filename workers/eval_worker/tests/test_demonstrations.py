@@ -62,6 +62,15 @@ def test_an_array_that_the_environment_reuses_is_recorded_as_it_was(tmp_path):
     assert read_episode(path)[1]["observations"].tolist() == [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]
 
 
+def test_an_agent_whose_name_is_a_path_is_recorded_in_the_folder(tmp_path):
+    recording = Recording({"operator": "me", "agent": "../../../out", "lane": "l", "episode_index": 0})
+    recording.act(0.0, 1)
+
+    path = recording.save(tmp_path / "run" / "demonstrations", 0.0)
+
+    assert path.resolve().is_relative_to(tmp_path / "run" / "demonstrations" / "episodes" / "me")
+
+
 def test_pictures_are_recorded_without_loss_and_kept_small(tmp_path, monkeypatch):
     host = Asked("ALE/Pong-v5", demonstrations=str(tmp_path))
     ready = host.reset(record=["agent_0"])

@@ -5,6 +5,7 @@ import re
 from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.files import is_file_name
 from mosaic_sdk.values import checked, shown
 
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}\Z")
@@ -34,7 +35,8 @@ def a_text(value: Any, path: str) -> str:
 
 def a_name(name: Any, path: str) -> str:
     """The name of an operator, a lane or a group."""
-    if not isinstance(name, str) or not NAME.match(name):
+    # "." and ".." match the pattern, and are folders.
+    if not isinstance(name, str) or not NAME.match(name) or not is_file_name(name):
         raise ConfigError(
             f"{path}: {shown(name)} is not a valid name. Use at most 40 letters, digits, '_', '.' and '-'."
         )
