@@ -10,14 +10,10 @@ from mosaic_sdk.caches import cache_variables
 from mosaic_sdk.names import TelemetryEnv, VideoModes, WorkerEnv
 
 from mosaic.catalog.environment import environment_at
+from mosaic.catalog.variables import inherited
 from mosaic.model.errors import MosaicError
 from mosaic.model.run import RunConfig
 from mosaic.model.rundir import RunDir, StateRoot
-
-# The daemon's own variables: a worker that inherited them would run in the daemon's Python or talk to it as its owner.
-# PYTHONUNBUFFERED is removed because it splits the lines of forked processes; the config may still set it.
-_NOT_INHERITED = frozenset({"PYTHONUNBUFFERED", "PYTHONHOME", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES", "OLDPWD"})
-_PREFIXES_NOT_INHERITED = ("MOSAIC_", "UV_", "GYM_GUI_FASTLANE_")
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ def build_command(
         argv = [str(worker_python), "-m", config.worker.module, *flags, *config.worker.arguments]
     env = {
         **cache_variables(str(root.cache / environment_at(worker_python).name), base_env),
-        **_inherited(base_env),
+        **inherited(base_env),
         **_python_variables(worker_python, base_env),
         **_run_variables(config, rundir, worker_file),
         **_fastlane_variables(config),
@@ -97,14 +93,6 @@ def _start_script(script: str, python: Path) -> list[str]:
         # Like the kernel: the interpreter and at most one argument.
         return [*line.split(None, 1), script]
     return ["bash", script]
-
-
-def _inherited(base_env: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in base_env.items()
-        if name not in _NOT_INHERITED and not name.startswith(_PREFIXES_NOT_INHERITED)
-    }
 
 
 def _python_variables(python: Path, base_env: Mapping[str, str]) -> dict[str, str]:

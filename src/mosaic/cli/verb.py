@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from mosaic.model.errors import MosaicError
+from mosaic.model.host import why_bad_host
 
 RUN_HELP = "a run's id or the first characters of it, its name, last, or last~1 for the run before the last"
 
@@ -53,10 +54,17 @@ def common_options() -> argparse.ArgumentParser:
     options.add_argument(
         "--host",
         metavar="USER@BOX",
+        type=_host,
         default=argparse.SUPPRESS,
         help="use the daemon of another machine through ssh (USER@BOX:/path also sets its MOSAIC_HOME)",
     )
     return options
+
+
+def _host(text: str) -> str:
+    if why := why_bad_host(text):
+        raise argparse.ArgumentTypeError(f"{text!r} {why}")
+    return text
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

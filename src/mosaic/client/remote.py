@@ -14,7 +14,8 @@ from pathlib import Path
 from types import TracebackType
 
 from mosaic.client.endpoint import Endpoint, how_to_start
-from mosaic.model.errors import NoDaemon
+from mosaic.model.errors import MosaicError, NoDaemon
+from mosaic.model.host import why_bad_host
 
 FORWARD_WITHIN_S = 60.0  # ssh may ask for a password in the terminal
 OPTIONS = (
@@ -32,6 +33,8 @@ class Tunnel:
     """
 
     def __init__(self, host: str) -> None:
+        if why := why_bad_host(host):
+            raise MosaicError(f"{host!r} {why}")
         self._where = host
         self.host, _, self._home = host.partition(":")
         # mkdtemp makes it 0700: a process that can open the socket can connect to the daemon.
@@ -127,14 +130,14 @@ class Tunnel:
 def read_command(host: str, home: str = "") -> list[str]:
     """An ssh command that prints daemon.addr and then daemon.token."""
     root = shlex.quote(home) if home else '"${MOSAIC_HOME:-${XDG_STATE_HOME:-$HOME/.local/state}/mosaic}"'
-    script = f"cd {root}/trainer && cat daemon.addr && echo && cat daemon.token"
+    script = f"cd -- {root}/trainer && cat daemon.addr && echo && cat daemon.token"
     # A login shell, so that a MOSAIC_HOME set in the profile is used.
-    return ["ssh", *OPTIONS, host, f"sh -lc {shlex.quote(script)}"]
+    return ["ssh", *OPTIONS, "--", host, f"sh -lc {shlex.quote(script)}"]
 
 
 def forward_command(host: str, local: Path, target: str) -> list[str]:
     remote = target.removeprefix("unix:")
-    return ["ssh", *OPTIONS, "-N", "-o", "ExitOnForwardFailure=yes", "-L", f"{local}:{remote}", host]
+    return ["ssh", *OPTIONS, "-N", "-o", "ExitOnForwardFailure=yes", "-L", f"{local}:{remote}", "--", host]
 
 
 def parse_remote(output: str) -> tuple[str, str]:

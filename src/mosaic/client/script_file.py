@@ -109,7 +109,11 @@ def _output_of(path: Path, limit_s: float) -> bytes:
     """What a program prints on stdout. Its whole process group ends with it."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            [sys.executable, str(path)], stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
+            [sys.executable, os.path.abspath(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            start_new_session=True,
         )
         try:
             code = process.wait(limit_s)

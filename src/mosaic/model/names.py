@@ -9,8 +9,6 @@ Run ids are ULIDs (model/ulid.py), and areas are those of model/rundir.py.
 
 import re
 
-from mosaic_sdk.files import is_file_name
-
 VALID = "Use letters, digits, '_', '.' and '-', with a letter or digit first, and at most 100 bytes."
 _LONGEST = 100  # bytes; NAME@VARIANT with the prefix of an unfinished folder stays below the 255 of a file name
 _WORKER = re.compile(r"\w[\w.-]*")
@@ -29,4 +27,4 @@ def is_environment_name(text: str) -> bool:
 
 
 def is_operator_name(text: str) -> bool:
-    return _OPERATOR.fullmatch(text) is not None and is_file_name(text)
+    return _OPERATOR.fullmatch(text) is not None and bool(text.strip("."))  # "." and ".." are folders

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from mosaic.model.errors import BadConfig
 from mosaic.model.machine import MAX_CPUS, MAX_MEMORY_MB
 from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest, RunConfig, WorkerSpec
 from mosaic.model.ulid import is_ulid
 from mosaic.submit.operators import read_operators
 from mosaic.submit.route import area_of
 from mosaic.submit.section import Section
+from mosaic.submit.variables import check_for_kernel, read_variables
 
 METADATA = {  # keys and their meaning
     "run_id": "a ULID that no run has; without it, the run gets a new one",
@@ -51,14 +51,8 @@ MAX_NAME = 120
 MAX_TAGS = 32
 MAX_TAG = 64
 TOTAL_NAMES = ("total_timesteps", "total_steps", "steps")  # names that workers use for their number of steps
-MAX_ARGUMENT_BYTES = 128 * 1024 - 1  # the kernel's limit for a string in argv or the environment
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_RESERVED = {
-    "CUDA_VISIBLE_DEVICES": "MOSAIC sets it to the granted GPUs. Request GPUs with payload.resources.gpus.",
-    "LD_PRELOAD": "would affect every process of the run. If you need it, set it in your own script.",
-}
 
 
 def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key: str = "") -> RunConfig:
@@ -102,7 +96,7 @@ def read_worker(section: Section) -> WorkerSpec:
         variant=section.text("variant"),
         arguments=_read_arguments(section),
         config=section.section("config").values,
-        environment=_read_environment(section.section("environment")),
+        environment=read_variables(section.section("environment")),
         use_grpc=section.flag("use_grpc"),
         grpc_target=section.text("grpc_target"),
         worker_id=_read_worker_id(section),
@@ -131,29 +125,8 @@ def _read_worker_name(section: Section) -> str:
 def _read_arguments(section: Section) -> tuple[str, ...]:
     arguments = section.texts("arguments")
     for number, argument in enumerate(arguments):
-        _check_for_kernel(section.of(f"arguments[{number}]"), argument)
+        check_for_kernel(section.of(f"arguments[{number}]"), argument)
     return arguments
-
-
-def _read_environment(section: Section) -> dict[str, str]:
-    for name, value in section.values.items():
-        if not _VARIABLE.fullmatch(name):
-            raise section.bad(name, "is not a valid variable name: use letters, digits and _, and no digit first.")
-        if name in _RESERVED:
-            raise section.bad(name, _RESERVED[name])
-        if name.startswith("MOSAIC_"):
-            raise section.bad(name, "names that start with MOSAIC_ are reserved.")
-        if not isinstance(value, str):
-            raise section.bad(name, f'must be a string; write it as "{value}".')
-        _check_for_kernel(section.of(name), value)
-    return dict(section.values)
-
-
-def _check_for_kernel(field: str, text: str) -> None:
-    if "\0" in text:
-        raise BadConfig(field, "contains a NUL character, which cannot be passed to a process.")
-    if len(text.encode()) > MAX_ARGUMENT_BYTES:
-        raise BadConfig(field, f"is longer than {MAX_ARGUMENT_BYTES:,} bytes. Put it into metadata.worker.config.")
 
 
 def _read_worker_id(section: Section) -> str:

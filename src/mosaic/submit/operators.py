@@ -19,6 +19,7 @@ from typing import Any
 from mosaic.model.names import is_operator_name
 from mosaic.model.run import Operator, WorkerSpec
 from mosaic.submit.section import Section
+from mosaic.submit.variables import read_variables
 
 RL, LLM, WORKER = "rl", "llm", "worker"
 KEYS = {  # of an operator of each kind, besides those that all have
@@ -121,6 +122,6 @@ def _resolved(asked: Asked) -> Operator:
         variant=worker.text("variant"),
         arguments=worker.texts("arguments"),
         config=worker.section("config").values,
-        environment=worker.section("environment").values,
+        environment=read_variables(worker.section("environment")),
     )
     return Operator(asked.kind, spec, found.section("about").values, bool(asked.env_id))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mosaic.catalog import variables
 from mosaic.catalog.command import autowrap_folder, build_command
 from mosaic.model.errors import MosaicError
 from mosaic.model.run import RunConfig, WorkerSpec
@@ -110,7 +111,7 @@ def test_a_scripts_config_file_is_the_one_in_its_folder(build, root, tmp_path):
     "name",
     [
         *("MOSAIC_HOME", "MOSAIC_GPUS", "MOSAIC_TOKEN_FILE", "MOSAIC_ADDRESS", "PYTHONUNBUFFERED", "PYTHONHOME"),
-        *("UV_FIND_LINKS", "VIRTUAL_ENV"),
+        *("UV_FIND_LINKS", "VIRTUAL_ENV", "LD_PRELOAD", "LD_AUDIT", "LD_TRACE_LOADED_OBJECTS", "BASH_ENV", ""),
     ],
 )
 def test_the_daemons_own_variables_are_not_inherited(build, name):
@@ -118,7 +119,15 @@ def test_the_daemons_own_variables_are_not_inherited(build, name):
 
 
 def test_everything_else_is_inherited(build):
-    assert build(base={**BASE, "WANDB_API_KEY": "x"}).env.items() >= {"WANDB_API_KEY": "x", "HOME": "/home/me"}.items()
+    base = {**BASE, "WANDB_API_KEY": "x", "LD_LIBRARY_PATH": "/usr/local/cuda/lib64", "BASH_FUNC_module%%": "() { :; }"}
+
+    assert build(base=base).env.items() >= {**base, "PATH": build(base=base).env["PATH"]}.items()
+
+
+def test_a_variable_that_a_config_may_not_set_is_never_inherited():
+    for name in variables.REFUSED:
+        assert variables.why_refused(name)
+        assert variables.inherited({name: "x"}) == {}
 
 
 @pytest.mark.parametrize(("granted", "seen"), [((), ""), (("GPU-a",), "GPU-a"), (("GPU-b", "GPU-a"), "GPU-b,GPU-a")])

@@ -9,22 +9,36 @@ import grpc
 import numpy as np
 import pytest
 
+from mosaic.cli.main import build_parser
 from mosaic.client import starting
 from mosaic.client.asynchronous import config_text
 from mosaic.client.endpoint import endpoint_elsewhere, find_endpoint
 from mosaic.client.events import Curve, event_from_wire, log_from_wire
 from mosaic.client.joined import join
-from mosaic.client.remote import forward_command, parse_remote, read_command
+from mosaic.client.remote import Tunnel, forward_command, parse_remote, read_command
 from mosaic.client.run import Run
 from mosaic.client.status import error_from
 from mosaic.client.synchronous import LoopThread, TrainerClient
 from mosaic.model import errors
 from mosaic.model.durable import write_json
+from mosaic.model.host import why_bad_host
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
 
 CODES = grpc.StatusCode
+BAD_HOSTS = (
+    "-oProxyCommand=touch bait",
+    "me@-oX",
+    "-me@box",
+    "",
+    "me@",
+    ":/path",
+    "me@bo x",
+    "box\n",
+    "box\x1b[2J",
+    "$(touch)@b",
+)
 
 
 @pytest.fixture
@@ -258,9 +272,31 @@ def test_a_remote_token_is_read_and_its_socket_forwarded_by_ssh(tmp_path):
     read = read_command("me@box", "/data/it's mine")
     forward = forward_command("me@box", tmp_path / "d.sock", "unix:/far/daemon.sock")
 
-    assert (read[0], read[-2]) == ("ssh", "me@box")
-    assert forward[-2:] == [f"{tmp_path}/d.sock:/far/daemon.sock", "me@box"]
+    assert (read[0], read[-3:-1]) == ("ssh", ["--", "me@box"])
+    assert forward[-3:] == [f"{tmp_path}/d.sock:/far/daemon.sock", "--", "me@box"]
     assert "ExitOnForwardFailure=yes" in forward
+
+
+@pytest.mark.parametrize("host", BAD_HOSTS)
+def test_a_host_that_ssh_or_a_shell_would_interpret_is_refused_before_ssh_starts(host, tmp_path, monkeypatch):
+    bait = tmp_path / "bait"
+    (tmp_path / "ssh").write_text(f"#!/bin/sh\ntouch {bait}\n")
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    with pytest.raises(errors.MosaicError, match=r"Write user@box|ssh/config"), Tunnel(host) as tunnel:
+        tunnel.open()
+    with pytest.raises(SystemExit):
+        build_parser(["runs"]).parse([f"--host={host}", "runs"])
+
+    assert not bait.exists()
+
+
+@pytest.mark.parametrize(
+    "host", ["box", "me@box", "me@box:/data/it's mine", "DOMAIN\\me@box", "a.b-c_d", "me@192.0.2.1"]
+)
+def test_an_ordinary_host_is_accepted(host):
+    assert why_bad_host(host) == ""
 
 
 def test_the_command_that_reads_the_remote_token_works_in_a_real_shell(root):

@@ -152,6 +152,13 @@ BAD = [
     (worker(environment={"A": "\0"}), "metadata.worker.environment.A", "NUL"),
     (worker(environment={"CUDA_VISIBLE_DEVICES": ""}), "metadata.worker.environment.CUDA_VISIBLE_DEVICES", "granted"),
     (worker(environment={"LD_PRELOAD": "x"}), "metadata.worker.environment.LD_PRELOAD", "every process"),
+    (worker(environment={"LD_AUDIT": "x"}), "metadata.worker.environment.LD_AUDIT", "every process"),
+    (worker(environment={"PYTHONHOME": "x"}), "metadata.worker.environment.PYTHONHOME", "PYTHONPATH"),
+    (worker(environment={"BASH_ENV": "x"}), "metadata.worker.environment.BASH_ENV", "Source it"),
+    (worker(environment={"A": "\ud800"}), "metadata.worker.environment.A", "surrogate"),
+    (worker(environment={"A": "\0"}), "metadata.worker.environment.A", "NUL"),
+    (worker(environment={"A=B": "x"}), "metadata.worker.environment.A=B", "valid variable name"),
+    (worker(environment={"A\n": "x"}), "metadata.worker.environment.A\n", "valid variable name"),
     (worker(environment={"MOSAIC_RUN_ID": "x"}), "metadata.worker.environment.MOSAIC_RUN_ID", "are reserved"),
     # ids and names
     (trainer_config(metadata={"run_id": "mine"}), "metadata.run_id", "not a valid ULID"),
