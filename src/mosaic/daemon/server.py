@@ -39,6 +39,7 @@ from mosaic.daemon.service import Service
 from mosaic.daemon.sessions import Sessions
 from mosaic.daemon.settings import Asked, Settings, settings_at_start
 from mosaic.daemon.trainer import Trainer
+from mosaic.dispatch.descriptors import raise_limit
 from mosaic.dispatch.dispatcher import Dispatcher
 from mosaic.dispatch.gpus import Gpus
 from mosaic.dispatch.launcher import LocalLauncher
@@ -59,6 +60,7 @@ def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     # SQLite, gRPC and logging leave the mode of files to the umask. Workers get the user's own umask.
     umask = os.umask(0o077)
+    nofile = raise_limit()
     root = StateRoot(Path(args.root).absolute()) if args.root else StateRoot.from_environment()
     try:
         check_root(root)
@@ -66,7 +68,7 @@ def main(argv: list[str] | None = None) -> int:
         lock = DaemonLock.take(root)
         give_control_folders(root)
         settings = settings_at_start(root, _asked(args))
-        asyncio.run(serve(root, settings, umask))
+        asyncio.run(serve(root, settings, umask, nofile))
     except AlreadyRunning as error:
         print(error, file=sys.stderr)
         return 3
@@ -77,8 +79,8 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
-    """Build the daemon and run it until it is stopped. `umask` is the one for its runs."""
+async def serve(root: StateRoot, settings: Settings, umask: int = -1, nofile: int = -1) -> None:
+    """Build the daemon and run it until it is stopped. `umask` and `nofile` are those for its runs."""
     stopping = asyncio.Event()
     on_purpose = False
 
@@ -91,7 +93,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1) -> None:
     live_runs = LiveRuns()
     broadcaster = Broadcaster()
     ingest = Ingest(broadcaster, Index(root.index), live_runs)
-    launcher, catalog = LocalLauncher(umask), Catalog(root)
+    launcher, catalog = LocalLauncher(umask, nofile), Catalog(root)
     inspector = Inspector(catalog, Answers(root.answers))
     tokens = Tokens.load(root)
     health = grpc_health.aio.HealthServicer()

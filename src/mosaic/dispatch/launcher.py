@@ -4,9 +4,11 @@
 """
 
 import asyncio
+import contextlib
 import fcntl
 import logging
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from mosaic.model import durable, procfs
+from mosaic.model import durable, procfs, shortage
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
@@ -29,6 +31,9 @@ class Launcher(Protocol):
 
     def is_starting(self, rundir: RunDir) -> bool:
         """Whether a holder that this daemon spawned has not taken its lock yet."""
+
+    def shortage(self, rundir: RunDir) -> str:
+        """What the holder that this daemon spawned lacked to start its worker; empty if it lacked nothing."""
 
     def is_held(self, rundir: RunDir) -> bool:
         """Whether a live holder owns the run."""
@@ -64,8 +69,9 @@ class Launcher(Protocol):
 class LocalLauncher:
     """Holders on this machine; a restarted daemon finds them again through their run folders."""
 
-    def __init__(self, umask: int = -1) -> None:
+    def __init__(self, umask: int = -1, nofile: int = -1) -> None:
         self._umask = umask  # of holders, tailers and therefore workers; -1: the daemon's own
+        self._nofile = nofile  # their soft limit of open files; -1: the daemon's own
         self._spawned: dict[str, subprocess.Popen[bytes]] = {}
         self._watched: dict[str, int] = {}  # run id → pidfd
         self._tailers: dict[str, subprocess.Popen[bytes]] = {}
@@ -76,6 +82,7 @@ class LocalLauncher:
         failpoint("spawn.written")
         command = [sys.executable, "-I", "-S", str(HOLDER), "--run-dir", str(rundir.path)]
         command += ["--attempt", str(launch["attempt"])]
+        command += ["--nofile", str(self._nofile)] if self._nofile >= 0 else []
         child = _spawn(command, rundir.holder_log, self._umask)
         failpoint("spawn.spawned")
         self._spawned[rundir.run_id] = child
@@ -83,6 +90,11 @@ class LocalLauncher:
     def is_starting(self, rundir: RunDir) -> bool:
         child = self._spawned.get(rundir.run_id)
         return child is not None and child.poll() is None
+
+    def shortage(self, rundir: RunDir) -> str:
+        child = self._spawned.get(rundir.run_id)
+        lacked_something = child is not None and child.poll() == shortage.EXIT_CODE
+        return "free descriptors, processes or memory: its holder could not start it" if lacked_something else ""
 
     def is_held(self, rundir: RunDir) -> bool:
         if rundir.run_id in self._watched:
@@ -151,6 +163,7 @@ class LocalLauncher:
             self._tailers[rundir.run_id] = _spawn(
                 launch["tailer_argv"], rundir.tailer_log, self._umask, launch["tailer_env"]
             )
+            self._limit(self._tailers[rundir.run_id].pid)
 
     def cpu_s(self, rundir: RunDir) -> float | None:
         started = durable.read_json(rundir.started)
@@ -158,6 +171,13 @@ class LocalLauncher:
 
     def roots(self) -> list[int]:
         return [pid for pidfd in self._watched.values() if (pid := procfs.pid_of(pidfd)) > 0]
+
+    def _limit(self, pid: int) -> None:
+        """Give a tailer the limit of open files that the user has: it may start the next daemon."""
+        if self._nofile >= 0:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+                resource.prlimit(pid, resource.RLIMIT_NOFILE, (self._nofile, hard))
 
     def _signal(self, rundir: RunDir, number: signal.Signals) -> bool:
         # Through a pidfd: the number alone may already belong to another process.

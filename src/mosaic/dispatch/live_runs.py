@@ -29,6 +29,8 @@ class LiveRun:
     problem: str = ""  # why its telemetry cannot be stored now
     cleanup_since: float = 0.0  # when we began to kill what a dead holder left behind
     failing_since: float = 0.0  # since when its turns fail because of what is in its folder
+    shortage: str = ""  # of descriptors, processes or memory: why nothing of its attempt could be started …
+    retry_at: float = 0.0  # … and when it is tried again
     missing: int = -1  # bytes of its output that are not stored yet after its end …
     missing_since: float = 0.0  # … and since when that number has not changed
 

@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from mosaic.catalog import provenance
 from mosaic.catalog.workers import Catalog
 from mosaic.dispatch import run_output
+from mosaic.dispatch.descriptors import find_shortage
 from mosaic.dispatch.finisher import Finisher
 from mosaic.dispatch.launch_plan import Addresses, Plan, plan_launch
 from mosaic.dispatch.launcher import Launcher
@@ -18,11 +19,13 @@ from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunConfig, RunRecord
 from mosaic.model.rundir import RunDir, StateRoot
+from mosaic.model.shortage import shortage_of
 from mosaic.model.states import RunState
 from mosaic.registry.thread import RegistryThread
 from mosaic.submit.record import load
 
 log = logging.getLogger(__name__)
+RETRY_S = 2.0  # after a shortage of descriptors, processes or memory
 MAX_LAUNCHES = 5  # of one run whose holders die before they start the worker
 
 
@@ -49,6 +52,9 @@ class Starter:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, start: Start) -> None:
+        if lacking := find_shortage():
+            await self._registry.do(lambda r: r.note(start.run_id, waiting_for=lacking))
+            return
         failpoint("claim.decided")
         # Claim before spawning: after a crash here the next daemon finds a claim, never a process without an owner.
         attempt = await self._registry.do(lambda r: r.claim(start.run_id, start.gpus))
@@ -71,12 +77,18 @@ class Starter:
                 await self._registry.do(lambda r: r.raise_attempt(record.run_id))
                 await self._finisher.end(record, RunState.CANCELLED, "cancelled before its worker started")
                 return
-            if record.state is not RunState.HANDSHAKE or record.attempt >= MAX_LAUNCHES:
+            if lacking := self._shortage(live):
+                await self._registry.do(lambda r: r.note(record.run_id, waiting_for=lacking))
+                if self._runs.now() < live.retry_at:
+                    return
+                attempt = record.attempt  # no process of it was ever started, so it is not used up
+            elif record.state is not RunState.HANDSHAKE or (record.attempt >= MAX_LAUNCHES and not record.waiting_for):
                 sentence = "spawn error: its holder never started"
                 reason = await asyncio.to_thread(run_output.with_holder_log, sentence, live.rundir)
                 await self._finisher.end(record, RunState.FAULTED, reason)
                 return
-            attempt = await self._registry.do(lambda r: r.raise_attempt(record.run_id))
+            else:
+                attempt = await self._registry.do(lambda r: r.raise_attempt(record.run_id))
         finally:
             os.close(fence)
         await self._launch(await self._registry.do(lambda r: r.get(record.run_id)), attempt)
@@ -88,10 +100,31 @@ class Starter:
             plan = await asyncio.to_thread(self._plan, config, live.rundir, record, attempt)
             failpoint("spawn.planned")
             await asyncio.to_thread(self._launcher.launch, live.rundir, plan.launch)
-        except (MosaicError, OSError) as error:
+        except (MosaicError, OSError, RuntimeError) as error:
+            if lacking := shortage_of(error):
+                await self._wait_for_room(record, live, lacking)
+                return
+            if isinstance(error, RuntimeError):
+                raise
             await self._finisher.end(record, RunState.FAULTED, f"spawn error: {error}")
             return
+        if live.shortage:
+            live.shortage = ""
+            await self._registry.do(lambda r: r.note(record.run_id, waiting_for=""))
         self._in_background(self._record_provenance(config, plan, live.rundir))
+
+    async def _wait_for_room(self, record: RunRecord, live: LiveRun, lacking: str) -> None:
+        """Nothing was started: keep the claim and try again, because the run itself did nothing wrong."""
+        if lacking != live.shortage:
+            log.warning("Run %s waits for %s.", record.run_id, lacking, extra={"run_id": record.run_id})
+        live.shortage, live.retry_at = lacking, self._runs.now() + RETRY_S
+        await self._registry.do(lambda r: r.note(record.run_id, waiting_for=lacking))
+
+    def _shortage(self, live: LiveRun) -> str:
+        """What the last launch of this daemon lacked; empty if it lacked nothing."""
+        if not live.shortage and (lacking := self._launcher.shortage(live.rundir)):
+            live.shortage, live.retry_at = lacking, self._runs.now() + RETRY_S
+        return live.shortage
 
     def _plan(self, config: RunConfig, rundir: RunDir, record: RunRecord, attempt: int) -> Plan:
         return plan_launch(

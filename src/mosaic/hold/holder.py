@@ -24,8 +24,10 @@ from mosaic.hold.spool import Drain, Reserve, SpoolFile
 from mosaic.hold.tailer_child import TailerChild
 from mosaic.hold.tree import CannotHold, Tree, start_tree, strongest_first
 from mosaic.model import durable, procfs
+from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
+from mosaic.model.shortage import EXIT_CODE, is_shortage
 
 if TYPE_CHECKING:
     from mosaic.hold.commands import CommandFeed
@@ -42,13 +44,18 @@ def main(arguments: "list[str]") -> int:
     try:
         options = dict(zip(arguments[::2], arguments[1::2], strict=True))  # argparse would cost a tenth of the start
         run_dir, attempt = RunDir(os.path.abspath(options["--run-dir"])), int(options["--attempt"])
+        if "--nofile" in options:
+            _limit_open_files(int(options["--nofile"]))
     except (KeyError, ValueError):
-        say("usage: hold/__main__.py --run-dir DIR --attempt N")
+        say("usage: hold/__main__.py --run-dir DIR --attempt N [--nofile N]")
         return 2
     try:
         Holder(run_dir, owner.take(run_dir, attempt), signals).run()
     except owner.NotOwner as why:
         say(f"Exiting: {why}.")
+    except NotNow as error:
+        say(f"Exiting, nothing was started: {error}.")
+        return EXIT_CODE
     except BadLaunch as error:
         say(str(error))
         return 3
@@ -58,6 +65,10 @@ def main(arguments: "list[str]") -> int:
         say(f"The holder of {run_dir.run_id} failed; its tree ends with it.\n{traceback.format_exc()}")
         return 1
     return 0
+
+
+class NotNow(MosaicError):
+    """There are no descriptors, processes or memory left for the worker; the daemon tries again later."""
 
 
 class Holder:
@@ -98,6 +109,8 @@ class Holder:
             self._write_started(self._tree)
             failpoint("hold.started")
         except (OSError, CannotHold) as error:
+            if self._tree is None and isinstance(error, OSError) and is_shortage(error.errno):
+                raise NotNow(str(error)) from error
             self._fail(f"The run cannot be started: {error}")
             return
         now = time.monotonic()
@@ -270,6 +283,14 @@ class Holder:
         if not self._outcome.is_unkillable:
             for file in self._files:
                 file.release()
+
+
+def _limit_open_files(soft: int) -> None:
+    """The user's own soft limit, not the one that the daemon raised for itself."""
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _open_signals() -> int:

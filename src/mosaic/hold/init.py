@@ -18,9 +18,11 @@ import time
 
 from mosaic.hold import kernel, spawn
 from mosaic.hold.members import Members, print_stacks
+from mosaic.model.shortage import is_shortage
 
 GO, TERMINATE, AUTOPSY, KILL = b"g", b"t", b"a", b"k"
 _REPEAT_KILL_S = 0.02
+_REPEAT_START_S = 2.0
 _DAY_S = 86400.0
 _IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -46,16 +48,28 @@ class Init:
         if os.read(self._requests, 1) != GO:
             return
         self._members.tie_to_holder()
-        try:
-            self._worker = spawn.spawn(worker, self._prepare_worker)
-        except (spawn.SpawnFailed, OSError) as error:
-            self.report(spawn_error=str(error))
+        if not self._start(worker):
             return
         # Only the worker's side may keep its pipes open, so that they end with it.
         for fd in worker.streams:
             os.close(fd)
         gc.enable()
         self._stay()
+
+    def _start(self, worker: spawn.Command) -> bool:
+        """Start the worker; as long as there is no process or descriptor left for it, again and again."""
+        while not self._worker:
+            try:
+                self._worker = spawn.spawn(worker, self._prepare_worker)
+            except (spawn.SpawnFailed, OSError) as error:
+                if not isinstance(error, OSError) or not is_shortage(error.errno):
+                    self.report(spawn_error=str(error))
+                    return False
+                os.write(2, f"The worker cannot be started now ({error}); trying again.\n".encode())
+                # Any request, and the holder's end, means that the run is to end before it began.
+                if _ready([self._requests], _REPEAT_START_S):
+                    return False
+        return True
 
     def _prepare_worker(self) -> None:
         self._members.tie_to_root()

@@ -16,6 +16,7 @@ from mosaic.hold.spawn import Command
 from mosaic.model import procfs
 from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import RunDir
+from mosaic.model.shortage import is_shortage
 
 _NEW_PIDS = kernel.CLONE_NEWPID | kernel.CLONE_NEWNS
 
@@ -142,18 +143,21 @@ def _start(means: Means, run: RunDir, worker: Command, sweep_s: float) -> Tree:
     os.close(requests_to_read)
     os.close(reports_to_write)
     os.waitpid(middle, 0)
-    root_pid, hiding, refusal = _read_setup(reports)
+    root_pid, hiding, refusal, code = _read_setup(reports)
     if refusal is None:
         return Tree(means, hiding, root_pid, requests, reports)
     os.close(requests)
     os.close(reports)
     if root_pid:
         os.waitpid(root_pid, 0)
+    if is_shortage(code):
+        # Weaker means would need a process just the same.
+        raise OSError(code, refusal)
     raise CannotHold(refusal)
 
 
-def _read_setup(reports: int) -> "tuple[int, str, str | None]":
-    """The root's pid (0 when there is none), what it hides, and why it cannot be used; None when it is ready."""
+def _read_setup(reports: int) -> "tuple[int, str, str | None, int]":
+    """The root's pid (0: none), what it hides, why it cannot be used (None when it is ready), and the errno of that."""
     text = b""
     setup: dict[str, Any] = {}
     # A refusal ends both processes, and with them the reports.
@@ -162,7 +166,7 @@ def _read_setup(reports: int) -> "tuple[int, str, str | None]":
         for line in text.split(b"\n")[:-1]:
             setup |= json.loads(line)
     refusal = None if "ready" in setup else setup.get("refused", "the root process died during its setup")
-    return setup.get("root", 0), setup.get("ready", ""), refusal
+    return setup.get("root", 0), setup.get("ready", ""), refusal, setup.get("errno", 0)
 
 
 def _run_middle(means: Means, run: RunDir, worker: Command, sweep_s: float, requests: int, reports: int) -> NoReturn:
@@ -174,7 +178,7 @@ def _run_middle(means: Means, run: RunDir, worker: Command, sweep_s: float, requ
             _run_root(means, run, worker, sweep_s, requests, reports)
         _report(reports, root=root)
     except OSError as error:
-        _report(reports, refused=str(error.strerror or error))
+        _report(reports, refused=str(error.strerror or error), errno=error.errno)
     finally:
         os._exit(0)
 

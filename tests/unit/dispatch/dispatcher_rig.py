@@ -42,7 +42,7 @@ class FakeLauncher:
         self.on_launch = lambda rundir, launch: None
         self.starting, self.held, self.unkillable, self.locked = set(), set(), set(), set()
         self.stopped, self.autopsied, self.cleaned, self.tailed, self.forgotten = [], [], [], [], []
-        self.cpu = 0.0
+        self.cpu, self.lacking = 0.0, {}
 
     def launch(self, rundir, launch):
         self.on_launch(rundir, launch)
@@ -51,6 +51,9 @@ class FakeLauncher:
 
     def is_starting(self, rundir):
         return rundir.run_id in self.starting
+
+    def shortage(self, rundir):
+        return self.lacking.get(rundir.run_id, "")
 
     def is_held(self, rundir):
         return rundir.run_id in self.held

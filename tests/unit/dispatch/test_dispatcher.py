@@ -1,6 +1,7 @@
 """The dispatcher, with all of its timeouts on a fake clock."""
 
 import asyncio
+import errno
 
 import pytest
 
@@ -28,7 +29,79 @@ def test_a_run_is_claimed_on_disk_before_its_holder_is_spawned(rig):
     assert rig.launcher.launched == [(run, 1)]
 
 
-@pytest.mark.parametrize("error", [OSError(11, "Resource temporarily unavailable"), PermissionError(13, "no")])
+SHORTAGES = [
+    (OSError(errno.EAGAIN, "Resource temporarily unavailable"), "a free process"),
+    (OSError(errno.EMFILE, "Too many open files"), "free file descriptors: too many open files in the daemon"),
+    (OSError(errno.ENFILE, "Too many open files in system"), "free file descriptors: too many open files on this"),
+    (OSError(errno.ENOMEM, "Cannot allocate memory"), "free memory"),
+    (RuntimeError("can't start new thread"), "a free process"),
+]
+
+
+@pytest.mark.parametrize(("error", "words"), SHORTAGES)
+def test_a_run_that_cannot_be_started_now_waits_with_the_reason_and_starts_later(rig, error, words):
+    run = rig.submit()
+
+    def refuse(rundir, launch):
+        raise error
+
+    rig.launcher.on_launch = refuse
+    rig.wait(100)  # many more turns than a run may have launches
+    waiting = rig.get(run)
+    rig.launcher.on_launch = lambda rundir, launch: None
+    rig.wait(10)
+
+    assert waiting.state is RunState.HANDSHAKE
+    assert waiting.waiting_for.startswith(words)
+    assert rig.launcher.launched[0] == (run, 1)
+    assert rig.get(run).waiting_for == ""
+
+
+def test_a_run_whose_holder_found_no_room_waits_and_starts_later(rig):
+    run = rig.submit()
+    rig.launcher.lacking[run] = "a free process"
+    rig.wait(100)
+    waiting = rig.get(run)
+    rig.hold(run)
+    rig.turn()
+
+    assert (waiting.state, waiting.attempt) == (RunState.HANDSHAKE, 1)
+    assert rig.get(run).state is RunState.HANDSHAKE
+    assert {attempt for _, attempt in rig.launcher.launched} == {1}
+
+
+def test_a_run_that_waits_for_room_can_be_cancelled(rig):
+    run = rig.submit()
+
+    def refuse(rundir, launch):
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    rig.launcher.on_launch = refuse
+    rig.turn()
+    rig.cancel(run)
+    rig.turn()
+
+    assert rig.over(run) == (RunState.CANCELLED, "cancelled before its worker started")
+
+
+def test_the_wait_for_room_survives_the_daemon(rig):
+    run = rig.submit()
+
+    def refuse(rundir, launch):
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    rig.launcher.on_launch = refuse
+    for _ in range(MAX_LAUNCHES + 2):
+        rig.wait(20)
+        rig.restart()
+    rig.launcher.on_launch = lambda rundir, launch: None
+    rig.wait(10)
+
+    assert rig.get(run).state is RunState.HANDSHAKE
+    assert len(rig.launcher.launched) >= 1
+
+
+@pytest.mark.parametrize("error", [OSError(40, "Too many levels of symbolic links"), PermissionError(13, "no")])
 def test_a_spawn_error_ends_the_run_and_frees_its_gpus(make_rig, error):
     rig = make_rig(gpus=1)
     run = rig.submit(gpus=1)

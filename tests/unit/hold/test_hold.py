@@ -561,20 +561,33 @@ def test_exit_json_waits_until_all_output_is_in_the_spool(hold_run: HeldRun) -> 
     assert hold_run.ended()["stdout_bytes"] == 100_000
 
 
-def test_reaching_the_process_limit_is_a_spawn_error(hold_run_of_any_user: HeldRun) -> None:
+@pytest.mark.parametrize("allowed", [0, 1, 2])
+def test_a_run_without_a_free_process_is_left_for_later(hold_run_of_any_user: HeldRun, allowed: int) -> None:
+    """The holder needs three: whichever of them is refused, nothing runs and nothing is said to have ended."""
     run = hold_run_of_any_user
     if os.geteuid() == 0 and run.uid is None:
         pytest.skip("root has no limit on processes")
 
-    def allow_no_process() -> None:
-        resource.setrlimit(resource.RLIMIT_NPROC, (0, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
+    unlimited = resource.getrlimit(resource.RLIMIT_NPROC)
+
+    def allow_few() -> None:
+        resource.setrlimit(resource.RLIMIT_NPROC, (allowed, unlimited[1]))
 
     run.launch(run.script("print('ran')"))
-    holder = run.start(before_exec=allow_no_process)
+    holder = run.start(before_exec=allow_few)
+    eventually(lambda: holder.poll() is not None or "trying again" in run.log, "an exit, or another try")
+    if holder.poll() is None:
+        # The tree stands already, and the process inside waits for its worker.
+        assert not run.dir.exit.exists()
+        for pid in (holder.pid, run.started["root_pid"]):
+            resource.prlimit(pid, resource.RLIMIT_NPROC, unlimited)
+        assert run.ended()["exit_code"] == 0
+        return
 
-    assert holder.wait(DEADLINE_S) == 0, run.log
-    assert run.exit["ended_by"] == "spawn error"
-    assert "Resource temporarily unavailable" in run.exit["error"]
+    assert holder.returncode == 75, run.log
+    assert not run.dir.exit.exists()
+    assert not run.dir.started.exists()
+    assert run.stdout == ""
 
 
 def test_a_spool_that_cannot_be_opened_is_a_spawn_error(hold_run: HeldRun) -> None:
