@@ -35,6 +35,8 @@ from mosaic.daemon.lock import DaemonLock
 from mosaic.daemon.old_layout import give_control_folders
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
+from mosaic.daemon.registry_care import keep_backups
+from mosaic.daemon.restore import restore_if_needed
 from mosaic.daemon.service import Service
 from mosaic.daemon.sessions import Sessions
 from mosaic.daemon.settings import Asked, Settings, settings_at_start
@@ -48,6 +50,7 @@ from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
 from mosaic.model.errors import AddressTaken, AlreadyRunning, MosaicError
 from mosaic.model.machine import detect
+from mosaic.model.reserve import Reserve
 from mosaic.model.root import check_root
 from mosaic.model.rundir import StateRoot
 from mosaic.registry.thread import RegistryThread
@@ -62,7 +65,9 @@ def main(argv: list[str] | None = None) -> int:
     umask = os.umask(0o077)
     nofile = raise_limit()
     root = StateRoot(Path(args.root).absolute()) if args.root else StateRoot.from_environment()
+    reserve = Reserve(root.reserve)
     try:
+        reserve.spend_if_scarce()  # on a full disk, so that the files of a start can be written
         check_root(root)
         _log_to_file(root)
         lock = DaemonLock.take(root)
@@ -75,6 +80,7 @@ def main(argv: list[str] | None = None) -> int:
     except MosaicError as error:
         print(error, file=sys.stderr)
         return 1
+    reserve.make()  # the registry has just given back the space of its WAL: keep it for the next start
     del lock
     return 0
 
@@ -89,6 +95,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1, nofile: in
         on_purpose = on_purpose or purpose
         stopping.set()
 
+    restore_if_needed(root)
     registry = RegistryThread(root.registry)
     live_runs = LiveRuns()
     broadcaster = Broadcaster()
@@ -139,6 +146,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1, nofile: in
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop, False)
     dispatching: asyncio.Task[None] | None = None
+    keeping: asyncio.Task[None] | None = None
     try:
         if settings.tcp and not settings.tcp_is_automatic:
             refuse_taken(settings.tcp)  # before clients connect to a daemon that cannot start completely
@@ -147,15 +155,17 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1, nofile: in
             await _open_stored_tcp(endpoints, settings, root)
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         dispatching = asyncio.create_task(dispatcher.run())
+        keeping = asyncio.create_task(keep_backups(root))
         log.info("The daemon (pid %d) serves %s at %s.", os.getpid(), root.path, ", ".join(endpoints.addresses))
         await _until_stopped(stopping, dispatching, ingest, health)
     finally:
         if on_purpose:
             _remember_purpose(root)
-        if dispatching:
-            dispatching.cancel()
-            # An error in it is already being raised; it must not prevent the files from being closed.
-            await asyncio.gather(dispatching, return_exceptions=True)
+        tasks = [task for task in (dispatching, keeping) if task]
+        for task in tasks:
+            task.cancel()
+        # An error in one is already being raised; it must not prevent the files from being closed.
+        await asyncio.gather(*tasks, return_exceptions=True)
         trainer.request_streams.close()  # otherwise every stop would wait for the open streams of tailers
         await endpoints.close()
         await ingest.close()

@@ -25,7 +25,7 @@ from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
-from mosaic.model.errors import FolderRemains, KeyTaken, RunIsLive
+from mosaic.model.errors import FolderRemains, KeyTaken, RunIsLive, StoreFailed, StoreUnavailable
 from mosaic.model.failpoints import failpoint
 from mosaic.model.folder import Removal, remove_folder
 from mosaic.model.run import RunRecord, RunSummary
@@ -138,13 +138,20 @@ class Trainer:
         record = await self.find(run_id)
         if not record.state.is_over:
             raise RunIsLive(record.run_id, str(record.state))
+        if record.damage:
+            raise StoreFailed(f"Run {record.run_id} is not deleted: {record.damage}")
         rundir = self.rundir(record)
         self.sessions.forget(record.run_id)
         self.commands.forget(record.run_id)
         await self.ingest.forget(record.run_id)
         failpoint("delete.forgotten")
         # The row first: a crash then leaves an unused folder, which `mosaic gc` finds.
-        await self.registry.do(lambda r: r.delete(record.run_id))
+        try:
+            await self.registry.do(lambda r: r.delete(record.run_id))
+        except StoreUnavailable:
+            # The disk is full beyond all reserves: make room first. The row stays until the next try succeeds.
+            await asyncio.to_thread(remove_folder, rundir.path)
+            await self.registry.do(lambda r: r.delete(record.run_id))
         self.sessions.forget(record.run_id)  # again: a publish may have arrived meanwhile
         failpoint("delete.unlisted")
         removal = await asyncio.to_thread(self._erase_files, record.run_id, rundir)

@@ -139,6 +139,7 @@ class RunRecord:
     settings_note: str = ""  # why its settings were not checked; empty when they were
     task: Task = field(default_factory=Task)
     revision: int = 0  # increases with every change of any run
+    damage: str = ""  # what is wrong with its row; the dispatcher leaves such a run alone
 
 
 @dataclass

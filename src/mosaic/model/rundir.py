@@ -6,7 +6,8 @@
     configs/  config-{run_id}.json  worker-{run_id}.json
     runs/ custom_scripts/ evals/    {run_id}/ each, see RunDir
     control/                        {run_id}/ each: what holder and daemon believe, hidden from workers
-    registry.db  daemon.pid daemon.lock daemon.token daemon.addr daemon.sock daemon.json
+    backups/  registry-{revision}.db
+    registry.db  reserve  daemon.pid daemon.lock daemon.token daemon.addr daemon.sock daemon.json
   telemetry/telemetry.sqlite        the index over all runs
   logs/  gym_gui.log trainer_daemon.log
   envs/<worker>[@variant]/
@@ -97,6 +98,9 @@ class StateRoot:
         self.configs = self.trainer / "configs"
         self.control = self.trainer / CONTROL
         self.registry = self.trainer / "registry.db"
+        self.registry_origin = self.control / "registry.json"
+        self.backups = self.trainer / "backups"
+        self.reserve = self.trainer / "reserve"
         self.pid = self.trainer / "daemon.pid"
         self.lock = self.trainer / "daemon.lock"
         self.token = self.trainer / "daemon.token"
@@ -124,16 +128,8 @@ class StateRoot:
 
     def make(self) -> None:
         areas = [self.trainer / area for area in AREAS]
-        for folder in (
-            self.path,
-            self.trainer,
-            self.configs,
-            self.control,
-            *areas,
-            self.telemetry,
-            self.logs,
-            self.envs,
-        ):
+        places = (self.configs, self.control, *areas, self.telemetry, self.logs, self.envs)
+        for folder in (self.path, self.trainer, *places):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def area(self, name: str) -> Path:

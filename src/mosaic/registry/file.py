@@ -27,10 +27,24 @@ def open_file(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connection:
         durable.sync_folder(str(path.parent))
     except (sqlite3.Error, OSError) as error:
         raise BadRoot(
-            f"{path} cannot be used ({error}). Restore a backup if there is one ({path.name}.backup-v*), move the file "
-            "away and start again (run folders keep their telemetry), or set MOSAIC_HOME to another folder."
+            f"{path} cannot be used ({error}). Rebuild it from its backups and the records of its runs with: "
+            "mosaic registry rebuild. Or set MOSAIC_HOME to another folder."
         ) from error
     return db
+
+
+def fetch(db: sqlite3.Connection, sql: str, values: Sequence[object] = ()) -> list[Any]:
+    """All rows. Text that is not UTF-8, from a damaged page, is shown with replacement characters."""
+    try:
+        return db.execute(sql, values).fetchall()
+    except sqlite3.OperationalError as error:
+        if "decode" not in str(error):
+            raise
+    db.text_factory = lambda data: data.decode(errors="replace")
+    try:
+        return db.execute(sql, values).fetchall()
+    finally:
+        db.text_factory = str
 
 
 def _upgrade(db: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:

@@ -4,8 +4,7 @@ import builtins
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,19 @@ from mosaic.model.errors import (
     IllegalMove,
     KeyTaken,
     RunIsLive,
-    StoreUnavailable,
+    StoreFailed,
     UnknownRun,
 )
-from mosaic.model.failpoints import failpoint
+from mosaic.model.reserve import Reserve
 from mosaic.model.run import Move, RunConfig, RunRecord
 from mosaic.model.rundir import EVALS
 from mosaic.model.states import LIVE_STATES, MOVES, RunState
-from mosaic.registry.file import STEPS, open_file
+from mosaic.registry.change import Changes
+from mosaic.registry.file import STEPS, fetch, open_file
+from mosaic.registry.records import Records
 from mosaic.registry.reference import resolve
-from mosaic.registry.row import COLUMNS, new_row, to_record
+from mosaic.registry.room import allocate_wal, even_on_a_full_disk
+from mosaic.registry.row import COLUMNS, RESTORE, new_row, read_object, to_move, to_record
 
 
 class Registry:
@@ -42,12 +44,17 @@ class Registry:
         self._path = path
         self._now = now
         self._db = open_file(path, steps)
+        self._changes = Changes(self._db, path, Records(path.parent / "control"))
+        self._changes.catch_up()
+        self.reserve = Reserve(path.parent / "reserve")
+        allocate_wal(path)
 
     @classmethod
     def open(cls, path: Path) -> "Registry":
         return cls(Path(path))
 
     def close(self) -> None:
+        self._changes.close()
         self._db.close()
 
     # Submitting
@@ -57,7 +64,7 @@ class Registry:
         known = self.with_key(config.idempotency_key, config.config_hash)
         if known:
             return known, False
-        with self._change() as revision:
+        with self._changes.change() as revision:
             self._refuse_used_id(config.run_id)
             self._insert(config, revision)
             self._write_history(config.run_id, None, RunState.INIT, note)
@@ -127,22 +134,31 @@ class Registry:
         where, names = _in_states(LIVE_STATES)
         return self._records(f"{where} ORDER BY number", names)
 
+    def started(self) -> "builtins.list[RunRecord]":
+        """The live runs that are claimed, and those that wait and are to be cancelled; oldest first."""
+        names = tuple(state.value for state in LIVE_STATES)
+        where = f"WHERE state IN ({_marks(names)}) AND (state <> ? OR cancel_requested)"
+        return self._records(f"{where} ORDER BY number", (*names, RunState.INIT.value))
+
     def state(self, run_id: str) -> RunState:
         value = self._value("SELECT state FROM runs WHERE id = ?", run_id)
         if value is None:
             raise UnknownRun(run_id)
-        return RunState(value)
+        try:
+            return RunState(value)
+        except ValueError:
+            raise StoreFailed(f"Run {run_id}: its registry row is damaged (state). {RESTORE}") from None
 
     def history(self, run_id: str) -> "builtins.list[Move]":
-        rows = self._db.execute("SELECT old, new, at, reason FROM history WHERE run_id = ? ORDER BY rowid", (run_id,))
-        return [Move(RunState(old) if old else None, RunState(new), at, reason) for old, new, at, reason in rows]
+        sql = "SELECT old, new, at, reason FROM history WHERE run_id = ? ORDER BY rowid"
+        return [move for row in fetch(self._db, sql, (run_id,)) if (move := to_move(row))]
 
     def settings(self, run_id: str) -> dict[str, Any]:
         """The settings in force, under dotted keys; empty for a run from an older MOSAIC."""
         value = self._value("SELECT settings FROM runs WHERE id = ?", run_id)
         if value is None:
             raise UnknownRun(run_id)
-        return dict(json.loads(value))
+        return read_object(value)
 
     def children(self, run_id: str) -> "builtins.list[RunRecord]":
         """Runs that were derived from this one, oldest first."""
@@ -157,15 +173,16 @@ class Registry:
 
     # Moving
 
+    @even_on_a_full_disk
     def move(self, run_id: str, new: RunState, reason: str = "") -> RunRecord:
         """Move a run to `new`, or raise and change nothing."""
-        with self._change() as revision:
+        with self._changes.change() as revision:
             self._move(run_id, new, reason, revision)
         return self.get(run_id)
 
     def claim(self, run_id: str, gpus: Sequence[str]) -> int:
         """Move from INIT to HANDSHAKE, start an attempt and grant these GPUs, all or nothing. Returns the attempt."""
-        with self._change() as revision:
+        with self._changes.change() as revision:
             if self._value("SELECT cancel_requested FROM runs WHERE id = ?", run_id):
                 raise IllegalMove(run_id, f"{self.state(run_id)} and being cancelled", RunState.HANDSHAKE)
             self._move(run_id, RunState.HANDSHAKE, "", revision)
@@ -175,7 +192,7 @@ class Registry:
 
     def raise_attempt(self, run_id: str) -> int:
         """Start a new attempt for a claim whose holder never started; the old session becomes invalid."""
-        with self._change() as revision:
+        with self._changes.change() as revision:
             raised = self._db.execute(
                 "UPDATE runs SET attempt = attempt + 1, session = '', revision = ? WHERE id = ? AND state = ?",
                 (revision, run_id, RunState.HANDSHAKE.value),
@@ -184,12 +201,13 @@ class Registry:
                 raise IllegalMove(run_id, self.state(run_id), RunState.HANDSHAKE)
         return self.get(run_id).attempt
 
+    @even_on_a_full_disk
     def request_cancel(self, run_id: str) -> RunRecord:
         """Record that this run is to be cancelled; a run that is over does not change."""
         record = self.get(run_id)
         if record.state.is_over or record.cancel_requested:
             return record
-        with self._change() as revision:
+        with self._changes.change() as revision:
             self._db.execute("UPDATE runs SET cancel_requested = 1, revision = ? WHERE id = ?", (revision, run_id))
         return self.get(run_id)
 
@@ -203,9 +221,18 @@ class Registry:
         if not news:
             return
         sets = ", ".join(f"{name} = ?" for name in news)
-        with self._change() as revision:
+        with self._changes.change() as revision:
             self._db.execute(f"UPDATE runs SET {sets}, revision = ? WHERE id = ?", (*news.values(), revision, run_id))
 
+    def note_waiting(self, texts: Mapping[str, str]) -> None:
+        """Change what many runs wait for, in one transaction."""
+        with self._changes.change(are_recorded=False) as revision:
+            self._db.executemany(
+                "UPDATE runs SET waiting_for = ?, revision = ? WHERE id = ? AND state = ?",
+                [(text, revision, run_id, RunState.INIT.value) for run_id, text in texts.items()],
+            )
+
+    @even_on_a_full_disk
     def delete(self, run_id: str) -> None:
         """Delete a run that is over. Its id is recorded and cannot be used again."""
         state = self.state(run_id)
@@ -214,9 +241,10 @@ class Registry:
         held = [uuid for uuid, owner in self.gpu_owners().items() if owner == run_id]
         if held:
             raise GpuTaken(held[0], run_id)
-        with self._change() as revision:
+        with self._changes.change() as revision:
             self._db.execute("DELETE FROM runs WHERE id = ?", (run_id,))
             self._db.execute("INSERT INTO deleted VALUES (?, ?)", (run_id, revision))
+            self._changes.tell({"deleted": run_id, "revision": revision})
 
     # Sessions
 
@@ -226,7 +254,7 @@ class Registry:
         news = known if capabilities is None else capabilities
         if self.session(run_id) == token_hash and news == known:
             return
-        with self._change() as revision:
+        with self._changes.change() as revision:
             self._db.execute(
                 "UPDATE runs SET session = ?, capabilities = ?, revision = ? WHERE id = ?",
                 (token_hash, json.dumps(news) if news else "", revision, run_id),
@@ -237,7 +265,7 @@ class Registry:
         value = self._value("SELECT capabilities FROM runs WHERE id = ?", run_id)
         if value is None:
             raise UnknownRun(run_id)
-        return dict(json.loads(value or "{}"))
+        return read_object(value or "{}")
 
     def session(self, run_id: str) -> str:
         """The hash of this attempt's session token; empty before registration."""
@@ -249,7 +277,7 @@ class Registry:
     def note_heartbeat_calls(self, run_id: str) -> None:
         """Record that this run's worker calls Heartbeat, so that missing heartbeats count from now on."""
         if not self.calls_heartbeat(run_id):
-            with self._change() as revision:
+            with self._changes.change() as revision:
                 self._db.execute("UPDATE runs SET calls_beats = 1, revision = ? WHERE id = ?", (revision, run_id))
 
     def calls_heartbeat(self, run_id: str) -> bool:
@@ -264,60 +292,41 @@ class Registry:
         """The run that owns each granted GPU."""
         return dict(self._db.execute("SELECT uuid, run_id FROM gpus ORDER BY run_id, position"))
 
+    @even_on_a_full_disk
     def free_gpus(self, run_id: str) -> None:
         """Free a run's GPUs. Only after its process tree is proven dead."""
         if run_id not in self.gpu_owners().values():
             return
-        with self._change() as revision:
+        with self._changes.change() as revision:
             self._db.execute("DELETE FROM gpus WHERE run_id = ?", (run_id,))
             self._stamp(run_id, revision)
 
+    @even_on_a_full_disk
     def drain_gpus(self, run_id: str, reason: str) -> None:
         """Take a run's GPUs away and grant them to no other run: a process may still be using them."""
-        with self._change() as revision:
+        with self._changes.change() as revision:
             self._db.execute(
                 "INSERT OR REPLACE INTO drained SELECT uuid, run_id, ?, ? FROM gpus WHERE run_id = ?",
                 (reason, self._now(), run_id),
             )
             self._db.execute("DELETE FROM gpus WHERE run_id = ?", (run_id,))
             self._stamp(run_id, revision)
+            self._tell_drained(revision)
 
     def drained(self) -> dict[str, str]:
         """The reason why each drained GPU is not granted."""
         return dict(self._db.execute("SELECT uuid, reason FROM drained ORDER BY uuid"))
 
     def undrain(self, uuid: str) -> None:
-        with self._change():
+        with self._changes.change() as revision:
             self._db.execute("DELETE FROM drained WHERE uuid = ?", (uuid,))
+            self._tell_drained(revision)
 
     # Inside a transaction
 
-    @contextmanager
-    def _change(self) -> Iterator[int]:
-        """One transaction under a new revision, rolled back on any error."""
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("UPDATE clock SET revision = revision + 1")
-            yield self.revision()
-            failpoint("registry.commit")
-            self._db.execute("COMMIT")
-            failpoint("registry.committed")
-        except sqlite3.OperationalError as error:
-            self._roll_back()
-            raise self._explained(error) from error
-        except BaseException:
-            self._roll_back()
-            raise
-
-    def _roll_back(self) -> None:
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
-
-    def _explained(self, error: sqlite3.OperationalError) -> Exception:
-        # The low byte is the kind of error; the rest is a detail.
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY):
-            return error
-        return StoreUnavailable(f"{self._path}: {error}. Nothing was changed. Free some disk space and try again.")
+    def _tell_drained(self, revision: int) -> None:
+        rows = [builtins.list(row) for row in self._db.execute("SELECT * FROM drained")]
+        self._changes.tell({"drained": rows, "revision": revision})
 
     def _move(self, run_id: str, new: RunState, reason: str, revision: int) -> None:
         old = self.state(run_id)
@@ -364,7 +373,7 @@ class Registry:
         return None if row is None else row[0]
 
     def _records(self, clause: str, values: Sequence[object]) -> "builtins.list[RunRecord]":
-        rows = self._db.execute(f"SELECT {COLUMNS} FROM runs {clause}", values).fetchall()
+        rows = fetch(self._db, f"SELECT {COLUMNS} FROM runs {clause}", values)
         granted: dict[str, tuple[str, ...]] = {}
         for uuid, run_id in self.gpu_owners().items():
             granted[run_id] = (*granted.get(run_id, ()), uuid)

@@ -1,12 +1,13 @@
 """Rows of the table `runs`: built from a config, read as a record."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest, RunConfig, RunRecord
+from mosaic.model.run import GpuRequest, Limits, Lineage, Move, ResourceRequest, RunConfig, RunRecord
+from mosaic.model.rundir import AREAS
 from mosaic.model.states import RunState
 from mosaic.model.task import Task
 
@@ -15,6 +16,10 @@ COLUMNS = (
     "limits, tags, total_steps, cancel_requested, waiting_for, held_by, telemetry, revision, "
     "cpus, memory_mb, parent_run_id, relation, settings_note, algo, env_id, seed"
 )
+
+RESTORE = "Restore it with: mosaic daemon stop && mosaic registry rebuild"
+_LATEST = 1e11  # unix seconds; later times cannot be shown
+_INT32, _INT64 = 1 << 31, 1 << 63
 
 
 def new_row(config: RunConfig, now: float, revision: int) -> dict[str, object]:
@@ -49,7 +54,25 @@ def new_row(config: RunConfig, now: float, revision: int) -> dict[str, object]:
 
 
 def to_record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
-    """A record from the values of `COLUMNS`."""
+    """A record from the values of `COLUMNS`. A damaged row gives one that says what is wrong with it."""
+    # One look-up for a row like those before: a listing of 10,000 runs must not check every value on its own.
+    if tuple(map(type, row)) in _GOOD_TYPES and not _odd_values(row):
+        return _record(row, granted)
+    odd = [COLUMNS.split(", ")[n] for n in range(len(row)) if not _is_good(n, row[n])]
+    if not odd:
+        _GOOD_TYPES.add(tuple(map(type, row)))
+        return _record(row, granted)
+    mended = [value if _is_good(n, value) else _INSTEAD[n] for n, value in enumerate(row)]
+    return _damaged(_record(mended, granted), odd)
+
+
+def _damaged(record: RunRecord, odd: list[str]) -> RunRecord:
+    words = f"its registry row is damaged ({', '.join(odd)}). {RESTORE}"
+    reason = record.reason if record.state.is_over and "state" not in odd else words
+    return replace(record, reason=reason, telemetry=words, damage=words)
+
+
+def _record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
     return RunRecord(
         run_id=row[0],
         name=row[1],
@@ -77,6 +100,23 @@ def to_record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
     )
 
 
+def to_move(row: Sequence[Any]) -> Move | None:
+    """A line of history; None for a damaged one."""
+    old, new, at, reason = row
+    if new not in _STATES or (old is not None and old not in _STATES) or not (_time(at) and _text(reason)):
+        return None
+    return Move(RunState(old) if old else None, RunState(new), at, reason)
+
+
+def read_object(text: object) -> dict[str, Any]:
+    """The JSON object in a column; empty for a damaged one."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 # Most runs have the same few limits and tags, so a listing of 10,000 runs parses each text once.
 @lru_cache(maxsize=1024)
 def _limits(text: str) -> Limits:
@@ -86,3 +126,91 @@ def _limits(text: str) -> Limits:
 @lru_cache(maxsize=1024)
 def _tags(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
+
+
+# Checks of damaged rows. SQLite keeps a value of any type in any column, and a flipped bit changes type or value.
+
+_GOOD_TYPES: set[tuple[type, ...]] = set()
+_STATES = frozenset(state.value for state in RunState)
+
+
+def _odd_values(row: Sequence[Any]) -> bool:
+    """Values of the right type that cannot be used; what `_is_good` says of them, in one expression."""
+    return not (
+        row[4] in _STATES
+        and row[2] in AREAS
+        and row[0].isalnum()
+        and 0 <= row[6] < _INT32
+        and 0 <= row[7] < _LATEST
+        and 0 <= row[8] < _LATEST
+        and 0 <= row[9] < _INT32
+        and 0 <= row[19] < _INT32
+        and 0 <= row[20] < _INT64
+        and _is_limits(row[11])
+        and _is_tags(row[12])
+    )
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _whole(limit: int) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, int) and 0 <= value < limit
+
+
+def _time(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < _LATEST
+
+
+@lru_cache(maxsize=1024)
+def _is_limits(text: str) -> bool:
+    try:
+        limits = _limits(text)
+    except (TypeError, ValueError):
+        return False
+    values = [getattr(limits, field.name) for field in fields(Limits)]
+    return all(value is None or (isinstance(value, int | float) and value >= 0) for value in values)
+
+
+@lru_cache(maxsize=1024)
+def _is_tags(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), list) and all(isinstance(tag, str) for tag in _tags(text))
+    except (TypeError, ValueError):
+        return False
+
+
+def _or_none(check: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: value is None or check(value)
+
+
+# In the order of COLUMNS: whether a value can be used, and what is shown instead.
+_RULES: tuple[tuple[Callable[[Any], bool], Any], ...] = (
+    (lambda value: _text(value) and value.isalnum(), ""),
+    (_text, ""),
+    (lambda value: _text(value) and value in AREAS, AREAS[0]),
+    (_text, ""),
+    (lambda value: _text(value) and value in _STATES, RunState.FAULTED.value),
+    (_text, ""),
+    (_whole(_INT32), 0),
+    (_time, 0.0),
+    (_time, 0.0),
+    (_whole(_INT32), 0),
+    (_whole(2), 0),
+    (lambda value: _text(value) and _is_limits(value), "{}"),
+    (lambda value: _text(value) and _is_tags(value), "[]"),
+    (_or_none(lambda value: isinstance(value, int)), None),
+    (_whole(2), 0),
+    *(((_text, ""),) * 3),
+    (_whole(_INT64), 0),
+    (lambda value: isinstance(value, int | float) and 0 <= value < _INT32, 1.0),
+    (_whole(_INT64), 0),
+    *(((_text, ""),) * 5),
+    (_or_none(lambda value: isinstance(value, int)), None),
+)
+_INSTEAD = tuple(instead for _, instead in _RULES)
+
+
+def _is_good(column: int, value: object) -> bool:
+    return _RULES[column][0](value)

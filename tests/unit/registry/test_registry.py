@@ -367,7 +367,7 @@ def test_only_the_owner_can_read_the_file(registry, tmp_path):
 
 
 def test_a_programming_error_is_not_reported_as_a_full_disk(registry):
-    with pytest.raises(sqlite3.OperationalError, match="no such table"), registry._change():
+    with pytest.raises(sqlite3.OperationalError, match="no such table"), registry._changes.change():
         registry._db.execute("DELETE FROM nowhere")
 
     assert registry.revision() == 0

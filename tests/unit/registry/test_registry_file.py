@@ -98,7 +98,7 @@ def test_a_damaged_file_is_refused_with_advice(tmp_path, make_config, damage):
             file.seek(4096)
             file.write(b"\xff" * 8192)
 
-    with pytest.raises(BadRoot, match=r"registry\.db cannot be used .*move the file away.*MOSAIC_HOME"):
+    with pytest.raises(BadRoot, match=r"registry\.db cannot be used .*mosaic registry rebuild.*MOSAIC_HOME"):
         Registry.open(path)
 
 
