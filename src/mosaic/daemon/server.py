@@ -32,7 +32,6 @@ from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import OPTIONS, Endpoints, refuse_taken
 from mosaic.daemon.guard import Guard
 from mosaic.daemon.lock import DaemonLock
-from mosaic.daemon.old_layout import give_control_folders
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.registry_care import keep_backups
@@ -50,6 +49,7 @@ from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
 from mosaic.model.errors import AddressTaken, AlreadyRunning, MosaicError
 from mosaic.model.machine import detect
+from mosaic.model.old_layout import give_control_folders
 from mosaic.model.reserve import Reserve
 from mosaic.model.root import check_root
 from mosaic.model.rundir import StateRoot

@@ -198,8 +198,8 @@ class Dispatcher:
                 await self._starter.start_again(record, live)
 
     def _look(self, live: LiveRun, attempt: int) -> Situation | None:
-        """The situation of a run; None without its folder."""
-        if not live.rundir.path.is_dir():
+        """The situation of a run; None without its folders."""
+        if not live.rundir.path.is_dir() or not live.rundir.control.is_dir():
             return None
         run_output.open_up(live.rundir)
         return situation(live.rundir, attempt, self._launcher)

@@ -142,7 +142,8 @@ class Finisher:
             self._runs.wake_later(record.run_id)
             return
         await self._ingest.finish(record.run_id)
-        await self.end(record, RunState.FAULTED, f"its folder {live.rundir.path} was deleted while it was live")
+        gone = live.rundir.control if live.rundir.path.is_dir() else live.rundir.path
+        await self.end(record, RunState.FAULTED, f"its folder {gone} was deleted while it was live")
 
     async def give_up(self, record: RunRecord, live: LiveRun, error: Exception) -> None:
         """Its folder cannot tell how the run ended: end it all the same, once none of its processes lives."""

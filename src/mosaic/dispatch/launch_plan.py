@@ -70,6 +70,7 @@ def plan_launch(
         "run_id": config.run_id,
         "attempt": attempt,
         "nonce": nonce,
+        "secret": secrets.token_hex(32),  # only the holder and the daemon know it: it proves who wrote exit.json
         "worker_id": config.worker.worker_id,
         "capabilities": known_capabilities(Answers(root.answers), catalog, config.worker),
         "argv": list(command.argv),

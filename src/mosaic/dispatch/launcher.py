@@ -9,14 +9,16 @@ import fcntl
 import logging
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from mosaic.model import durable, procfs, shortage
+from mosaic.model.end_proof import tree_lives
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
@@ -50,6 +52,9 @@ class Launcher(Protocol):
     def fence(self, rundir: RunDir) -> int | None:
         """Take the owner's lock, so that no late holder can; None when it is held. Closing it releases the lock."""
 
+    def lives(self, rundir: RunDir, started: Mapping[str, Any]) -> bool:
+        """Whether the root process of the run's tree is alive: then the run has not ended, whatever its files say."""
+
     def kill_leftovers(self, rundir: RunDir, started: dict[str, Any]) -> bool:
         """Kill the processes that a dead holder left behind; True when none is alive."""
 
@@ -73,7 +78,8 @@ class LocalLauncher:
         self._umask = umask  # of holders, tailers and therefore workers; -1: the daemon's own
         self._nofile = nofile  # their soft limit of open files; -1: the daemon's own
         self._spawned: dict[str, subprocess.Popen[bytes]] = {}
-        self._watched: dict[str, int] = {}  # run id → pidfd
+        self._watched: dict[str, int] = {}  # run id → pidfd of its holder
+        self._roots: dict[str, int] = {}  # run id → pidfd of the root of its tree
         self._tailers: dict[str, subprocess.Popen[bytes]] = {}
 
     def launch(self, rundir: RunDir, launch: dict[str, Any]) -> None:
@@ -124,14 +130,32 @@ class LocalLauncher:
         if pidfd is None:
             return
         self._watched[rundir.run_id] = pidfd
+        self._keep_root(rundir)
 
         def ended() -> None:
-            self.forget(rundir)
+            self._unwatch(rundir)
             on_exit()
 
         asyncio.get_running_loop().add_reader(pidfd, ended)
 
+    def _keep_root(self, rundir: RunDir) -> None:
+        """Keep hold of the tree's root: started.json may be replaced later where a worker can write it."""
+        started = durable.read_json(rundir.started) or {}
+        pidfd = _pidfd(started.get("root_pid")) if tree_lives(started) else None
+        if pidfd is not None:
+            self._roots[rundir.run_id] = pidfd
+
+    def lives(self, rundir: RunDir, started: Mapping[str, Any]) -> bool:
+        root = self._roots.get(rundir.run_id)
+        return tree_lives(started) or (root is not None and not _has_exited(root))
+
     def forget(self, rundir: RunDir) -> None:
+        self._unwatch(rundir)
+        root = self._roots.pop(rundir.run_id, None)
+        if root is not None:
+            os.close(root)
+
+    def _unwatch(self, rundir: RunDir) -> None:
         pidfd = self._watched.pop(rundir.run_id, None)
         if pidfd is not None:
             asyncio.get_running_loop().remove_reader(pidfd)
@@ -150,9 +174,11 @@ class LocalLauncher:
     def kill_leftovers(self, rundir: RunDir, started: dict[str, Any]) -> bool:
         if started:
             _kill_exactly(started)
+        if rundir.run_id in self._roots:
+            _send(self._roots[rundir.run_id], signal.SIGKILL)
         for pid in _strays(rundir.run_id):
             procfs.send(pid, signal.SIGKILL)
-        return not (started and _lives(started)) and not _strays(rundir.run_id)
+        return not self.lives(rundir, started) and not _strays(rundir.run_id)
 
     def tail(self, rundir: RunDir) -> None:
         running = self._tailers.get(rundir.run_id)
@@ -167,7 +193,7 @@ class LocalLauncher:
 
     def cpu_s(self, rundir: RunDir) -> float | None:
         started = durable.read_json(rundir.started)
-        return procfs.tree_cpu_s(started["root_pid"]) if started and _lives(started) else None
+        return procfs.tree_cpu_s(started["root_pid"]) if started and tree_lives(started) else None
 
     def roots(self) -> list[int]:
         return [pid for pidfd in self._watched.values() if (pid := procfs.pid_of(pidfd)) > 0]
@@ -184,10 +210,7 @@ class LocalLauncher:
         pidfd = self._watched.get(rundir.run_id)
         if pidfd is None:
             return False
-        try:
-            signal.pidfd_send_signal(pidfd, number)
-        except ProcessLookupError:
-            pass
+        _send(pidfd, number)
         return True
 
 
@@ -233,9 +256,17 @@ def _pidfd(pid: int | None) -> int | None:
         return None
 
 
-def _lives(started: dict[str, Any]) -> bool:
-    is_same = procfs.is_same(started["root_pid"], started["root_start_ticks"])
-    return is_same and bool(started["boot_id"] == procfs.boot_id())
+def _send(pidfd: int, number: signal.Signals) -> None:
+    try:
+        signal.pidfd_send_signal(pidfd, number)
+    except ProcessLookupError:
+        pass
+
+
+def _has_exited(pidfd: int) -> bool:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _strays(run_id: str) -> list[int]:
@@ -246,16 +277,14 @@ def _strays(run_id: str) -> list[int]:
 
 def _kill_exactly(started: dict[str, Any]) -> None:
     """Send SIGKILL to the tree's root, if its pid still belongs to the process that was started."""
-    if not _lives(started):
+    if not tree_lives(started):
         return
     pidfd = _pidfd(started["root_pid"])
     if pidfd is None:
         return
     try:
         # Checked again after opening the pidfd: from here on the number cannot pass to another process.
-        if _lives(started):
-            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+        if tree_lives(started):
+            _send(pidfd, signal.SIGKILL)
     finally:
         os.close(pidfd)

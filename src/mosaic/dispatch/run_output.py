@@ -11,6 +11,7 @@ from typing import Any
 from mosaic_sdk.fastlane.control import lanes, remove_dead
 
 from mosaic.model import durable
+from mosaic.model.end_proof import of_attempt, secret_of
 from mosaic.model.run import RunRecord
 from mosaic.model.rundir import RunDir
 
@@ -43,6 +44,9 @@ def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[
     return {
         "version": 1,
         "attempt": attempt,
+        "secret": secret_of(
+            *(of_attempt(durable.read_json(path), attempt) for path in (rundir.launch, rundir.started))
+        ),
         "exit_code": None,
         "signal": None,
         "ended_by": "holder died",

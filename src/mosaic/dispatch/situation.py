@@ -1,18 +1,22 @@
 """The situation of a run, from its folder: the same for the daemon that started it and for one that finds it later.
 
-exit.json of this attempt ───────────────▶ ENDED
+exit.json of this attempt, with its secret,
+and the root of its tree is gone ────────▶ ENDED
 lock held ───────────────────────────────▶ HELD       its holder is alive
 our holder has not locked yet ───────────▶ STARTING
-lock free, started.json of this attempt ─▶ ORPHANED   its holder died: kill what is left
+lock free, started.json of this attempt,
+or an exit.json that proves nothing ─────▶ ORPHANED   its holder died: kill what is left
 lock free, nothing started ──────────────▶ UNSTARTED  a daemon died between claim and start: start it (again)
 """
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from pathlib import Path
 from typing import Any
 
 from mosaic.dispatch.launcher import Launcher
 from mosaic.model.durable import read_json
+from mosaic.model.end_proof import Facts, is_attested, of_attempt, secret_of
 from mosaic.model.rundir import RunDir
 
 LARGEST = 1 << 20  # bytes of exit.json and started.json: parsing more would delay other runs
@@ -35,18 +39,22 @@ class Situation:
 def situation(rundir: RunDir, attempt: int, launcher: Launcher) -> Situation:
     # The lock is checked before exit.json is read: a holder writes the file before it releases the lock.
     held = launcher.is_held(rundir)
-    exit = _of_attempt(read_json(rundir.exit, LARGEST), attempt)
-    if exit:
+    exit, started, launch = (_of(path, attempt) for path in (rundir.exit, rundir.started, rundir.launch))
+    if exit and is_attested(exit, secret_of(launch, started)) and not _is_contradicted(exit, rundir, started, launcher):
         return Situation(Case.ENDED, exit)
-    started = _of_attempt(read_json(rundir.started, LARGEST), attempt)
     if held:
         return Situation(Case.HELD, started)
     if launcher.is_starting(rundir):
         return Situation(Case.STARTING)
-    if started:
+    # An exit.json that proves nothing still says that this attempt had its worker.
+    if started or exit:
         return Situation(Case.ORPHANED, started)
     return Situation(Case.UNSTARTED)
 
 
-def _of_attempt(value: dict[str, Any] | None, attempt: int) -> dict[str, Any]:
-    return value if value and value.get("attempt") == attempt else {}
+def _is_contradicted(exit: Facts, rundir: RunDir, started: Facts, launcher: Launcher) -> bool:
+    return not exit.get("unkillable") and launcher.lives(rundir, started)
+
+
+def _of(path: Path, attempt: int) -> dict[str, Any]:
+    return dict(of_attempt(read_json(path, LARGEST), attempt))

@@ -148,6 +148,7 @@ class Holder:
         started = {
             "version": 1,
             "attempt": self._launch.attempt,
+            "secret": self._launch.secret,
             "holder_pid": os.getpid(),
             "root_pid": tree.root_pid,
             "root_start_ticks": procfs.start_ticks(tree.root_pid),

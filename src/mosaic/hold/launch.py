@@ -15,6 +15,7 @@ class BadLaunch(MosaicError):
 class Launch(NamedTuple):
     run_id: str
     attempt: int
+    secret: str  # proves that exit.json is ours; empty in a launch of an older daemon
     argv: "list[str]"
     env: "dict[str, str]"
     cwd: str
@@ -36,6 +37,7 @@ def read_launch(value: "Mapping[str, Any] | None") -> Launch:
     return Launch(
         run_id=_text(value, "run_id"),
         attempt=int(_number(value, "attempt")),
+        secret=_text(value, "secret") if "secret" in value else "",
         argv=_texts(value, "argv", at_least=1),
         env=_variables(value, "env"),
         cwd=_text(value, "cwd"),

@@ -33,6 +33,7 @@ class Outcome:
         return {
             "version": 1,
             "attempt": launch.attempt,
+            "secret": launch.secret,
             "ended_at": time.time(),
             "exit_code": code,
             "signal": number and procfs.signal_name(number),

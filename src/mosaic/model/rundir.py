@@ -25,7 +25,7 @@ CONTROL = "control"
 class RunDir:
     """Every path of one run: in its folder, which its worker writes, and in its control folder, which no worker sees.
 
-    ../control/{run_id}/   a link to {run_id}/ for a run that an older version started: see daemon/old_layout.py
+    ../control/{run_id}/   a link to {run_id}/ for a run that an older version started: see model/old_layout.py
       launch.json     daemon → holder: what to start (0600, contains the nonce and the secret that proves the end)
       owner.lock      flocked by the holder while it is alive; its text is the holder's pid
       started.json    holder: durably written before the worker starts

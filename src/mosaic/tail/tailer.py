@@ -16,7 +16,9 @@ import time
 from collections.abc import Iterator
 
 from mosaic.model import durable
+from mosaic.model.end_proof import has_ended
 from mosaic.model.failpoints import failpoint
+from mosaic.model.old_layout import give_control_folder
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.tail.daemon_finder import PATIENCE_S, DaemonFinder
 from mosaic.tail.parse import Parser, Request
@@ -67,7 +69,7 @@ class Tailer:
     def _follow(self) -> None:
         while True:
             # Checked before reading: what is read after the worker's proven end is everything.
-            self._exited = os.path.exists(self._run.exit)
+            self._exited = self._has_ended()
             self._publish_new()
             if self._exited:
                 self._publish_the_end()
@@ -120,13 +122,17 @@ class Tailer:
         self._send(request)
 
     def _send(self, request: Request) -> None:
-        request.exited = os.path.exists(self._run.exit)
+        request.exited = self._has_ended()
         request.behind_bytes = self._behind()
         failpoint("publish.ask")
         reply = self._publisher.publish(request)
         failpoint("ack.received")
         # Never free bytes that are not acknowledged, even if the reply says that they are durable.
         self._spools[request.stream].punch(min(reply.durable_offset, reply.next_offset))
+
+    def _has_ended(self) -> bool:
+        # Not just any exit.json: a tailer that leaves too early would lose the rest of the output.
+        return has_ended(self._run, self._publisher.launch)
 
     def _behind(self) -> int:
         return sum(spool.behind for spool in self._spools.values())
@@ -170,6 +176,7 @@ def main(argv: "list[str] | None" = None) -> int:
     parser.add_argument("--patience-s", type=float, default=PATIENCE_S)
     args = parser.parse_args(argv)
     run = RunDir(args.run_dir)
+    give_control_folder(run)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     finder = DaemonFinder(StateRoot(args.root), args.address, args.patience_s)
     tail(run, finder, {pb.STDOUT: args.stdout_fd, pb.STDERR: args.stderr_fd})

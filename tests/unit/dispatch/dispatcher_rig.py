@@ -41,6 +41,7 @@ class FakeLauncher:
         self.launched = []  # (run id, attempt)
         self.on_launch = lambda rundir, launch: None
         self.starting, self.held, self.unkillable, self.locked = set(), set(), set(), set()
+        self.living = set()  # whose root process is alive
         self.stopped, self.autopsied, self.cleaned, self.tailed, self.forgotten = [], [], [], [], []
         self.cpu, self.lacking = 0.0, {}
 
@@ -73,8 +74,12 @@ class FakeLauncher:
     def fence(self, rundir):
         return None if rundir.run_id in self.locked else os.open(os.devnull, os.O_RDONLY)
 
+    def lives(self, rundir, started):
+        return rundir.run_id in self.living
+
     def kill_leftovers(self, rundir, started):
         self.cleaned.append(rundir.run_id)
+        self.living.discard(rundir.run_id)
         return rundir.run_id not in self.unkillable
 
     def forget(self, rundir):
@@ -181,6 +186,7 @@ class Rig:
         attempt = self.get(run_id).attempt
         self.launcher.starting.discard(run_id)
         self.launcher.held.add(run_id)
+        self.launcher.living.add(run_id)
         rundir = self.rundir(run_id)
         for path in (rundir.stdout, rundir.stderr):
             path.touch()
@@ -196,7 +202,9 @@ class Rig:
         rundir = self.rundir(run_id)
         sizes = {"stdout_bytes": rundir.stdout.stat().st_size, "stderr_bytes": rundir.stderr.stat().st_size}
         exit = {"attempt": self.get(run_id).attempt, "exit_code": exit_code, "signal": None, "ended_by": "", **sizes}
-        durable.write_json(rundir.exit, {**exit, **facts})
+        secret = durable.read_json(rundir.launch)["secret"]
+        durable.write_json(rundir.exit, {**exit, "secret": secret, **facts})
+        self.launcher.living.discard(run_id)
         self.launcher.held.discard(run_id)
 
     def kill_holder(self, run_id):

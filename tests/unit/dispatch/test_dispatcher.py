@@ -2,12 +2,14 @@
 
 import asyncio
 import errno
+import shutil
 
 import pytest
 
 from mosaic.dispatch.deadlines import HANDSHAKE_LIMIT_S
 from mosaic.dispatch.finisher import CUT_PATIENCE_S, DRAIN_PATIENCE_S, UNKILLABLE_S
 from mosaic.dispatch.starter import MAX_LAUNCHES
+from mosaic.model import durable
 from mosaic.model.durable import read_json
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
@@ -423,6 +425,92 @@ def test_a_cancel_that_arrives_while_the_run_is_being_closed_counts(rig, monkeyp
     rig.turn()
 
     assert rig.over(run)[0] is RunState.CANCELLED
+
+
+# ---- forged ends
+
+
+def forge(rig, run, **facts):
+    durable.write_json(rig.rundir(run).exit, {"attempt": 1, "exit_code": 0, "signal": None, "ended_by": "", **facts})
+
+
+def secret_of(rig, run):
+    return read_json(rig.rundir(run).launch)["secret"]
+
+
+@pytest.mark.parametrize("knows_secret", [False, True])
+def test_a_forged_end_neither_ends_a_live_run_nor_frees_its_gpu(make_rig, knows_secret):
+    rig = make_rig(gpus=1)
+    run = rig.running(gpus=1)
+    waiting = rig.submit(gpus=1)
+
+    forge(rig, run, **({"secret": secret_of(rig, run)} if knows_secret else {}))
+    rig.tail(run, exited=True, drained=True)
+    rig.wait(60)
+
+    assert rig.get(run).state is RunState.READY
+    assert rig.get(waiting).state is RunState.INIT
+    assert rig.ask(lambda r: r.gpu_owners()) == {"GPU-fake-0": run}
+    rig.cancel(run)
+    rig.turn()
+    assert rig.launcher.stopped == [run]
+    assert not rig.get(run).state.is_over
+
+
+@pytest.mark.parametrize("knows_secret", [False, True])
+def test_a_forged_end_of_a_dead_holder_is_replaced_after_the_tree_is_killed(rig, knows_secret):
+    run = rig.running()
+    rig.kill_holder(run)
+    forge(rig, run, **({"secret": secret_of(rig, run)} if knows_secret else {}))
+
+    rig.turn()
+
+    assert rig.launcher.cleaned == [run]
+    assert read_json(rig.rundir(run).exit)["ended_by"] == "holder died"
+    rig.tail(run, drained=True)
+    rig.turn()
+    assert rig.over(run)[0] is RunState.FAULTED
+
+
+def test_an_end_without_a_start_never_starts_the_worker_again(rig):
+    run = rig.submit()
+    rig.turn()
+    rig.rundir(run).stdout.touch()
+    forge(rig, run)
+
+    rig.turn()
+    rig.tail(run, drained=True)
+    rig.turn()
+
+    assert rig.launcher.launched == [(run, 1)]
+    assert rig.over(run)[0] is RunState.FAULTED
+
+
+def test_the_end_of_a_run_of_an_older_version_needs_no_secret(rig):
+    run = rig.running()
+    launch = read_json(rig.rundir(run).launch)
+    del launch["secret"]
+    durable.write_json(rig.rundir(run).launch, launch)
+    rig.launcher.held.discard(run)
+    rig.launcher.living.discard(run)
+
+    forge(rig, run)
+    rig.tail(run, drained=True)
+    rig.turn()
+
+    assert rig.over(run)[0] is RunState.TERMINATED
+
+
+def test_a_run_whose_control_folder_is_deleted_is_stopped_and_ends_with_that_reason(rig):
+    run = rig.running()
+    shutil.rmtree(rig.rundir(run).control)
+
+    rig.turn()
+    assert rig.launcher.stopped == [run]
+    rig.kill_holder(run)
+    rig.turn()
+
+    assert rig.over(run) == (RunState.FAULTED, f"its folder {rig.rundir(run).control} was deleted while it was live")
 
 
 # ---- dead holders

@@ -2,14 +2,16 @@
 
 import json
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
 
 import grpc
 import pytest
-from tail_store import RUN_ID, Bench, step_line, wait_until
+from tail_store import LIMIT_S, RUN_ID, Bench, step_line, wait_until
 
+from mosaic.model import procfs
 from mosaic.model.durable import write_json
 from mosaic.tail.spool_watch import LINGER_S
 from mosaic.wire import mosaic_pb2 as pb
@@ -50,6 +52,63 @@ def test_a_holder_of_an_older_version_can_still_restart_its_tailer(bench):
 
     assert bench.store.steps() == [0]
     assert bench.store.drained.is_set()
+
+
+def test_a_holder_of_an_older_version_may_restart_its_tailer_before_the_new_daemon_runs(bench):
+    bench.start_server()
+    write_json(bench.run.path / "launch.json", {"run_id": RUN_ID, "attempt": 1, "nonce": "n"})
+    shutil.rmtree(bench.root.control)
+    bench.run.tailer_log = bench.run.logs / "tailer.log"
+    bench.stdout.write(step_line(0))
+
+    tailer = bench.start_tailer()
+    wait_until(lambda: bench.store.steps() == [0], "the first line")
+    write_json(bench.run.path / "exit.json", {"attempt": 1})
+
+    assert tailer.wait(LIMIT_S) == 0
+    assert bench.store.drained.is_set()
+
+
+LIVING = {"attempt": 1, "secret": "s", "root_pid": os.getpid(), "root_start_ticks": procfs.start_ticks(os.getpid())}
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda run: write_json(run.exit, {"attempt": 1}),
+        lambda run: write_json(run.exit, {"attempt": 1, "secret": "guessed"}),
+        lambda run: write_json(run.exit, {"attempt": 1, "secret": "\ud800"}),
+        lambda run: write_json(run.exit, {"attempt": 2, "secret": "s"}),
+        lambda run: [
+            write_json(run.started, {**LIVING, "boot_id": procfs.boot_id()}),
+            write_json(run.exit, {"attempt": 1, "secret": "s"}),
+        ],
+        lambda run: run.exit.write_text("garbage"),
+        lambda run: run.exit.mkdir(),
+        lambda run: os.mkfifo(run.exit),
+        lambda run: run.exit.symlink_to("/dev/null"),
+        lambda run: run.exit.symlink_to("exit.json"),
+    ],
+    ids=["forged", "wrong secret", "surrogate", "other attempt", "alive", "garbage", "folder", "FIFO", "link", "loop"],
+)
+def test_an_exit_json_that_proves_nothing_does_not_make_the_tailer_leave(bench, plant):
+    write_json(bench.run.launch, {"version": 1, "run_id": RUN_ID, "attempt": 1, "nonce": "n", "secret": "s"})
+    bench.start_server()
+    plant(bench.run)
+    bench.stdout.write(step_line(0) + b"part of a line")
+    tailer = bench.start_tailer()
+    wait_until(lambda: bench.store.steps() == [0], "the first line")
+
+    bench.stdout.write(b" and its end\n" + step_line(1))
+    wait_until(lambda: bench.store.steps() == [0, 1], "the second line")
+    assert tailer.poll() is None
+    assert not any(request.exited or request.drained for request in bench.store.requests)
+    bench.run.started.unlink(missing_ok=True)
+    bench.run.exit.rmdir() if bench.run.exit.is_dir() else bench.run.exit.unlink()
+    write_json(bench.run.exit, {"attempt": 1, "secret": "s"})
+
+    assert tailer.wait(LIMIT_S) == 0
+    assert b"part of a line and its end\n" in bench.store.text()
 
 
 def test_json_on_stderr_is_text(bench):

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from mosaic.daemon.old_layout import give_control_folders
 from mosaic.model.durable import read_json, write_json
+from mosaic.model.old_layout import give_control_folders
 from mosaic.model.rundir import RunDir, StateRoot
 
 ID = "01JCQ5W2ZK8M3N4P5Q6R7S8TA0"

@@ -6,6 +6,7 @@ A run of this version has its control folder before it has a row in the registry
 """
 
 import os
+from contextlib import suppress
 
 from mosaic.model import durable
 from mosaic.model.rundir import AREAS, RunDir, StateRoot
@@ -21,13 +22,18 @@ def give_control_folders(root: StateRoot) -> None:
     for area in AREAS:
         for name in os.listdir(root.area(area)):
             if name not in known and is_ulid(name):
-                _give(root.run(area, name))
+                give_control_folder(root.run(area, name))
     durable.sync_folder(str(root.control))
 
 
-def _give(rundir: RunDir) -> None:
+def give_control_folder(rundir: RunDir) -> None:
+    """Called also by a tailer: its holder may restart it in this version before a daemon of this version runs."""
+    if os.path.lexists(rundir.control) or not rundir.path.is_dir():
+        return
+    rundir.control.parent.mkdir(mode=0o700, exist_ok=True)
     if any(os.path.lexists(rundir.path / name) for name in _STARTED):
-        os.symlink(os.path.relpath(rundir.path, rundir.control.parent), rundir.control)
+        with suppress(FileExistsError):
+            os.symlink(os.path.relpath(rundir.path, rundir.control.parent), rundir.control)
         return
     os.mkdir(rundir.control, 0o700)
     commands = rundir.path / rundir.commands.name

@@ -1,0 +1,58 @@
+"""When exit.json is believed: it has the secret of its attempt, and the root process of its tree is gone.
+
+The secret is in launch.json and started.json, which a namespace hides from the worker. Where nothing hides them, a
+worker can write a perfect exit.json, and its live process contradicts it.
+"""
+
+import hmac
+from collections.abc import Mapping
+from typing import Any
+
+from mosaic.model import procfs
+from mosaic.model.durable import read_json
+from mosaic.model.rundir import RunDir
+
+Facts = Mapping[str, Any]
+
+
+def of_attempt(path_facts: "Facts | None", attempt: int) -> Facts:
+    """The content of one of a run's files if it is about this attempt, else nothing."""
+    return path_facts if path_facts and path_facts.get("attempt") == attempt else {}
+
+
+def secret_of(launch: Facts, started: Facts) -> str:
+    """The secret of an attempt; empty for a run that an older version started. Either file may be damaged."""
+    secrets = (facts.get("secret") for facts in (launch, started))
+    return next((secret for secret in secrets if secret and isinstance(secret, str)), "")
+
+
+def is_attested(exit: Facts, secret: str) -> bool:
+    """Whether the holder wrote it, or the daemon for a dead holder."""
+    written = exit.get("secret")
+    if not secret:
+        return True
+    return isinstance(written, str) and hmac.compare_digest(_bytes(written), _bytes(secret))
+
+
+def tree_lives(started: Facts) -> bool:
+    """Whether the root process of the tree is alive. While it is, no process of the tree is proven dead."""
+    pid, ticks = started.get("root_pid"), started.get("root_start_ticks")
+    if not isinstance(pid, int) or not isinstance(ticks, int):
+        return False
+    return procfs.is_same(pid, ticks) and started.get("boot_id") == procfs.boot_id()
+
+
+def has_ended(rundir: RunDir, launch: Facts) -> bool:
+    """Whether the worker of this launch is proven dead, for a process that knows the run only from its files."""
+    try:
+        exit = of_attempt(read_json(rundir.exit), launch["attempt"])
+        started = of_attempt(read_json(rundir.started), launch["attempt"]) if exit else {}
+    except OSError:
+        return False  # it cannot be read, so it proves nothing
+    if not exit or not is_attested(exit, secret_of(launch, started)):
+        return False
+    return bool(exit.get("unkillable")) or not tree_lives(started)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="replace")
