@@ -97,7 +97,7 @@ def as_ordinary_user(folder: Path, work: Callable[[], None]) -> None:
             os.setuid(ORDINARY)
             work()
             code = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - the edge of the process
             traceback.print_exc()
             sys.stderr.flush()
         finally:

@@ -12,6 +12,7 @@ is impossible: bytes below the cursor then count as read, and reading continues 
 
 import logging
 import os
+import stat
 from dataclasses import dataclass
 
 from mosaic.model import durable
@@ -203,7 +204,7 @@ class Spool:
 
 
 def _open(path: "str | os.PathLike[str]", write_fd: int | None) -> int:
-    if write_fd is not None:
+    if write_fd is not None and stat.S_ISREG(os.fstat(write_fd).st_mode):
         # The holder's own file: the worker may have renamed it, and put a link or a FIFO in its place.
         os.fchmod(write_fd, os.fstat(write_fd).st_mode & 0o777 | 0o400)
         return os.open(f"/proc/self/fd/{write_fd}", os.O_RDONLY | os.O_CLOEXEC)
