@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mosaic.cli.completion_candidates import CANDIDATES, Candidate
+from mosaic.model.visible import visible_line
 
 LIMIT_S = 5.0
 FILES = ":files"
@@ -43,7 +44,8 @@ def complete(words: Sequence[str]) -> Iterator[Candidate]:
     place = Place.after(build_parser(), words[:-1])
     seen: set[str] = set()
     for candidate in place.candidates(words[-1]):
-        if candidate.fits(words[-1]) and candidate.value not in seen:
+        # A name with a line break would be two candidates, and one with an escape sequence would be obeyed.
+        if candidate.value.isprintable() and candidate.fits(words[-1]) and candidate.value not in seen:
             seen.add(candidate.value)
             yield candidate
     if not seen and place.expects_file(words[-1]):
@@ -164,7 +166,7 @@ def _plain(word: str) -> str:
 
 def _format(candidate: Candidate, cut: int) -> str:
     value = candidate.value if candidate.value == FILES else candidate.value[cut:]
-    return f"{value}\t{candidate.note}" if candidate.note else value
+    return f"{value}\t{visible_line(candidate.note)}" if candidate.note else value
 
 
 def _first_line(text: str | None) -> str:

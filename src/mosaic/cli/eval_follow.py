@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli.eval_session import Session
 from mosaic.cli.follow import LINE_EVERY_S, TICK_S, opened
 from mosaic.cli.inbox import Inbox
+from mosaic.cli.safe_output import raw
 from mosaic.cli.terminal_text import STATE_STYLE, is_screen
 from mosaic.present.durations import format_duration
 from mosaic.present.states import explain
@@ -38,7 +39,7 @@ def _show_live(session: Session, inbox: Inbox) -> None:
     from rich.console import Console
     from rich.live import Live
 
-    console = Console(highlight=False)
+    console = Console(file=raw(sys.stdout), highlight=False)
     view = Live(_drawn(session, console), console=console, auto_refresh=False, transient=True)
     with opened(view) as live:
         while not session.is_over:

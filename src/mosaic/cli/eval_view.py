@@ -1,6 +1,7 @@
 """The screen of an evaluation on a terminal: a person steps its lanes, or plays in them."""
 
 import select
+import sys
 from typing import TYPE_CHECKING
 
 from mosaic.cli.eval_session import Session
@@ -8,6 +9,7 @@ from mosaic.cli.eval_state import CANCEL, FINISH, ScreenState
 from mosaic.cli.follow import opened
 from mosaic.cli.inbox import Inbox
 from mosaic.cli.keyboard import Keyboard
+from mosaic.cli.safe_output import raw
 from mosaic.cli.watch import DRAW_S, TICK_S, resizing
 from mosaic.model.errors import MosaicError
 
@@ -26,7 +28,7 @@ def open_screen(client: "TrainerClient", run: "Run", is_manual: bool, name: str 
     with Inbox(client) as inbox:
         session = Session(inbox, run)
         state = ScreenState(session.evaluation, is_manual, name)
-        _keep_open(state, session, inbox, Console(highlight=False))
+        _keep_open(state, session, inbox, Console(file=raw(sys.stdout), highlight=False))
         if state.leaves == CANCEL:
             client.cancel_run(run.run_id)
         elif state.leaves == FINISH:

@@ -11,10 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mosaic.cli.connection import connected
+from mosaic.cli.safe_output import raw
 from mosaic.cli.table import render_table
 from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
 from mosaic.model.errors import MosaicError
 from mosaic.model.nearest import did_you_mean
+from mosaic.model.visible import visible_line
 from mosaic.present.text import number
 
 if TYPE_CHECKING:
@@ -124,7 +126,8 @@ def _cell(value: Any) -> Any:
 @contextmanager
 def _output(path: str | None) -> Iterator[TextIO]:
     if not path:
-        yield sys.stdout
+        # A program that reads the pipe gets the values as they are; a terminal must not interpret them.
+        yield sys.stdout if sys.stdout.isatty() else raw(sys.stdout)
         return
     try:
         file = open(path, "w", newline="")  # noqa: SIM115
@@ -136,8 +139,8 @@ def _output(path: str | None) -> Iterator[TextIO]:
 
 def no_such_curve(run_id: str, name: str, known: list[str]) -> MosaicError:
     hint = did_you_mean(name, known)
-    available = f"Its metrics: {', '.join(known)}" if known else "It has no metrics yet"
-    return MosaicError(f"Run {run_id} has no metric '{name}'. {hint + ' ' if hint else ''}{available}.")
+    available = f"Its metrics: {visible_line(', '.join(known))}" if known else "It has no metrics yet"
+    return MosaicError(f"Run {run_id} has no metric '{visible_line(name)}'. {hint + ' ' if hint else ''}{available}.")
 
 
 def show_curve(args: argparse.Namespace) -> int:
@@ -146,7 +149,7 @@ def show_curve(args: argparse.Namespace) -> int:
     with connected(args) as client:
         if not args.name:
             names = client.curve_names(args.run)
-            print(json.dumps(names, indent=1) if args.json else "\n".join(names))
+            print(json.dumps(names, indent=1) if args.json else "\n".join(map(visible_line, names)))
             return 0
         run_id = client.get_run(args.run).run_id
         query = partial(joined_curve, client) if args.joined else client.query_curve

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli.inbox import Inbox
 from mosaic.cli.live_runs import LiveRuns
+from mosaic.cli.safe_output import raw
 from mosaic.cli.terminal_text import STATE_STYLE, is_screen, paint
 from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.states import RunState
@@ -107,7 +108,7 @@ def _show_live(client: "TrainerClient", run: "Run") -> "Run":
     from rich.console import Console
     from rich.live import Live
 
-    console = Console(highlight=False)
+    console = Console(file=raw(sys.stdout), highlight=False)
     view = Live(live_view(run, console.width), console=console, auto_refresh=False, transient=True)
     with opened(view) as live:
         for latest in updates(client, run.run_id):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import connected
 from mosaic.cli.frame_viewer import open_viewer
+from mosaic.cli.safe_output import raw
 from mosaic.cli.terminal_text import is_colourful, is_screen
 from mosaic.cli.verb import RUN_HELP, BadUsage, add_json, add_verb, count
 from mosaic.present.frame_facts import Rate, describe, size_of
@@ -155,7 +156,7 @@ class Screen:
 
     def print_line(self, text: str) -> None:
         """Print a line that the first picture will replace."""
-        sys.stdout.write(text[: shutil.get_terminal_size().columns - 1] + "\r")
+        raw(sys.stdout).write(text[: shutil.get_terminal_size().columns - 1] + "\r")
         sys.stdout.flush()
 
     def show(self, frame: "Frame", rate: Rate) -> None:
@@ -167,12 +168,12 @@ class Screen:
         picture = [] if self._is_plain or rows < 3 else draw(frame.pixels, columns, rows - 2)
         lines = [*picture, describe(frame, rate, columns - 1)]
         back = f"\x1b[{self._height}A" if self._height else ""
-        sys.stdout.write("\r" + back + "\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J\r")
+        raw(sys.stdout).write("\r" + back + "\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J\r")
         sys.stdout.flush()
         self._height, self._size = len(picture), size
 
     def clear(self) -> None:
-        sys.stdout.write("\x1b[0m\x1b[H\x1b[2J")
+        raw(sys.stdout).write("\x1b[0m\x1b[H\x1b[2J")
         self._height = 0
 
 

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from mosaic.catalog.progress import Progress
+from mosaic.cli.safe_output import raw
 from mosaic.cli.terminal_text import paint
 from mosaic.present.durations import format_duration
 from mosaic.present.text import printable
@@ -46,7 +47,7 @@ class LiveProgress(LineProgress):
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-        self._bars = Bars(*columns, console=Console(stderr=True), transient=True)
+        self._bars = Bars(*columns, console=Console(file=raw(sys.stderr)), transient=True)
         self._task: TaskID | None = None
         self._words = ""
         self._since = time.monotonic()

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
+from mosaic.cli.safe_output import raw
+
 # One key: a mouse report, an escape sequence or a UTF-8 character.
 KEY = re.compile(
     rb"\x1b\[<(?P<button>\d+);\d+;(?P<row>\d+)(?P<press>[Mm])"
@@ -114,7 +116,7 @@ class Keyboard:
 
     def _send(self, codes: str) -> None:
         if self._mouse:
-            sys.stdout.write(codes)
+            raw(sys.stdout).write(codes)
             sys.stdout.flush()
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected
 from mosaic.cli.verb import RUN_HELP, BadUsage, add_verb, count
+from mosaic.model.visible import visible_line
+from mosaic.present.log_text import LogText
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
@@ -24,7 +26,7 @@ def add_verbs(verbs: "Verbs") -> None:
         show_logs,
         "print the output of a run's worker",
         "mosaic logs 01JCQ --tail 20\nmosaic logs 01JCQ -f\nmosaic logs 01JCQ --rejects",
-        "Telemetry lines are left out.",
+        "Telemetry lines are left out. Colours are removed, and other control characters printed as text (\\u001b).",
     )
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     parser.add_argument("-f", "--follow", action="store_true", help="continue until the run is over")
@@ -32,12 +34,18 @@ def add_verbs(verbs: "Verbs") -> None:
     streams = parser.add_mutually_exclusive_group()
     streams.add_argument("--stdout", dest="stream", action="store_const", const="stdout", help="only stdout")
     streams.add_argument("--stderr", dest="stream", action="store_const", const="stderr", help="only stderr")
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="print the bytes as they came, also those that your terminal obeys",
+    )
     parser.add_argument("--rejects", action="store_true", help="only lines that were rejected or lost, and why")
 
 
 def show_logs(args: argparse.Namespace) -> int:
     if args.rejects and args.tail is not None:
         raise BadUsage("--tail and --rejects cannot be used together")
+    printer = Printer(args.stream, args.raw)
     with connected(args) as client:
         since = {"stdout": 0, "stderr": 0}
         run_id = client.get_run(args.run).run_id  # resolved once, so that `last` cannot become another run meanwhile
@@ -45,11 +53,13 @@ def show_logs(args: argparse.Namespace) -> int:
             tail = tail_pieces(client, run_id, args.tail)
             for stream in since:
                 since[stream] = max((piece.end for piece in tail if piece.stream == stream), default=0)
-                _print(last_lines([p for p in tail if p.stream == stream], args.tail), args.stream)
+                printer.print(last_lines([p for p in tail if p.stream == stream], args.tail))
             if not args.follow:
+                printer.finish()
                 return 0
         pieces = client.stream_logs(run_id, args.follow, 0, since["stdout"], since["stderr"])
-        _print((piece for piece in pieces if piece.problem or not args.rejects), args.stream)
+        printer.print(piece for piece in pieces if piece.problem or not args.rejects)
+        printer.finish()
     return 0
 
 
@@ -83,15 +93,33 @@ def last_lines(pieces: "list[LogPiece]", lines: int) -> "list[LogPiece]":
     return kept[::-1]
 
 
-def _print(pieces: "Iterable[LogPiece]", stream: str | None) -> None:
-    for piece in pieces:
-        if stream in (None, piece.stream):
-            sys.stdout.buffer.write(render(piece))
-            sys.stdout.buffer.flush()
+class Printer:
+    """Prints pieces of the log; `is_raw`: exactly the bytes of the worker."""
+
+    def __init__(self, stream: str | None, is_raw: bool) -> None:
+        self._only = stream
+        self._is_raw = is_raw
+        self._texts = {"stdout": LogText(), "stderr": LogText()}
+
+    def print(self, pieces: "Iterable[LogPiece]") -> None:
+        for piece in pieces:
+            if self._only in (None, piece.stream):
+                sys.stdout.buffer.write(self._render(piece))
+                sys.stdout.buffer.flush()
+
+    def finish(self) -> None:
+        for text in self._texts.values():
+            sys.stdout.buffer.write(text.finish().encode())
+
+    def _render(self, piece: "LogPiece") -> bytes:
+        if piece.problem or self._is_raw:
+            return render(piece)
+        return self._texts[piece.stream].receive(piece.text).encode()
 
 
 def render(piece: "LogPiece") -> bytes:
     if piece.problem:
         head = piece.text[:200].decode(errors="replace").strip()
-        return f"[mosaic: {piece.stream} at byte {piece.offset}: {piece.problem}] {head}\n".encode()
+        line = visible_line(f"[mosaic: {piece.stream} at byte {piece.offset}: {piece.problem}] {head}")
+        return f"{line}\n".encode()
     return piece.text

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from mosaic import __version__
 from mosaic.cli.connection import host_of, seen_from_here
 from mosaic.cli.parser import Parser
+from mosaic.cli.safe_output import safe_output
 from mosaic.cli.settings import as_typed
 from mosaic.cli.verb import BadUsage, common_options
 from mosaic.model.errors import MosaicError
@@ -62,6 +63,11 @@ All commands: mosaic --help. One command, with examples: mosaic run --help
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    with safe_output():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     if arguments[:1] == ["__complete"]:
         from mosaic.cli.completion_query import main as complete

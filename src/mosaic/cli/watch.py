@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli.connection import connected
 from mosaic.cli.inbox import Inbox
 from mosaic.cli.live_runs import LiveRuns
+from mosaic.cli.safe_output import raw
 from mosaic.cli.terminal_text import is_screen
 from mosaic.cli.verb import RUN_HELP, add_verb
 from mosaic.present.text import printable
@@ -99,7 +100,7 @@ def _keep_open(client: "TrainerClient", run: "Run | None") -> None:
     from mosaic.cli.watch_state import OpenRun, WatchState
     from mosaic.cli.watch_updates import Updater
 
-    console, state = Console(highlight=False), WatchState()
+    console, state = Console(file=raw(sys.stdout), highlight=False), WatchState()
     with Inbox(client) as inbox:
         view = Updater(client, inbox, state)
         if run:

@@ -48,6 +48,7 @@ from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
 from mosaic.model.errors import AddressTaken, AlreadyRunning, MosaicError
+from mosaic.model.log_format import LogFormat
 from mosaic.model.machine import detect
 from mosaic.model.old_layout import give_control_folders
 from mosaic.model.reserve import Reserve
@@ -234,7 +235,7 @@ def _asked(args: argparse.Namespace) -> Asked | None:
 def _log_to_file(root: StateRoot) -> None:
     handler = logging.handlers.RotatingFileHandler(root.daemon_log, maxBytes=10 << 20, backupCount=3)
     root.daemon_log.chmod(0o600)  # the client that starts the daemon may have created it
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(LogFormat("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from mosaic.model import durable
 from mosaic.model.end_proof import has_ended
 from mosaic.model.failpoints import failpoint
+from mosaic.model.log_format import LogFormat
 from mosaic.model.old_layout import give_control_folder
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.tail.daemon_finder import PATIENCE_S, DaemonFinder
@@ -177,7 +178,9 @@ def main(argv: "list[str] | None" = None) -> int:
     args = parser.parse_args(argv)
     run = RunDir(args.run_dir)
     give_control_folder(run)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormat("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     finder = DaemonFinder(StateRoot(args.root), args.address, args.patience_s)
     tail(run, finder, {pb.STDOUT: args.stdout_fd, pb.STDERR: args.stderr_fd})
     return 0
