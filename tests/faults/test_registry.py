@@ -65,7 +65,7 @@ def test_live_runs_are_found_again_whatever_happened_to_the_registry(lab):
         assert (after.name, after.state, after.reason) == (ended.name, ended.state, ended.reason), name
         assert (lab.holder_pid(run), lab.root_pid(run), alive(holder), alive(worker)) == (holder, worker, True, True)
         origin = read_json(lab.root.registry_origin)
-        assert origin["rebuilt_at"] > 0 and origin["why"], name
+        assert (origin["rebuilt_at"] > 0, bool(origin["why"])) == (True, True), name
         lab.wait_until_run(run, lambda now, more=before.summary.steps + 20: now.summary.steps > more, "more steps")
     lab.client.cancel_run(run.run_id)
     end = lab.wait_until_over(run)

@@ -1,16 +1,20 @@
 """The connection of a verb to the daemon, on this machine or on another one."""
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mosaic.model.errors import MosaicError
+from mosaic.model.registry_origin import RegistryOrigin
+from mosaic.model.rundir import StateRoot
 
 # A command in a message, and the verbs that do not accept --host.
 COMMAND = re.compile(r"\bmosaic (?!--host)([a-z]+(?: (?:start|stop|status))?)\b")
-LOCAL_ONLY = frozenset({"du", "gc", "doctor", "worker", "daemon start"})
+LOCAL_ONLY = frozenset({"du", "gc", "doctor", "worker", "registry", "daemon start"})
 
 if TYPE_CHECKING:
     from mosaic.client import TrainerClient
@@ -61,3 +65,11 @@ def _command_for(verb: str, host: str) -> str:
     from mosaic.client.endpoint import by_ssh
 
     return by_ssh(host) if verb in LOCAL_ONLY else f"mosaic --host {host}"
+
+
+def tell_rebuild(args: argparse.Namespace) -> None:
+    """Say on stderr that the registry of this machine was rebuilt, until `mosaic doctor --fix` confirms it."""
+    if host_of(args) or os.environ.get("MOSAIC_ADDRESS"):
+        return
+    if told := RegistryOrigin.read(StateRoot.from_environment()).describe():
+        print(f"{told} See: mosaic doctor", file=sys.stderr)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli import unit
 from mosaic.cli.amounts import cpus, memory, or_auto
-from mosaic.cli.connection import connected, host_of, refuse_host
+from mosaic.cli.connection import connected, host_of, refuse_host, tell_rebuild
 from mosaic.cli.verb import add_json, add_verb, count
 from mosaic.model import procfs
 from mosaic.model.errors import MosaicError, NoDaemon
@@ -64,6 +64,7 @@ def start(args: argparse.Namespace) -> int:
     with TrainerClient.connect(options=start_options(args)) as client:
         health = client.health()
     print(f"The daemon (pid {health.pid}) serves {health.root} at {', '.join(health.addresses)}.")
+    tell_rebuild(args)
     return 0
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from mosaic import __version__
 from mosaic.cli.file_locks import is_locked, lock_holder
 from mosaic.cli.orphans import find_left_frames, find_orphans, kill_orphan, remove_left_frames
+from mosaic.model.registry_origin import RegistryOrigin, confirm
 from mosaic.model.rundir import AREAS, StateRoot
 from mosaic.model.states import RunState
 from mosaic.present.folder_size import usage_of_path
@@ -158,6 +159,19 @@ def _pid_in(file: Path) -> int:
         return 0
 
 
+def check_registry(installation: Installation) -> Iterator[Finding]:
+    """A rebuild that the user has not confirmed yet."""
+    origin = RegistryOrigin.read(installation.root)
+    if told := origin.describe():
+        kept = f" The old file is kept as {origin.damaged_file}." if origin.damaged_file else ""
+        yield Finding(
+            told,
+            f"Changes of the last moments before may be missing.{kept}",
+            "Compare it with what you expect, then confirm that you have seen this.",
+            partial(confirm, installation.root),
+        )
+
+
 def check_orphans(installation: Installation) -> Iterator[Finding]:
     for orphan in find_orphans(installation.root.trainer, installation.is_over):
         yield Finding(
@@ -275,6 +289,7 @@ CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
     check_root,
     check_token,
     check_daemon,
+    check_registry,
     check_orphans,
     check_segments,
     check_room,

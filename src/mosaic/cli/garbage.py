@@ -16,8 +16,9 @@ from mosaic.cli.runs import parse_states
 from mosaic.cli.verb import add_verb
 from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.folder import remove_folder
+from mosaic.model.registry_origin import RegistryOrigin
 from mosaic.model.rundir import AREAS, RunDir, StateRoot
-from mosaic.model.ulid import is_ulid
+from mosaic.model.ulid import is_ulid, time_of
 from mosaic.present.durations import format_duration
 from mosaic.present.folder_size import has_checkpoints, usage_of, usage_of_path
 from mosaic.present.scores import count
@@ -39,7 +40,10 @@ mosaic gc --old-checkpoints --older-than 7d            all checkpoints but the b
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    details = "Nothing is deleted without --yes.\nCheckpoints are listed and deleted only with --old-checkpoints."
+    details = (
+        "Nothing is deleted without --yes.\nCheckpoints are listed and deleted only with --old-checkpoints.\n"
+        "Folders that are older than the registry are kept: they may belong to runs that it has lost."
+    )
     parser = add_verb(verbs, "gc", collect, "list unused files and old runs", EXAMPLES, details)
     parser.add_argument(
         "--older-than", type=parse_duration, metavar="30d", help="also list runs that ended at least this long ago"
@@ -49,6 +53,11 @@ def add_verbs(verbs: "Verbs") -> None:
         "--old-checkpoints",
         action="store_true",
         help="list checkpoints of runs that are over instead, except the best and the last of each run",
+    )
+    parser.add_argument(
+        "--older-than-registry",
+        action="store_true",
+        help="also list folders of unknown runs that are older than the registry, which may have lost these runs",
     )
     parser.add_argument("--yes", action="store_true", help="delete what is listed")
 
@@ -82,9 +91,10 @@ def collect(args: argparse.Namespace) -> int:
 
 
 def _leftovers(root: StateRoot, runs: "tuple[Run, ...]", args: argparse.Namespace) -> tuple[list[Leftover], list[str]]:
-    found, kept = find_leftovers(root, {run.run_id for run in runs}, time.time())
+    since = 0.0 if args.older_than_registry else RegistryOrigin.read(root).known_since
+    found, kept = find_leftovers(root, {run.run_id for run in runs}, time.time(), since)
     old, kept_runs = find_old_runs(runs, args, time.time())
-    return found + old, [f"{what}: it has checkpoints" for what in kept + kept_runs]
+    return found + old, kept + [f"{what}: it has checkpoints" for what in kept_runs]
 
 
 def _old_checkpoints(
@@ -130,31 +140,55 @@ def find_old_runs(runs: "tuple[Run, ...]", args: argparse.Namespace, now: float)
     return old, kept
 
 
-def find_leftovers(root: StateRoot, known: set[str], now: float) -> tuple[list[Leftover], list[str]]:
-    """Folders and config files of runs that the registry does not know; folders with checkpoints are kept."""
-    found, kept = [], []
+def find_leftovers(
+    root: StateRoot, known: set[str], now: float, known_since: float
+) -> tuple[list[Leftover], list[str]]:
+    """Folders and config files of runs that the registry does not know.
+
+    Kept are folders with a live holder or with checkpoints, and everything that is older than the registry
+    (`known_since`): a registry that was lost or rebuilt may not know a run whose folder is the last of it.
+    """
+    found, kept, ids = [], [], set(known)
     for folder in _stray_folders(root, known):
-        if _age(folder, now) < YOUNG_S or is_locked(RunDir(folder).owner_lock):
-            continue
-        if has_checkpoints(folder):
-            kept.append(f"folder {folder}")
-        else:
+        reason = _why_kept(folder, now, known_since)
+        if reason is None:
             found.append(
                 Leftover(f"folder without a run: {folder}", sum(usage_of(folder).values()), paths=_both(folder))
             )
-    for folder in _stray_controls(root, known):
-        if _age(folder, now) >= YOUNG_S and not is_locked(folder / RunDir(folder).owner_lock.name):
-            found.append(Leftover(f"control files without a run: {folder}", usage_of_path(folder), paths=(folder,)))
-    files = [file for file in _stray_configs(root, known) if _age(file, now) >= YOUNG_S]
+            continue
+        ids.add(folder.name)  # its config and its control folder stay as well
+        if reason:
+            kept.append(f"folder {folder}: {reason}")
+    files = [file for file in _stray_files(root, ids) if _is_old(file, now, known_since)]
     if files:
-        found.append(
-            Leftover(
-                f"{count(len(files), 'config file')} without a run",
-                sum(map(usage_of_path, files)),
-                paths=tuple(files),
-            )
-        )
+        what = f"{count(len(files), 'config file')} or control folders without a run"
+        found.append(Leftover(what, sum(map(usage_of_path, files)), paths=tuple(files)))
     return found, kept
+
+
+def _why_kept(folder: Path, now: float, known_since: float) -> str | None:
+    """Why a folder of an unknown run is not deleted; empty if that goes without saying, None if it can be deleted."""
+    rundir = RunDir(folder)
+    # Also where older versions had it: their holders may still be alive.
+    if is_locked(rundir.owner_lock) or is_locked(folder / "owner.lock"):
+        return "its run is live, but the registry does not know it. Restore it with: mosaic registry rebuild"
+    if has_checkpoints(folder):
+        return "it has checkpoints"
+    if _age(folder, now) < YOUNG_S:
+        return ""
+    if made_at(folder) <= known_since:
+        return "it is older than the registry, which may have lost its run (see --older-than-registry)"
+    return None
+
+
+def _is_old(file: Path, now: float, known_since: float) -> bool:
+    age = _age(file, now)
+    return age >= YOUNG_S and now - age > known_since
+
+
+def made_at(folder: Path) -> float:
+    """When the run was submitted at the latest: the times of a folder change with its content, an id can be chosen."""
+    return min(time_of(folder.name), folder.lstat().st_mtime)
 
 
 def _stray_folders(root: StateRoot, known: set[str]) -> Iterator[Path]:
@@ -164,28 +198,27 @@ def _stray_folders(root: StateRoot, known: set[str]) -> Iterator[Path]:
         yield from (place / name for name in names if is_ulid(name) and name not in known)
 
 
-def _stray_controls(root: StateRoot, known: set[str]) -> Iterator[Path]:
-    """Control folders of runs that the registry does not know and that have no folder."""
-    names = sorted(os.listdir(root.control)) if root.control.is_dir() else []
-    for name in names:
-        has_folder = any(os.path.lexists(root.area(area) / name) for area in AREAS)
-        if is_ulid(name) and name not in known and not has_folder:
-            yield root.control / name
-
-
 def _both(folder: Path) -> tuple[Path, ...]:
     """A run's folder and its control folder, if it has one."""
     control = RunDir(folder).control
     return (folder, control) if os.path.lexists(control) else (folder,)
 
 
-def _stray_configs(root: StateRoot, known: set[str]) -> list[Path]:
-    files = sorted(root.configs.glob("*-*.json")) if root.configs.is_dir() else []
-    return [file for file in files if is_ulid(run_of(file)) and run_of(file) not in known]
+def _stray_files(root: StateRoot, known: set[str]) -> list[Path]:
+    """Config files, and control folders that have neither a run's folder nor a live holder."""
+    configs = sorted(root.configs.glob("*-*.json")) if root.configs.is_dir() else []
+    controls = sorted(root.control.iterdir()) if root.control.is_dir() else []
+    alone = [folder for folder in controls if is_ulid(folder.name) and _is_alone(root, folder)]
+    return [file for file in (*configs, *alone) if is_ulid(run_of(file)) and run_of(file) not in known]
 
 
-def run_of(config_file: Path) -> str:
-    return config_file.stem.rpartition("-")[2]
+def _is_alone(root: StateRoot, control: Path) -> bool:
+    has_folder = any(os.path.lexists(root.area(area) / control.name) for area in AREAS)
+    return not has_folder and not is_locked(control / "owner.lock")
+
+
+def run_of(file: Path) -> str:
+    return file.stem.rpartition("-")[2]
 
 
 def _age(path: Path, now: float) -> float:

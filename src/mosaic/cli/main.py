@@ -37,6 +37,7 @@ MODULES = {
     "garbage": ("gc",),
     "daemon": ("daemon",),
     "worker": ("worker",),
+    "registry": ("registry",),
     "doctor": ("doctor",),
     "completion": ("completion",),
 }

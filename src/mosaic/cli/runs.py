@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from mosaic.cli.connection import connected
+from mosaic.cli.connection import connected, tell_rebuild
 from mosaic.cli.show import show_run
 from mosaic.cli.table import clip, render_table
 from mosaic.cli.terminal_text import STATE_STYLE, paint
@@ -71,6 +71,7 @@ def list_runs(args: argparse.Namespace) -> int:
     print(runs_table(found.runs) if found.runs else "No runs. Start one with: mosaic run toy steps=500 rate=50")
     if found.total > len(found.runs):
         print(paint(f"… and {found.total - len(found.runs)} more: mosaic runs --all", "dim"))
+    tell_rebuild(args)
     return 0
 
 

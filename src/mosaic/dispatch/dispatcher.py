@@ -7,7 +7,7 @@ was killed at any point finds the same facts and continues: there is no separate
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Collection, Coroutine, Iterable
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 
 from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog.workers import Catalog
@@ -70,6 +70,8 @@ class Dispatcher:
         self._supervisor = Supervisor(registry, ingest, launcher, runs)
         self._starter = Starter(root, registry, catalog, launcher, addresses, runs, self._finisher)
         self._last_turn = runs.now()
+        # Revision, free GPUs and dead runs at a look at the queue that started nothing.
+        self._nothing_to_start: tuple[int, tuple[str, ...], frozenset[str]] | None = None
 
     # ---- what others ask
 
@@ -136,8 +138,9 @@ class Dispatcher:
     async def turn(self, only: Collection[str] | None = None) -> None:
         """Take the next step of every live run, or of `only` these; then start runs that wait."""
         self._forget_lost_time()
-        for record in await self._registry.do(lambda r: r.live()):
-            if only is None or record.run_id in only:
+        # Not the runs that wait: thousands of them may be in the queue, and nothing is due for them here.
+        for record in await self._registry.do(lambda r: r.started()):
+            if (only is None or record.run_id in only) and not record.damage:
                 await self._try_step(record.run_id)
         for run_id in self._runs.take_drained_late():
             await self._finisher.complete_late(run_id)
@@ -207,20 +210,39 @@ class Dispatcher:
     # ---- the queue
 
     async def _start_waiting(self) -> None:
-        live = await self._registry.do(lambda r: r.live())
-        waiting = [run for run in live if run.state is RunState.INIT]
-        if not waiting:
+        count, revision = await self._registry.do(lambda r: (r.count([RunState.INIT]), r.revision()))
+        if not count:
             return
-        holders, free, gpu_count = self.holders(live), await self.free_gpus(), len(self.gpus.all)
-        for decision in decide(waiting, holders, self.machine, self.max_runs, free, gpu_count):
-            await self._try_start(decision)
+        free = await self.free_gpus()
+        # Read the queue only if something has changed since nothing could be started.
+        if (revision, tuple(free), self._gone()) == self._nothing_to_start:
+            return
+        live = await self._registry.do(lambda r: r.live())
+        waiting = [run for run in live if run.state is RunState.INIT and not run.damage]
+        holders, gpu_count = self.holders(live), len(self.gpus.all)
+        decisions = list(decide(waiting, holders, self.machine, self.max_runs, free, gpu_count))
+        await self._note_waiting(waiting, decisions)
+        starts = [decision for decision in decisions if isinstance(decision, Start)]
+        for start in starts:
+            await self._try_start(start)
+        revision = await self._registry.do(lambda r: r.revision())
+        self._nothing_to_start = None if starts else (revision, tuple(free), self._gone())
 
-    async def _try_start(self, decision: Start | Wait) -> None:
+    def _gone(self) -> frozenset[str]:
+        """The live runs whose trees are dead: no change of the registry tells that their resources are free."""
+        return frozenset(live.rundir.run_id for live in self._runs if live.gone)
+
+    async def _note_waiting(self, waiting: Sequence[RunRecord], decisions: Iterable[Start | Wait]) -> None:
+        """Store what each run waits for, if that has changed, in one transaction."""
+        shown = {run.run_id: run.waiting_for for run in waiting}
+        waits = [decision for decision in decisions if isinstance(decision, Wait)]
+        news = {wait.run_id: wait.waiting_for for wait in waits if shown[wait.run_id] != wait.waiting_for}
+        if news:
+            await self._registry.do(lambda r: r.note_waiting(news))
+
+    async def _try_start(self, decision: Start) -> None:
         try:
-            if isinstance(decision, Start):
-                await self._starter.start(decision)
-            else:
-                await self._registry.do(lambda r: r.note(decision.run_id, waiting_for=decision.waiting_for))
+            await self._starter.start(decision)
         except (IllegalMove, UnknownRun) as error:
             log.info("%s", error)  # it was cancelled or deleted since we looked; the next turn sees that
         except Exception:

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from mosaic_sdk.fastlane import control
 
-from mosaic.cli import doctor_checks, orphans
+from mosaic.cli import doctor_checks, garbage, orphans
 from mosaic.cli.doctor import apply_fix
 from mosaic.cli.doctor_checks import Installation, run_checks, try_hole
 from mosaic.cli.file_locks import is_locked, lock_holder
 from mosaic.cli.garbage import YOUNG_S, find_leftovers
+from mosaic.cli.main import build_parser
 from mosaic.cli.orphans import find_orphans
 from mosaic.model.durable import write_json
 from mosaic.model.rundir import AREAS
@@ -298,7 +299,7 @@ def test_gc_finds_folders_without_a_run_but_keeps_those_with_checkpoints(root, a
     for folder in (known, stray, with_checkpoints):
         make_old(folder.path)
 
-    found, kept = find_leftovers(root, {known.run_id}, young.path.stat().st_mtime + YOUNG_S / 2)
+    found, kept = find_leftovers(root, {known.run_id}, young.path.stat().st_mtime + YOUNG_S / 2, 0.0)
 
     assert [leftover.paths for leftover in found] == [(stray.path, stray.control)]
     assert str(with_checkpoints.path) in kept[0]
@@ -310,9 +311,86 @@ def test_gc_finds_config_files_without_a_run(root):
         file.write_text("{}")
         make_old(file)
 
-    (found,), _ = find_leftovers(root, {LIVE}, 1 + 2 * YOUNG_S)
+    (found,), _ = find_leftovers(root, {LIVE}, 1 + 2 * YOUNG_S, 0.0)
 
     assert found.paths == (stray,)
+
+
+def gc_args(*words):
+    return build_parser(["garbage"]).parse_args(["gc", *words])
+
+
+@pytest.mark.parametrize("origin", ["missing", "created later", "rebuilt later", "damaged"])
+def test_gc_keeps_folders_that_are_older_than_the_registry_unless_asked(root, origin):
+    stray = root.run("runs", "01JCQ5W2ZK8M3N4P5Q6R7S8TA1")
+    stray.make()
+    config = root.config_file(stray.run_id)
+    config.write_text("{}")
+    make_old(stray.path)
+    make_old(config)
+    root.control.mkdir(exist_ok=True)
+    texts = {"created later": '{"created_at": 50}', "rebuilt later": '{"created_at": 0.5, "rebuilt_at": 50}'}
+    if origin != "missing":
+        root.registry_origin.write_text(texts.get(origin, "[]"))
+
+    found, kept = garbage._leftovers(root, (), gc_args())
+    asked, _ = garbage._leftovers(root, (), gc_args("--older-than-registry"))
+
+    assert found == []
+    assert "older than the registry" in kept[0]
+    assert {path for leftover in asked for path in leftover.paths} == {stray.path, config}
+
+
+def test_gc_deletes_folders_that_are_younger_than_the_registry(root):
+    stray = root.run("runs", "01JCQ5W2ZK8M3N4P5Q6R7S8TA1")
+    stray.make()
+    make_old(stray.path)
+    root.control.mkdir(exist_ok=True)
+    root.registry_origin.write_text('{"created_at": 0.5}')
+
+    (found,), kept = garbage._leftovers(root, (), gc_args())
+
+    assert (found.paths, kept) == ((stray.path,), [])
+
+
+def test_gc_keeps_the_folder_of_a_live_holder_and_its_config_even_if_asked(root):
+    live = root.run("runs", "01JCQ5W2ZK8M3N4P5Q6R7S8TA1")
+    live.make()
+    config = root.config_file(live.run_id)
+    config.write_text("{}")
+    with open(live.owner_lock, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        make_old(live.path)
+        make_old(config)
+
+        found, kept = garbage._leftovers(root, (), gc_args("--older-than-registry"))
+
+    assert found == []
+    assert "live" in kept[0]
+
+
+def test_gc_keeps_the_config_of_a_folder_with_checkpoints(root):
+    folder, config = root.run("runs", "01JCQ5W2ZK8M3N4P5Q6R7S8TA1"), root.config_file("01JCQ5W2ZK8M3N4P5Q6R7S8TA1")
+    folder.make()
+    (folder.checkpoints / "policy.pt").write_text("weights")
+    config.write_text("{}")
+    make_old(folder.path)
+    make_old(config)
+
+    found, _ = find_leftovers(root, set(), 1 + 2 * YOUNG_S, 0.0)
+
+    assert found == []
+
+
+def test_a_rebuilt_registry_is_reported_until_it_is_confirmed(root):
+    root.control.mkdir(exist_ok=True)
+    root.registry_origin.write_text('{"created_at": 9, "rebuilt_at": 9, "why": "it is missing", "runs": 3}')
+
+    (finding,) = findings(Installation(root), doctor_checks.check_registry)
+    finding.fix()
+
+    assert "because it is missing; it has 3 runs" in finding.what
+    assert findings(Installation(root), doctor_checks.check_registry) == []
 
 
 def test_disk_usage_counts_blocks_not_lengths(root):

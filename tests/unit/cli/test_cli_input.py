@@ -125,6 +125,7 @@ def test_common_options_may_be_before_or_after_the_verb(words):
     [
         *("run toy steps=3", "submit /dev/null", "runs", "show 01M", "watch", "frames 01M", "logs 01M", "cancel 01M"),
         *("export 01M", "curve 01M", "du", "rm 01M", "gc", "doctor", "daemon start", "daemon stop", "daemon status"),
+        "registry rebuild",
         *("worker list", "worker describe toy", "worker install toy", "worker remove toy", "worker test toy"),
     ],
 )
@@ -145,7 +146,7 @@ def test_a_host_before_the_verb_counts():
 @pytest.mark.parametrize(
     "verb",
     [
-        "frames",
+        *("frames", "registry", "registry rebuild"),
         *("run", "submit", "runs", "show", "watch", "logs", "cancel", "export", "curve", "du", "rm", "gc", "doctor"),
         *("daemon", "daemon start", "daemon stop", "daemon status", "worker", "worker list", "worker describe"),
     ],
