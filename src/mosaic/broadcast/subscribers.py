@@ -146,9 +146,9 @@ class Broadcaster:
         self._ended: OrderedDict[str, None] = OrderedDict()
 
     def open(self, run_id: str, last_seq: int) -> None:
-        """The run is live, and its newest stored event is `last_seq`."""
+        """The run is live, and its newest stored event is `last_seq`; an earlier one if its file was lost."""
         channel = self._live(run_id)
-        if channel.ring.last < last_seq:
+        if channel.ring.last != last_seq:
             channel.ring.clear()
             channel.ring.last = last_seq
             channel.wake()

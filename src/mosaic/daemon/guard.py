@@ -36,6 +36,7 @@ STATUS: dict[type[errors.MosaicError], grpc.StatusCode] = {
     errors.BadRoot: grpc.StatusCode.FAILED_PRECONDITION,
     errors.AddressTaken: grpc.StatusCode.FAILED_PRECONDITION,
     errors.NoCheckpoint: grpc.StatusCode.FAILED_PRECONDITION,
+    errors.NoCurve: grpc.StatusCode.FAILED_PRECONDITION,
     errors.NoFrames: grpc.StatusCode.FAILED_PRECONDITION,
     errors.GpuTaken: grpc.StatusCode.FAILED_PRECONDITION,
     errors.NotAllowed: grpc.StatusCode.PERMISSION_DENIED,

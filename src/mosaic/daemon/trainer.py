@@ -217,8 +217,8 @@ class Trainer:
         info = run_to_wire(
             record, self.rundir(record).path, summary, self.dispatcher.life(record.run_id) if live else ""
         )
-        problem = (live and self.dispatcher.telemetry(record.run_id)) or self.ingest.unreadable.get(record.run_id)
-        info.telemetry = problem or info.telemetry
+        note = summary.note if summary else ""
+        info.telemetry = (live and self.dispatcher.telemetry(record.run_id)) or info.telemetry or note
         return info
 
     async def end_all(self) -> None:

@@ -81,6 +81,8 @@ class Finisher:
             await self._close(record, live, exit, complete=False)
             return
         missing = run_output.bytes_missing(exit, cursor.stdout_offset, cursor.stderr_offset)
+        # If its file was lost after the last byte, the tailer sends everything again and then reports again.
+        live.drained = live.drained and not missing
         # Not before the tailer has reported that it drained the spool: one more publish would reopen the closed file.
         if not (live.drained and not missing) and not await self._lost_patience(live, missing, exit):
             return
@@ -122,8 +124,9 @@ class Finisher:
             await self._registry.do(lambda r: r.move(record.run_id, RunState.EXECUTING))
         await asyncio.to_thread(run_output.write_manifest, record, live.rundir)
         failpoint("finish.drained")
-        if complete:
-            await self._ingest.finish(record.run_id)
+        if complete and not await self._ingest.finish(record.run_id):
+            self._runs.wake_later(record.run_id)
+            return
         failpoint("finish.closed")
         await self._registry.do(lambda r: r.note(record.run_id, telemetry="" if complete else "incomplete"))
         await self._end_as(record, decide)

@@ -4,8 +4,11 @@ import sqlite3
 from importlib import resources
 from pathlib import Path
 
+from mosaic.ingest.held_files import clear_the_way
 from mosaic.model import sqlite
 from mosaic.model.errors import StoreFailed
+
+WAIT_S = 0.2  # for a lock of another program; meanwhile the other runs of this thread wait too
 
 # Every step only adds.
 STEPS = [
@@ -22,19 +25,23 @@ VIEWS = {
 
 def connect(path: Path, read_only: bool) -> sqlite3.Connection:
     """Open the file, creating or upgrading it as needed. read_only: the file of a finished run is not changed."""
-    # SQLite would follow a link and write elsewhere; a worker can plant one in its folder.
+    if not read_only:
+        clear_the_way(path)
+        return _open_live(path)
+    # SQLite would follow a link; a worker can plant one in its folder.
     if path.is_symlink():
         raise StoreFailed(f"{path} is a symbolic link; a run's telemetry must stay in its folder. Delete the link.")
-    if read_only and not _has_data(path):
+    if not _has_data(path):
         return _open_empty()
     # After a crash the file can still be in WAL mode, and reading its -wal means writing.
-    if read_only and not sqlite.is_in_wal_mode(path):
+    if not sqlite.is_in_wal_mode(path):
         return _open_finished(path)
+    clear_the_way(path)
     return _open_live(path)
 
 
 def _open_live(path: Path) -> sqlite3.Connection:
-    db = sqlite.open_writable(path, synchronous="NORMAL", newest=len(STEPS))
+    db = sqlite.open_writable(path, synchronous="NORMAL", newest=len(STEPS), exclusive=True, wait_s=WAIT_S)
     with sqlite.closed_on_error(db):
         db.execute("PRAGMA wal_autocheckpoint = 0")  # RunStore.checkpoint does it, and then knows what is durable
         sqlite.upgrade(db, STEPS)
@@ -58,4 +65,5 @@ def _open_empty() -> sqlite3.Connection:
 
 
 def _has_data(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0
+    # Of a regular file: reading a FIFO would wait forever.
+    return path.is_file() and path.stat().st_size > 0

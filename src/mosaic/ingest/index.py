@@ -7,11 +7,14 @@ from pathlib import Path
 
 import msgspec
 
+from mosaic.ingest.tally import limited
 from mosaic.model import sqlite
 from mosaic.model.run import RunSummary
 
 log = logging.getLogger(__name__)
 
+LARGE_BYTES = 16 << 10
+WAIT_S = 0.5  # for a program that has the index open; the summaries come from the files of the runs then
 SCHEMA = 2  # of the stored summaries; an index of another version is rebuilt from the files of the runs
 
 # msgpack, because JSON has no NaN and Infinity, which are valid values.
@@ -50,8 +53,8 @@ class Index:
         """The stored summaries of these runs."""
         try:
             rows = self._rows(run_ids)
-            return {run_id: msgspec.msgpack.decode(blob, type=RunSummary) for run_id, blob in rows}
-        except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
+            return {run_id: _summary_in(blob) for run_id, blob in rows}
+        except Exception as error:  # noqa: BLE001  # a damaged index can raise anything
             self._rebuild(error)
             return {}
 
@@ -63,7 +66,7 @@ class Index:
     def _write(self, statement: str, values: "tuple[object, ...]") -> None:
         try:
             self._open().execute(statement, values)
-        except (sqlite3.Error, OSError) as error:
+        except Exception as error:  # noqa: BLE001  # see `get`
             self._rebuild(error)
 
     def _rows(self, run_ids: Collection[str]) -> list[tuple[str, bytes]]:
@@ -76,7 +79,8 @@ class Index:
 
     def _open(self) -> sqlite3.Connection:
         if self._db is None:
-            self._db = sqlite.open_writable(self._path, synchronous="OFF")  # OFF: it can be rebuilt
+            # OFF: it can be rebuilt.
+            self._db = sqlite.open_writable(self._path, synchronous="OFF", exclusive=True, wait_s=WAIT_S)
             if sqlite.version(self._db) != SCHEMA:
                 self._db.executescript(f"DROP TABLE IF EXISTS runs; {_SCHEMA}")
         return self._db
@@ -85,10 +89,16 @@ class Index:
         """Delete a damaged file; a full disk only costs this write."""
         log.warning("The index of runs failed and is rebuilt as needed: %s", error)
         self.close()
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        code = (getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_CORRUPT) & 0xFF
         if not isinstance(error, OSError) and code not in _TEMPORARY:
             for suffix in ("", "-wal", "-shm"):
                 Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+
+
+def _summary_in(blob: bytes) -> RunSummary:
+    summary = msgspec.msgpack.decode(blob, type=RunSummary)
+    # Written before summaries were limited. Only a large one is looked at: a listing reads ten thousand.
+    return limited(summary) if len(blob) > LARGE_BYTES else summary
 
 
 _TEMPORARY = {

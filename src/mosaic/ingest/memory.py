@@ -5,6 +5,7 @@ reads only the rows after the snapshot.
 """
 
 import sqlite3
+from dataclasses import replace
 
 import msgspec
 
@@ -13,7 +14,7 @@ from mosaic.ingest.returns import Returns
 from mosaic.ingest.rollup import Curves
 from mosaic.ingest.rows import KINDS, TABLES, Row, Rows
 from mosaic.ingest.tally import Steps, Tally
-from mosaic.model.run import RunSummary
+from mosaic.model.run import MOST_CURVES, RunSummary
 from mosaic.wire import mosaic_pb2 as pb
 
 SNAPSHOT_EVERY = 8192  # events; opening a file reads at most about this many rows again
@@ -31,15 +32,18 @@ class _Snapshot(msgspec.Struct, array_like=True):
 class Memory:
     """Always agrees with the committed rows: after a rollback it is discarded and loaded again."""
 
-    def __init__(self, db: sqlite3.Connection, is_evaluation: bool) -> None:
+    def __init__(self, db: sqlite3.Connection, run_id: str, is_evaluation: bool) -> None:
         self._is_evaluation = is_evaluation
-        cursor = db.execute("SELECT stream, next_offset, rejects FROM cursor").fetchall()
+        self._load_meta(db, run_id)
+        cursor = db.execute("SELECT stream, next_offset, rejects FROM cursor ORDER BY stream").fetchall()
         self.next: dict[pb.Stream, int] = {stream: offset for stream, offset, _ in cursor}
+        _check_cursor(cursor)
         newest = [db.execute(f"SELECT max(seq) FROM {table}").fetchone()[0] or 0 for table in TABLES.values()]
         self.last_seq: int = max(newest)
         self.names = NameSets(db.execute("SELECT id, names FROM name_sets").fetchall())
         self._load_snapshot(db)
         self.summary.rejects = sum(rejects for _, _, rejects in cursor)
+        self.count_gaps(db)
 
     @property
     def summary(self) -> RunSummary:
@@ -52,6 +56,20 @@ class Memory:
     @property
     def is_ahead_of_snapshot(self) -> bool:
         return self.last_seq > self._snapshot_seq
+
+    @property
+    def notes(self) -> "list[str]":
+        """What a user must know about the stored telemetry."""
+        gap = f"{_amount(self._missing)} of its output are missing" if self._missing else ""
+        names = f"only its first {MOST_CURVES:,} metrics have curves" if self.curves.has_refused else ""
+        return [note for note in (self.rebuilt, gap, names, self.summary.note) if note]
+
+    def summary_copy(self) -> RunSummary:
+        return replace(self.tally.copy(), note="; ".join(self.notes))
+
+    def count_gaps(self, db: sqlite3.Connection) -> None:
+        """Count the bytes that the tailer could not read; the SDK's own gaps have no length."""
+        self._missing: int = db.execute("SELECT coalesce(sum(length), 0) FROM gaps WHERE seq = 0").fetchone()[0]
 
     def advance(self, request: pb.PublishTelemetryRequest) -> None:
         """Move on after the commit of this batch."""
@@ -66,15 +84,26 @@ class Memory:
         db.execute("INSERT OR REPLACE INTO meta VALUES ('snapshot', ?)", (value,))
         self._snapshot_seq = seq
 
+    def _load_meta(self, db: sqlite3.Connection, run_id: str) -> None:
+        meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('run_id', 'rebuilt')"))
+        self.is_labelled = "run_id" in meta
+        self.rebuilt: str = bytes(meta.get("rebuilt", b"")).decode()
+        # A copy of another run's file would continue at that run's offset.
+        if self.is_labelled and bytes(meta["run_id"]) != run_id.encode():
+            raise ValueError("it belongs to another run")
+
     def _load_snapshot(self, db: sqlite3.Connection) -> None:
         """Load the snapshot, then add the rows after it."""
         saved = db.execute("SELECT value FROM meta WHERE key = 'snapshot'").fetchone()
         snapshot = msgspec.msgpack.decode(saved[0], type=_Snapshot) if saved else _Snapshot(0, RunSummary())
+        if not 0 <= snapshot.seq <= self.last_seq:
+            raise ValueError("its snapshot does not belong to its rows")
         self._snapshot_seq = snapshot.seq
         self.curves: Curves = Curves(db.execute("SELECT id, name, state FROM curves"))
         self.tally: Tally = Tally(
             snapshot.summary, snapshot.returns or self._older_returns(db, snapshot), snapshot.steps
         )
+        self.curves.note_names(snapshot.summary.last_values)
         rows = Rows(*(_rows_after(db, TABLES[kind], snapshot.seq) for kind in KINDS))
         self.curves.fold(rows, self.names)  # the buckets that this completes are already stored
         self.tally.fold(rows, self.names)
@@ -88,6 +117,17 @@ class Memory:
             # Step lines count from 0; metrics and heartbeats give the number of steps.
             it.env_steps = max(0, it.last_step + bool(it.steps))
         return returns
+
+
+def _check_cursor(cursor: list[Row]) -> None:
+    if [row[0] for row in cursor] != [pb.STDOUT, pb.STDERR]:
+        raise ValueError("its cursor is incomplete")
+    if any(type(part) is not int or part < 0 for row in cursor for part in row):
+        raise ValueError("its cursor is not a number")
+
+
+def _amount(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size:,} bytes"
 
 
 def _rows_after(db: sqlite3.Connection, table: str, seq: int) -> list[Row]:

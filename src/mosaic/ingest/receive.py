@@ -17,7 +17,7 @@ from mosaic.ingest.index import Index
 from mosaic.ingest.logs import LogPage
 from mosaic.ingest.store import LOG_PAGE_BYTES, Commit, RunStore
 from mosaic.ingest.writers import Writer
-from mosaic.model.errors import MosaicError, SchemaTooNew, StoreFailed, StoreUnavailable
+from mosaic.model.errors import MosaicError, SchemaTooNew, StoreFailed, StoreIncomplete, StoreUnavailable
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunSummary
 from mosaic.model.rundir import RunDir
@@ -26,6 +26,7 @@ from mosaic.wire import mosaic_pb2 as pb
 log = logging.getLogger(__name__)
 
 MOST_READERS = 16  # files of finished runs that stay open for the next request
+MOST_DAMAGED = 10_000  # runs whose damage is remembered for listings
 RATE_FADES_S = 10.0
 
 T = TypeVar("T")
@@ -84,7 +85,7 @@ class Ingest:
 
     1. A publish is answered after its transaction. What is committed is broadcast in order, even if the caller is gone.
     2. Each run keeps the same thread, so its file is never used by two.
-    3. A damaged file affects only its own run; a failed writer sets `problem`.
+    3. A damaged file affects only its own run and is told in its summary's note; a failed writer sets `problem`.
     """
 
     def __init__(self, broadcaster: Broadcaster, index: Index, listener: Listener, threads: int = 2) -> None:
@@ -95,7 +96,7 @@ class Ingest:
         self._indexer = Writer("telemetry-index")
         self._open: dict[str, OpenRun] = {}
         self._readers: OrderedDict[str, OpenRun] = OrderedDict()
-        self.unreadable: dict[str, str] = {}  # run id → why it has no summary
+        self._damaged: OrderedDict[str, str] = OrderedDict()  # by run: why its file cannot be read
 
     @property
     def problem(self) -> str:
@@ -108,10 +109,10 @@ class Ingest:
         """Open the run's file, for writing unless the run is final. Returns where its streams continue."""
         run = await self._opened(rundir)
         cursor, measured, beating = await self._guarded(
-            run, lambda store: (store.cursor(), store.is_measured, store.has_heartbeats)
+            run,
+            lambda store: (store.cursor(), store.is_measured, store.has_heartbeats),
+            lambda found: self._announce(run, found[0]),
         )
-        if not run.store.read_only:
-            self.broadcaster.open(run_id, cursor.next_seq - 1)
         self._report_measured(run, measured)
         if beating:
             self.listener.had_heartbeats(run_id)
@@ -127,26 +128,33 @@ class Ingest:
         failpoint("ack.ready")
         return pb.PublishTelemetryReply(next_offset=commit.next_offset, durable_offset=commit.durable_offset)
 
-    async def finish(self, run_id: str) -> None:
-        """Close the file of a run that is complete, and put its summary into the index."""
+    async def finish(self, run_id: str) -> bool:
+        """Close the file of a run that is complete, and put its summary into the index.
+
+        False if the file was lost after its last byte was stored: a tailer must send it again.
+        """
         run = self._open.pop(run_id, None)
         if run is None:
-            return
+            return True
         try:
             summary = await run.ask(_finalize)
+        except StoreIncomplete as error:
+            log.warning("The file was not finalized: %s", error, extra={"run_id": run_id})
+            return False
         except MosaicError as error:
             # Nothing is lost: after a full disk the -wal stays beside the file, and readers open both.
             log.warning("The file was not finalized: %s", error, extra={"run_id": run_id})
         else:
             self._indexer.post(lambda: self._index.put(run_id, summary))
+        return True
 
     async def forget(self, run_id: str) -> None:
         """Close the run's file, so that its folder can be deleted."""
         for runs in (self._open, self._readers):
             if run := runs.pop(run_id, None):
                 await run.close()
+        self._damaged.pop(run_id, None)
         self._indexer.post(lambda: self._index.delete(run_id))
-        self.unreadable.pop(run_id, None)
         self.broadcaster.close(run_id)
 
     async def close(self) -> None:
@@ -163,28 +171,28 @@ class Ingest:
     async def events(
         self, rundir: RunDir, since: int, until: "int | None", kinds: "Collection[str] | None", limit: int = 1000
     ) -> EventPage:
-        return await self._reading(rundir).ask(lambda store: store.events(since, until, kinds, limit))
+        return await self._ask(rundir, lambda store: store.events(since, until, kinds, limit))
 
     async def tail(self, rundir: RunDir, n: int, kinds: "Collection[str] | None" = None) -> pb.EventBatch:
-        return await self._reading(rundir).ask(lambda store: store.tail(n, kinds))
+        return await self._ask(rundir, lambda store: store.tail(n, kinds))
 
     async def since_of_tail(self, rundir: RunDir, n: int, kinds: "Collection[str] | None" = None) -> int:
         """The `since` that is followed by the newest n events: where a stream with `tail` starts."""
-        return await self._reading(rundir).ask(lambda store: store.since_of_tail(n, kinds))
+        return await self._ask(rundir, lambda store: store.since_of_tail(n, kinds))
 
     async def logs(self, rundir: RunDir, stream: pb.Stream, start: int, max_bytes: int = LOG_PAGE_BYTES) -> LogPage:
-        return await self._reading(rundir).ask(lambda store: store.logs(stream, start, max_bytes))
+        return await self._ask(rundir, lambda store: store.logs(stream, start, max_bytes))
 
     async def curve(self, rundir: RunDir, request: pb.QueryCurveRequest) -> pb.Curve:
         first = request.from_step if request.HasField("from_step") else None
         last = request.to_step if request.HasField("to_step") else None
-        return await self._reading(rundir).ask(lambda store: store.curve(request.name, request.points, first, last))
+        return await self._ask(rundir, lambda store: store.curve(request.name, request.points, first, last))
 
     async def curve_names(self, rundir: RunDir) -> list[str]:
-        return await self._reading(rundir).ask(lambda store: store.curve_names())
+        return await self._ask(rundir, lambda store: store.curve_names())
 
     async def cursor(self, rundir: RunDir) -> pb.Cursor:
-        return await self._reading(rundir).ask(lambda store: store.cursor())
+        return await self._ask(rundir, lambda store: store.cursor())
 
     async def summary(self, rundir: RunDir) -> RunSummary:
         return (await self.summaries([rundir]))[rundir.run_id]
@@ -195,9 +203,10 @@ class Ingest:
         closed = [run_id for run_id in wanted if run_id not in self._open]
         found = await self._indexed(closed)
         for run_id in found:
-            self.unreadable.pop(run_id, None)
-        for run_id in wanted.keys() - found.keys():
+            for run_id in wanted.keys() - found.keys():
             found[run_id] = await self._ask_summary(wanted[run_id])
+        for run_id in wanted.keys() & self._damaged.keys():
+            found[run_id].note = self._damaged[run_id]
         return found
 
     def reader(self, rundir: RunDir) -> StoreReader:
@@ -211,33 +220,42 @@ class Ingest:
             return {}  # reported by `problem`; the summaries come from the files then
 
     async def _ask_summary(self, rundir: RunDir) -> RunSummary:
-        if rundir.run_id not in self._open and not self._has_file(rundir):
-            return RunSummary()  # a queued run: a listing must not open a store for each
+        run_id = rundir.run_id
+        if run_id not in self._open:
+            # For a queued run a listing must not open a store, nor open a damaged one every time.
+            no_file = "" if run_id in self._damaged else _why_no_file(rundir)
+            if no_file is not None:
+                return RunSummary(note=no_file)
         try:
-            summary, is_final = await self._reading(rundir).ask(lambda store: (store.summary(), store.is_final))
+            summary, is_final = await self._ask(rundir, lambda store: (store.summary(), store.is_final))
         except MosaicError as error:
-            # The listing still shows the other runs; opening this one reports the error.
-            log.debug("No summary: %s", error, extra={"run_id": rundir.run_id})
-            self.unreadable[rundir.run_id] = str(error)
-            return RunSummary()
-        self.unreadable.pop(rundir.run_id, None)
+            # The listing still shows the other runs.
+            log.debug("No summary: %s", error, extra={"run_id": run_id})
+            return RunSummary(note=str(error))
         if is_final:
-            self._indexer.post(lambda: self._index.put(rundir.run_id, summary))
+            self._indexer.post(lambda: self._index.put(run_id, summary))
         elif time.time() - summary.last_event_at > RATE_FADES_S:
             summary.steps_per_s = 0.0
         return summary
 
-    def _has_file(self, rundir: RunDir) -> bool:
-        try:
-            os.lstat(rundir.telemetry)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError as error:
-            self.unreadable[rundir.run_id] = f"{rundir.path} cannot be read ({error.strerror})"
-            return False
-        return True
-
     # -- inside
+
+    async def _ask(self, rundir: RunDir, query: "Callable[[RunStore], T]") -> T:
+        """Read from the run's file; a damaged one is remembered."""
+        try:
+            return await self._reading(rundir).ask(query)
+        except StoreFailed as error:
+            self._damaged[rundir.run_id] = str(error)
+            if len(self._damaged) > MOST_DAMAGED:
+                self._damaged.popitem(last=False)
+            raise
+
+    def _announce(self, run: OpenRun, cursor: pb.Cursor) -> None:
+        """Tell subscribers where the file ends, in the order of the commits: it may be a rebuilt one."""
+        if not run.store.read_only:
+            self.broadcaster.open(run.run_id, cursor.next_seq - 1)
+        if not cursor.stdout_offset + cursor.stderr_offset:
+            self._damaged.pop(run.run_id, None)  # a new file
 
     def _writer_of(self, run_id: str) -> Writer:
         # Always the same thread: it runs jobs in order, so a file is closed before it is opened again.
@@ -334,3 +352,14 @@ def _finalize(store: RunStore) -> RunSummary:
         return store.summary()
     finally:
         store.close(final=True)
+
+
+def _why_no_file(rundir: RunDir) -> str | None:
+    """Why there is no telemetry file to read: empty before it exists, words if the folder is closed, None if it is there."""
+    try:
+        os.lstat(rundir.telemetry)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        return f"{rundir.path} cannot be read ({error.strerror})"
+    return None

@@ -24,11 +24,11 @@ import msgspec
 from mosaic.ingest.names import NameSets
 from mosaic.ingest.returns import EVALUATION
 from mosaic.ingest.rows import AGENT, GLOBAL_STEP, RETURN, Row, Rows, number, values_of
+from mosaic.model.run import MOST_CURVES
 
 LEVELS = (64, 1024, 16384)
 CHUNK = LEVELS[0]
 SHORT_NS = 10**9  # a bucket within this time stores its first and last time only
-MOST_CURVES = 4096  # further names are stored as events without a curve
 NAN = float("nan")
 _time, _place, _value = itemgetter(1), itemgetter(2), itemgetter(3)  # of a step's or an episode's row
 ENV_STEPS, EPISODES, STEPS = "env steps", "episodes", "steps"  # what the steps of a curve count
@@ -213,6 +213,11 @@ class Curves:
         self.by_name = {name: Curve(number, name, state) for number, name, state in stored}
         self._fresh: list[Curve] = []
         self._touched: set[str] = set()
+        self.has_refused = False  # a name got no curve, because there are too many
+
+    def note_names(self, names: Iterable[str]) -> None:
+        """Names that the run has used, from a snapshot: one without a curve was refused."""
+        self.has_refused = self.has_refused or any(name not in self.by_name for name in names)
 
     def fold(self, rows: Rows, names: NameSets) -> Finished:
         """Add the points of these rows; returns the buckets that they completed."""
@@ -272,6 +277,7 @@ class Curves:
 
     def _add(self, name: str) -> "Curve | None":
         if len(self.by_name) >= MOST_CURVES:
+            self.has_refused = True
             return None
         curve = self.by_name[name] = Curve(len(self.by_name) + 1, name)
         self._fresh.append(curve)

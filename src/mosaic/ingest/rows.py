@@ -109,7 +109,11 @@ def _episode_row(seq: int, ts_ns: int, it: pb.Episode) -> Row:
 def _metric_row(seq: int, ts_ns: int, it: pb.Metric, names: NameSets, run_id: str) -> Row:
     if len(it.names) != len(it.values):
         raise BadBatch(run_id, f"a metric has {len(it.names)} names and {len(it.values)} values")
-    return (seq, ts_ns, it.step, names.ref(tuple(it.names)), array("d", it.values).tobytes(), it.extra)
+    try:
+        ref = names.ref(tuple(it.names))
+    except ValueError as error:
+        raise BadBatch(run_id, str(error)) from error
+    return (seq, ts_ns, it.step, ref, array("d", it.values).tobytes(), it.extra)
 
 
 def _fill_step(event: pb.Event, row: Row, names: NameSets) -> None:

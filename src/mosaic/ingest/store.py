@@ -2,25 +2,20 @@
 
 import logging
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
 
 from mosaic.ingest.check import check
 from mosaic.ingest.curve import CurveReader
-from mosaic.ingest.damage import damaged, to_mosaic_error
 from mosaic.ingest.events import EventPage, EventReader
-from mosaic.ingest.file import connect
 from mosaic.ingest.logs import LogPage, read_logs
-from mosaic.ingest.memory import Memory
 from mosaic.ingest.rows import KINDS, TABLES, Row, Rows, rows_of
+from mosaic.ingest.run_file import RunFile, on_file, on_own_file
 from mosaic.ingest.tally import object_of, progress_of, storable_text
-from mosaic.model.errors import BadBatch, MosaicError, StoreUnavailable
+from mosaic.model.errors import BadBatch, MosaicError, NoCurve, StoreIncomplete
 from mosaic.model.failpoints import failpoint
-from mosaic.model.run import RunSummary
+from mosaic.model.run import MOST_CURVES, RunSummary
 from mosaic.wire import mosaic_pb2 as pb
 
 log = logging.getLogger(__name__)
@@ -28,9 +23,6 @@ log = logging.getLogger(__name__)
 CHECKPOINT_EVERY = 16 << 20  # bytes of WAL, estimated …
 SMALLEST_COMMIT = 32 << 10  # … because a commit writes whole pages
 LOG_PAGE_BYTES = 1 << 20
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -46,55 +38,33 @@ class Commit:
     progress: int | None = None  # of the newest heartbeat in it
 
 
-def _on_file(method: "Callable[Concatenate[RunStore, P], T]") -> "Callable[Concatenate[RunStore, P], T]":
-    """Open the file first; on an error roll back, and raise a MosaicError in place of SQLite's."""
-
-    @wraps(method)
-    def wrapper(self: "RunStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            self._ensure_open()
-            return method(self, *args, **kwargs)
-        except sqlite3.Error as error:
-            self._roll_back()
-            if ours := to_mosaic_error(error, self.path):
-                raise ours from error
-            raise
-        except OSError as error:
-            # A directory in place of the file, no descriptor left: only this run fails, the thread serves others too.
-            self._roll_back()
-            raise StoreUnavailable(f"{self.path} cannot be used now: {error}. MOSAIC retries automatically.") from error
-        except (OverflowError, UnicodeError, RecursionError) as error:
-            # A number, text or nesting that SQLite cannot store must not end the thread either.
-            self._roll_back()
-            raise BadBatch(self.run_id, f"it cannot be stored ({error})") from error
-
-    return wrapper
-
-
-class RunStore:
+class RunStore(RunFile):
     """Promises:
 
     1. A commit stores all of a batch and the stream's next_offset, or nothing; it takes only what continues the stream.
     2. Every event gets the next seq; rollups and summary always agree with the rows.
     3. After a failure (disk full) the store is as it was before, and the next commit may work.
     4. After close(final=True) the file is complete on its own: no -wal, no -shm.
+    5. A file that was deleted or replaced is restored from the open one. A truncated or damaged one is set aside, and
+       a new one begins at offset 0: the tailer sends what the spool still has, and what it has not is a named gap.
     """
 
     def __init__(self, path: Path, run_id: str, read_only: bool = False, is_evaluation: bool = False) -> None:
-        self.path = path
-        self.run_id = run_id
-        self.read_only = read_only
-        self._is_evaluation = is_evaluation
-        self._db: sqlite3.Connection | None = None
-        self._loaded: Memory | None = None
-        self._durable = {pb.STDOUT: 0, pb.STDERR: 0}
+        super().__init__(path, run_id, read_only, is_evaluation)
         self._wal_bytes = 0
 
     # -- writing
 
-    @_on_file
+    @on_own_file
     def commit(self, request: pb.PublishTelemetryRequest) -> Commit:
         """Store the batch, or raise WrongOffset, BadBatch, StoreUnavailable, StoreFailed and store nothing."""
+        try:
+            return self._commit(request)
+        except (UnicodeError, RecursionError) as error:  # text or nesting that SQLite cannot store
+            self._roll_back()
+            raise BadBatch(self.run_id, f"it cannot be stored ({error})") from error
+
+    def _commit(self, request: pb.PublishTelemetryRequest) -> Commit:
         if request.stream not in self._memory.next:
             raise BadBatch(self.run_id, f"there is no stream {request.stream}")
         check(request, self.run_id, self._memory.next[request.stream])
@@ -107,7 +77,7 @@ class RunStore:
             self._checkpoint_sometimes(request.end - request.start)
         return self._commit_of(request, rows, first)
 
-    @_on_file
+    @on_own_file
     def checkpoint(self) -> None:
         """Move what is committed from the WAL to the file, unless another program is reading it."""
         self._wal_bytes = 0
@@ -137,7 +107,10 @@ class RunStore:
             if memory.needs_snapshot:
                 memory.save_snapshot(db)
             failpoint("commit.full")
+            if request.gaps:
+                memory.count_gaps(db)
         memory.advance(request)
+        self._acknowledged[request.stream] = max(self._acknowledged[request.stream], request.end)
 
     def _insert_events(self, db: sqlite3.Connection, rows: Rows) -> None:
         for kind in KINDS:
@@ -189,67 +162,69 @@ class RunStore:
 
     # -- reading
 
-    @_on_file
+    @on_file
     def events(
         self, since: int, until: "int | None" = None, kinds: "Collection[str] | None" = None, limit: int = 1000
     ) -> EventPage:
         """Events of these kinds after `since`, in order: at most `limit` of them, and about 1 MiB."""
         return self._reader.page(since, self._memory.last_seq if until is None else until, kinds, limit)
 
-    @_on_file
+    @on_file
     def tail(self, n: int, kinds: "Collection[str] | None" = None) -> pb.EventBatch:
         """The newest n events of these kinds, oldest first."""
         return self._reader.tail(n, kinds)
 
-    @_on_file
+    @on_file
     def since_of_tail(self, n: int, kinds: "Collection[str] | None" = None) -> int:
         """The `since` that is followed by the newest n events of these kinds."""
         return self._reader.since_of_tail(n, kinds)
 
-    @_on_file
+    @on_file
     def logs(self, stream: pb.Stream, start: int, max_bytes: int = LOG_PAGE_BYTES) -> LogPage:
         """Text, rejects and gaps from byte `start` on."""
         return read_logs(self._open_db, stream, start, self._memory.next[stream], max_bytes)
 
-    @_on_file
+    @on_file
     def curve(
         self, name: str, points: int = 0, from_step: "int | None" = None, to_step: "int | None" = None
     ) -> pb.Curve:
         """At most `points` points (0: 2000); with an empty name only the names of all curves."""
         curve = self._memory.curves.by_name.get(name)
+        if curve is None and name and self._memory.curves.has_refused:
+            raise NoCurve(self.run_id, name, MOST_CURVES)
         if curve is None:
             return pb.Curve(name=name, known_names=[] if name else self.curve_names())
         found = CurveReader(self._open_db, curve, from_step, to_step).read(points)
         found.last_seq = self._memory.last_seq
         return found
 
-    @_on_file
+    @on_file
     def curve_names(self) -> list[str]:
         return sorted(self._memory.curves.by_name)
 
-    @_on_file
+    @on_file
     def cursor(self) -> pb.Cursor:
         out, err = self._memory.next[pb.STDOUT], self._memory.next[pb.STDERR]
         return pb.Cursor(stdout_offset=out, stderr_offset=err, next_seq=self._memory.last_seq + 1)
 
-    @_on_file
+    @on_file
     def summary(self) -> RunSummary:
-        return self._memory.tally.copy()
+        return self._memory.summary_copy()
 
     @property
-    @_on_file
+    @on_file
     def is_measured(self) -> bool:
         it = self._memory.summary
         return bool(it.steps or it.episodes or it.metrics)
 
     @property
-    @_on_file
+    @on_file
     def has_heartbeats(self) -> bool:
         beat = self._open_db.execute("SELECT 1 FROM lifecycle WHERE event = 'heartbeat' LIMIT 1").fetchone()
         return beat is not None
 
     @property
-    @_on_file
+    @on_file
     def is_final(self) -> bool:
         """The file was closed with final=True and has not been written since."""
         return bool(self._open_db.execute("PRAGMA journal_mode").fetchone()[0] == "delete")
@@ -258,57 +233,18 @@ class RunStore:
     def _reader(self) -> EventReader:
         return EventReader(self._open_db, self._memory.names, self._memory.last_seq)
 
-    # -- opening, failing, closing
-
-    @property
-    def _open_db(self) -> sqlite3.Connection:
-        assert self._db is not None
-        return self._db
-
-    @property
-    def _memory(self) -> Memory:
-        assert self._loaded is not None
-        return self._loaded
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Committed at the end; _on_file rolls it back if something in it fails."""
-        db = self._open_db
-        db.execute("BEGIN IMMEDIATE")
-        yield db
-        db.execute("COMMIT")
-
-    def _ensure_open(self) -> None:
-        if self._db is None:
-            self._db = connect(self.path, self.read_only)
-        if self._loaded is None:
-            try:
-                self._loaded = Memory(self._db, self._is_evaluation)
-            except (ValueError, LookupError, TypeError) as error:
-                raise damaged(self.path, error) from error
-
-    def _roll_back(self) -> None:
-        self._loaded = None  # it may be ahead of the rows that are rolled back
-        try:
-            if self._db and self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-        except sqlite3.Error:
-            self._shut()
-
-    @_on_file
+    @on_own_file
     def _save(self, final: bool) -> None:
+        behind = any(self._memory.next[stream] < end for stream, end in self._acknowledged.items())
+        if final and behind:
+            raise StoreIncomplete(f"{self.path} was lost and is being rebuilt from the output of the run.")
         if self._memory.is_ahead_of_snapshot:
             with self._transaction() as db:
                 self._memory.save_snapshot(db)
         if final:
             self._open_db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._open_db.execute("PRAGMA journal_mode = DELETE")
-
-    def _shut(self) -> None:
-        if self._db is not None:
-            self._db.close()
-        self._db = None
-        self._loaded = None
+            Path(f"{self.path}-shm").unlink(missing_ok=True)  # left by an older MOSAIC
 
 
 def _reported_gap(request: pb.PublishTelemetryRequest, row: Row) -> Row:

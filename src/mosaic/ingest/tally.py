@@ -3,6 +3,7 @@
 import json
 from collections import deque
 from dataclasses import replace
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -10,9 +11,8 @@ import msgspec
 
 from mosaic.ingest.names import NameSets
 from mosaic.ingest.returns import EVALUATION, Returns
-from mosaic.ingest.rollup import MOST_CURVES
 from mosaic.ingest.rows import GLOBAL_STEP, Row, Rows, values_of
-from mosaic.model.run import RunSummary
+from mosaic.model.run import LONGEST_NAME, MOST_CURVES, MOST_LAST_VALUES, RunSummary
 
 RATE_WINDOW_S = 10.0
 RATE_SPACING_S = 0.25
@@ -70,7 +70,7 @@ class Tally:
         self._advance(rows)
 
     def copy(self) -> RunSummary:
-        copy = replace(self.summary, last_values=dict(self.summary.last_values))
+        copy = limited(self.summary)
         self.returns.fill(copy)
         return copy
 
@@ -114,9 +114,17 @@ class Tally:
                 progress = progress_of(row[3]) or 0
                 it.last_step = max(it.last_step, progress or -1)
                 it.env_steps = max(it.env_steps, progress)
-                it.total_steps = _count(object_of(row[3]).get("total")) or it.total_steps
+                self._fold_total(object_of(row[3]).get("total"))
             elif row[2] == "run_failed":
                 it.failed_message = _message_of(row[3])
+
+    def _fold_total(self, total: object) -> None:
+        count = _count(total)
+        if count is not None:
+            self.summary.total_steps = count or self.summary.total_steps
+        elif total is not None:
+            shown = storable_text(total)[:40]
+            self.summary.note = f"its heartbeats have the total {shown}, which is not a number of steps and is ignored"
 
     def _advance(self, rows: Rows) -> None:
         newest = [kind[-1] for kind in (rows.step, rows.episode, rows.metric, rows.lifecycle) if kind]
@@ -143,6 +151,13 @@ class Tally:
             self.summary.steps_per_s = (done - first_done) / (at - first_at)
 
 
+def limited(summary: RunSummary) -> RunSummary:
+    """A copy of bounded size: a listing has one for each run, and all metrics of a run have a curve."""
+    short = {name: value for name, value in summary.last_values.items() if len(name) <= LONGEST_NAME}
+    kept = dict(islice(short.items(), MOST_LAST_VALUES))
+    return replace(summary, last_values=kept, recent_returns=list(summary.recent_returns))
+
+
 def progress_of(payload: bytes) -> "int | None":
     """The progress counter of a heartbeat, if it has one."""
     fields = object_of(payload)
@@ -151,7 +166,8 @@ def progress_of(payload: bytes) -> "int | None":
 
 
 def _count(value: object) -> "int | None":
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**63:
+    """The value as a number of steps; None for what cannot be one, such as -1."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 2**63:
         return int(value)
     return None
 

@@ -19,8 +19,8 @@ class Writer:
     """One thread that runs jobs in order. Promises:
 
     1. `then` runs on the loop for every job that succeeded, in order, even if the caller has stopped waiting.
-    2. A MosaicError is raised in the caller, and the thread continues.
-    3. Any other error ends the thread and sets `problem`; all waiting and later jobs fail with StoreFailed.
+    2. An error of a job is raised in its caller, as a MosaicError, and the thread continues: it serves other runs too.
+    3. An error of the thread itself ends it and sets `problem`; all waiting and later jobs fail with StoreFailed.
     """
 
     def __init__(self, name: str) -> None:
@@ -55,9 +55,7 @@ class Writer:
         while (item := self._jobs.get()) is not None:
             job, done = item
             try:
-                done.succeed(job())
-            except MosaicError as error:
-                done.fail(error)
+                _run(job, done)
             except BaseException as error:  # the edge of the thread: callers must not wait forever
                 log.exception("A telemetry writer failed with an unexpected error.")
                 self._die(f"A telemetry writer failed ({type(error).__name__}: {error}). Restart the daemon.", done)
@@ -74,6 +72,20 @@ class Writer:
             while not self._jobs.empty():
                 if (item := self._jobs.get()) is not None:
                     item[1].fail(StoreFailed(problem))
+
+
+def _run(job: Job, done: "Done") -> None:
+    try:
+        result = job()
+    except MosaicError as error:
+        done.fail(error)
+    except Exception as error:
+        log.exception("A job of a telemetry writer failed with an unexpected error.")
+        done.fail(
+            StoreFailed(f"Unexpected error ({type(error).__name__}: {error}). The daemon's log has the traceback.")
+        )
+    else:
+        done.succeed(result)
 
 
 class Done:

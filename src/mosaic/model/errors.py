@@ -137,6 +137,16 @@ class NoFrames(MosaicError):
     """A run without frames; the message says why."""
 
 
+class NoCurve(MosaicError):
+    """A metric name without a curve, because its run has too many names."""
+
+    def __init__(self, run_id: str, name: str, most: int) -> None:
+        super().__init__(
+            f"Run {run_id} has no curve of '{name[:80]}': only its first {most:,} metrics have curves. "
+            f"All values are in its events: mosaic export {run_id}"
+        )
+
+
 class GpuTaken(MosaicError):
     """A GPU that another run owns, or that is drained."""
 
@@ -168,7 +178,15 @@ class StoreUnavailable(MosaicError):
 
 
 class StoreFailed(MosaicError):
-    """A writer thread died; the daemon is unhealthy until it is restarted."""
+    """What was asked cannot be stored or read, and a retry may not help; the message says why."""
+
+
+class StoreDamaged(StoreFailed):
+    """The telemetry file of one run cannot be used; other runs do not notice."""
+
+
+class StoreIncomplete(StoreUnavailable):
+    """The telemetry file was lost and is being rebuilt: it is not the whole run yet."""
 
 
 class BadRoot(MosaicError):

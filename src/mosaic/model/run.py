@@ -142,6 +142,12 @@ class RunRecord:
     damage: str = ""  # what is wrong with its row; the dispatcher leaves such a run alone
 
 
+# Limits of what one run can add to listings and to the daemon's memory.
+MOST_CURVES = 4096  # further metric names are stored as events, without a curve
+MOST_LAST_VALUES = 256  # in a summary; all metrics have a curve, up to the limit above
+LONGEST_NAME = 256  # characters, of a metric or an agent; a line with a longer one is a reject
+
+
 @dataclass
 class RunSummary:
     """What a listing shows of a run's telemetry; in memory while the run is live, in the index afterwards."""
@@ -166,7 +172,8 @@ class RunSummary:
     steps_per_s: float = 0.0
     last_event_at: float = 0.0  # unix seconds
     failed_message: str = ""  # error of a run_failed line
-    last_values: dict[str, float] = field(default_factory=dict)  # newest value of every metric
+    last_values: dict[str, float] = field(default_factory=dict)  # newest value of the first MOST_LAST_VALUES metrics
+    note: str = ""  # what is missing or odd in the stored telemetry; empty: nothing
 
     @property
     def training_episodes(self) -> int:

@@ -19,16 +19,26 @@ Synchronous = Literal["FULL", "NORMAL", "OFF"]  # FULL: a commit is on the disk 
 
 
 def open_writable(
-    path: Path, synchronous: Synchronous, newest: int | None = None, check_pages: bool = False
+    path: Path,
+    synchronous: Synchronous,
+    newest: int | None = None,
+    check_pages: bool = False,
+    exclusive: bool = False,
+    wait_s: float | None = None,
 ) -> sqlite3.Connection:
     """A connection in WAL mode, in autocommit; a new file gets mode 0600.
 
     `newest` is the highest schema version that the caller knows: a newer file raises SchemaTooNew and is not touched.
     `check_pages` reads the whole file; a damaged one raises sqlite3.DatabaseError and is not touched either.
+    `exclusive` locks the file while it is open, and there is no -shm: SQLite maps that file, so a process that
+    truncates it would end this one by SIGBUS. `wait_s` limits the wait for a lock of another process.
     """
     _create(path)
-    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    db = sqlite3.connect(path, timeout=BUSY_S if wait_s is None else wait_s, isolation_level=None)
     with closed_on_error(db):
+        if exclusive:  # before the file is first read: later SQLite would already have mapped the -shm
+            db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        db.execute("PRAGMA mmap_size = 0")
         _refuse_newer(db, path, newest)
         if check_pages:
             _check_pages(db)
@@ -81,7 +91,8 @@ def back_up(db: sqlite3.Connection, target: Path) -> None:
 
 def is_in_wal_mode(path: Path) -> bool:
     """Whether reading the file may need its -wal: it is in use, or a crash prevented a clean close."""
-    with path.open("rb") as file:
+    # O_NONBLOCK: opening a FIFO would wait for a writer.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         return file.read(20)[18:20] == b"\x02\x02"
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from msgspec import Raw
 
+from mosaic.model.run import LONGEST_NAME
 from mosaic.tail.fields import (
     MAX_DEPTH,
     NULL,
@@ -196,6 +197,8 @@ def _values(fields: Fields) -> dict[str, float]:
         if not bytes(raw).startswith(b'"'):
             raise InvalidField("name", "is missing" if raw == NULL else f"{excerpt(raw)} is not a string")
         values[text_of("name", bytes(raw))] = scalar("value", fields.pop("value", NULL))
+    if (longest := max(map(len, values))) > LONGEST_NAME:
+        raise InvalidField("name", f"has {longest:,} characters; at most {LONGEST_NAME} are possible")
     return values
 
 

@@ -153,9 +153,9 @@ def test_a_write_error_rolls_the_batch_back_and_the_store_continues(path):
     assert next_seq == 502
 
 
-def test_a_lock_of_another_program_is_waited_for_and_then_reported(path, store, spool, monkeypatch):
-    monkeypatch.setattr("mosaic.model.sqlite.BUSY_S", 0.05)
+def test_a_lock_of_another_program_is_waited_for_and_then_reported(path, store, spool):
     store.commit(spool.batch(step(1)))
+    store.close()
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     request = spool.batch(metric(2, x=1.0))

@@ -1,3 +1,4 @@
+import contextlib
 import math
 import sqlite3
 
@@ -64,7 +65,7 @@ def test_thousands_are_read_at_once(index):
     assert {run: it.events for run, it in got.items()} == {f"run{i}": i for i in range(0, 1200, 2)}
 
 
-@pytest.mark.parametrize("damage", ["garbage", "newer", "bad blob"])
+@pytest.mark.parametrize("damage", ["garbage", "newer", "bad blob", "wrong type"])
 def test_an_index_that_cannot_be_used_is_rebuilt(path, damage):
     before = Index(path)
     before.put("a", SUMMARY)
@@ -72,8 +73,13 @@ def test_an_index_that_cannot_be_used_is_rebuilt(path, damage):
     if damage == "garbage":
         path.write_bytes(b"no database at all, and long enough to be looked at" * 100)
     else:
-        with sqlite3.connect(path) as db:
-            db.execute("PRAGMA user_version = 99" if damage == "newer" else "UPDATE runs SET summary = x'c1'")
+        statements = {
+            "newer": "PRAGMA user_version = 99",
+            "bad blob": "UPDATE runs SET summary = x'c1'",
+            "wrong type": "UPDATE runs SET summary = 'text'",
+        }
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute(statements[damage])
     index = Index(path)
 
     assert index.get(["a"]) == {}

@@ -308,7 +308,7 @@ def age(path, snapshot=True):
     seq, summary = msgspec.msgpack.decode(saved[0])[:2]
     for later in ("mean_return", "mean_over", "return_trace", "env_steps", "eval_episodes", "eval_mean", "eval_over"):
         del summary[later]
-    db.execute("UPDATE meta SET value = ?", (msgspec.msgpack.encode([seq, summary]),))
+    db.execute("UPDATE meta SET value = ? WHERE key = 'snapshot'", (msgspec.msgpack.encode([seq, summary]),))
     for number, state in db.execute("SELECT id, state FROM curves").fetchall():
         shorter = msgspec.msgpack.encode(msgspec.msgpack.decode(state)[:4])
         db.execute("UPDATE curves SET state = ? WHERE id = ?", (shorter, number))

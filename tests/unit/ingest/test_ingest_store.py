@@ -1,3 +1,4 @@
+import contextlib
 import math
 import random
 import sqlite3
@@ -10,7 +11,7 @@ from mosaic.client.run import Run
 from mosaic.ingest import file, memory, names
 from mosaic.ingest import store as store_module
 from mosaic.ingest.store import RunStore
-from mosaic.model.errors import BadBatch, SchemaTooNew, StoreFailed, WrongOffset
+from mosaic.model.errors import BadBatch, SchemaTooNew, StoreDamaged, WrongOffset
 from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
@@ -234,6 +235,7 @@ def test_name_sets_beyond_the_limit_are_still_stored(path, store, spool, monkeyp
     store.commit(spool.batch(*(metric(i, **{f"name{i}": 1.0}) for i in range(6))))
 
     assert [event.metric.names[0] for event in everything(store)] == [f"name{i}" for i in range(6)]
+    store.close()
     assert sqlite3.connect(path).execute("SELECT count(*) FROM name_sets").fetchone() == (3,)
 
 
@@ -372,6 +374,7 @@ def test_an_older_file_is_upgraded_by_adding(path, store, spool, monkeypatch):
     monkeypatch.setattr(file, "STEPS", [*file.STEPS, "CREATE TABLE more (x)"])
 
     assert seqs(everything(store)) == [1]
+    store.close()
     assert sqlite3.connect(path).execute("SELECT count(*) FROM more").fetchone() == (0,)
 
 
@@ -413,18 +416,18 @@ def test_a_missing_file_reads_as_empty_and_is_not_created(path):
 def test_a_damaged_file_fails_with_its_name(path, damage):
     path.write_bytes(damage)
 
-    with pytest.raises(StoreFailed, match=r"telemetry\.sqlite is damaged"):
-        RunStore(path, RUN).commit(Spool().batch(step(1)))
+    with pytest.raises(StoreDamaged, match=r"telemetry\.sqlite is damaged"):
+        RunStore(path, RUN, read_only=True).cursor()
 
 
 def test_tables_that_another_program_dropped_count_as_damage(path, store, spool):
     store.commit(spool.batch(step(1)))
     store.close()
-    with sqlite3.connect(path) as other:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("DROP TABLE steps")
 
-    with pytest.raises(StoreFailed, match="is damaged"):
-        store.commit(spool.batch(step(2)))
+    with pytest.raises(StoreDamaged, match="is damaged"):
+        RunStore(path, RUN, read_only=True).cursor()
 
 
 def test_bytes_are_durable_after_a_checkpoint_and_not_before(store, spool):
@@ -435,20 +438,16 @@ def test_bytes_are_durable_after_a_checkpoint_and_not_before(store, spool):
     assert (one.durable_offset, two.durable_offset, two.next_offset) == (0, LINE, 2 * LINE)
 
 
-def test_a_checkpoint_that_a_reader_blocks_makes_nothing_durable(path, store, spool):
+def test_no_other_program_can_use_the_file_of_a_live_run_and_nothing_of_it_is_mapped(path, store, spool):
     store.commit(spool.batch(step(1)))
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN")
-    other.execute("SELECT count(*) FROM steps").fetchone()
 
-    store.commit(spool.batch(step(2)))
-    store.checkpoint()
-    held_up = store.commit(spool.batch()).durable_offset
+    other = sqlite3.connect(path, timeout=0)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        other.execute("SELECT count(*) FROM steps")
     other.close()
-    store.checkpoint()
 
-    assert held_up == 0
-    assert store.commit(spool.batch()).durable_offset == 2 * LINE
+    assert not Path(f"{path}-shm").exists()
+    assert str(path) not in Path("/proc/self/maps").read_text()
 
 
 def test_checkpoints_are_automatic(store, spool, monkeypatch):

@@ -1,4 +1,5 @@
 import asyncio
+import sqlite3
 import threading
 
 import pytest
@@ -51,13 +52,40 @@ def test_a_mosaic_error_is_raised_in_the_caller_and_the_thread_continues():
     with_writer(scene)
 
 
-def test_an_unexpected_error_ends_the_writer_and_fails_all_jobs():
+ODD = [
+    TypeError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+    AssertionError,
+    KeyError,
+    sqlite3.InterfaceError,
+    MemoryError,
+]
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_the_thread_survives_any_exception_of_a_job(kind):
+    async def scene(writer):
+        def fail():
+            raise kind("odd")
+
+        with pytest.raises(StoreFailed, match=kind.__name__):
+            await writer.call(fail)
+
+        assert await writer.call(lambda: 5) == 5
+        assert writer.problem == ""
+
+    with_writer(scene)
+
+
+def test_the_death_of_the_thread_is_loud_and_fails_all_jobs():
     async def scene(writer):
         gate = threading.Event()
 
         def die():
             gate.wait(30)
-            raise ZeroDivisionError("a bug")
+            raise SystemExit("a bug")
 
         calls = [asyncio.ensure_future(writer.call(job)) for job in (die, lambda: 1, lambda: 2)]
         await asyncio.sleep(0)
@@ -65,7 +93,7 @@ def test_an_unexpected_error_ends_the_writer_and_fails_all_jobs():
         ends = await asyncio.gather(*calls, return_exceptions=True)
 
         assert [type(end) for end in ends] == [StoreFailed] * 3
-        assert "ZeroDivisionError: a bug" in writer.problem
+        assert "SystemExit: a bug" in writer.problem
         with pytest.raises(StoreFailed, match="a bug"):
             await writer.call(lambda: 3)
 
