@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -88,8 +90,12 @@ class Lab:
         return [piece for piece in self.client.stream_logs(run.run_id) if piece.problem]
 
     def table(self, run: Run, sql: str) -> list[tuple[Any, ...]]:
-        with contextlib.closing(sqlite3.connect(f"file:{self.rundir(run).telemetry}?mode=ro", uri=True)) as db:
-            return db.execute(sql).fetchall()
+        """Rows of the run's file. Of a copy: while the run is live the daemon has an exclusive lock on it."""
+        with tempfile.TemporaryDirectory() as folder:
+            for path in self.rundir(run).path.glob("telemetry.sqlite*"):
+                shutil.copy(path, folder)
+            with contextlib.closing(sqlite3.connect(f"{folder}/telemetry.sqlite")) as db:
+                return db.execute(sql).fetchall()
 
     def logs(self, run: Run) -> str:
         """The last lines of the logs of holder, tailer and daemon, for the message of a failing test."""

@@ -108,7 +108,7 @@ def test_a_run_whose_folder_was_deleted_ends_and_leaves_no_process(lab):
     wait_until(lambda: not alive(root) and not alive(holder), words="its processes to end")
 
 
-def test_a_damaged_telemetry_file_does_not_keep_a_dead_run_alive(lab):
+def test_a_damaged_telemetry_file_is_rebuilt_and_does_not_keep_a_dead_run_alive(lab):
     run = lab.submit(steps=1_000_000, rate=100)
     lab.wait_for(run, S.EXECUTING)
     lab.kill_daemon()
@@ -120,8 +120,52 @@ def test_a_damaged_telemetry_file_does_not_keep_a_dead_run_alive(lab):
     end = lab.wait_until_over(run)
 
     assert end.state is S.FAULTED
-    assert end.telemetry == "incomplete"
+    assert "was damaged and was rebuilt" in end.telemetry
+    assert printed_and_stored(lab, run)
     assert lab.client.health().healthy
+
+
+def printed_and_stored(lab, run):
+    """Whether the steps in the spool are those in the store, each once and in order."""
+    lines = lab.rundir(run).stdout.read_bytes().splitlines()
+    printed = [line["step_index"] for line in map(json.loads, lines) if line.get("event_type") == "step"]
+    return printed == [step.step_index for step in lab.client.stream_steps(run.run_id)]
+
+
+HARM = {
+    "delete": lambda path: path.unlink(),
+    "truncate": lambda path: os.truncate(path, 0),
+    "replace": lambda path: (path.unlink(), path.symlink_to("/etc/hostname")),
+}
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_a_live_runs_telemetry_file_can_be_lost_and_nothing_is(lab, harm):
+    run, other = lab.submit(steps=600, rate=200), lab.submit(steps=600, rate=200)
+    lab.wait_until_run(run, lambda now: now.summary.steps > 20, "20 steps")
+
+    HARM[harm](lab.rundir(run).telemetry)
+    end = lab.wait_until_over(run)
+
+    assert (end.state, end.summary.steps) == (S.TERMINATED, 600)
+    assert "telemetry.sqlite" in end.telemetry
+    assert printed_and_stored(lab, run)
+    assert (lab.wait_until_over(other).telemetry, lab.client.health().healthy) == ("", True)
+
+
+def test_a_telemetry_file_lost_while_the_run_ends_is_rebuilt_before_its_end(lab):
+    run = lab.submit(steps=300, rate=300)
+    lab.wait_until_run(run, lambda now: now.summary.steps > 20, "20 steps")
+    exit, telemetry = lab.rundir(run).exit, lab.rundir(run).telemetry
+
+    wait_until(exit.exists, words="the worker to exit")
+    with contextlib.suppress(FileNotFoundError):
+        os.truncate(telemetry, 0)
+    end = lab.wait_until_over(run)
+
+    assert end.state is S.TERMINATED
+    if end.telemetry:  # else it was truncated after the end
+        assert printed_and_stored(lab, run)
 
 
 def test_a_killed_holder_leaves_no_reserve_on_the_disk(lab):

@@ -104,7 +104,8 @@ class Tally:
             if step > it.env_steps:
                 it.env_steps = step
             for name, value in zip(names.names(row[3]), values_of(row[4]), strict=True):
-                if name in it.last_values or len(it.last_values) < MOST_CURVES:
+                # One more than there are curves, so that a snapshot shows whether a name has none.
+                if name in it.last_values or len(it.last_values) <= MOST_CURVES:
                     it.last_values[name] = value
 
     def _fold_lifecycle(self, rows: list[Row]) -> None:
