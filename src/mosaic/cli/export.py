@@ -37,6 +37,8 @@ COLUMNS = {
     "lifecycle": ("event", "payload"),
 }
 
+MOST_NAMES = 50  # of metrics in an error
+
 
 def add_verbs(verbs: "Verbs") -> None:
     parser = add_verb(
@@ -139,7 +141,8 @@ def _output(path: str | None) -> Iterator[TextIO]:
 
 def no_such_curve(run_id: str, name: str, known: list[str]) -> MosaicError:
     hint = did_you_mean(name, known)
-    available = f"Its metrics: {visible_line(', '.join(known))}" if known else "It has no metrics yet"
+    more = f" and {len(known) - MOST_NAMES:,} more" if len(known) > MOST_NAMES else ""
+    available = f"Its metrics: {visible_line(', '.join(known[:MOST_NAMES]))}{more}" if known else "It has no metrics yet"
     return MosaicError(f"Run {run_id} has no metric '{visible_line(name)}'. {hint + ' ' if hint else ''}{available}.")
 
 

@@ -172,7 +172,8 @@ class Finisher:
             self._runs.drained(run_id)  # the report came before this daemon's first look at a live run
             return
         try:
-            await self._ingest.finish(run_id)
+            if not await self._ingest.finish(run_id):
+                return  # its file was lost meanwhile: it stays incomplete, and the next daemon has it rebuilt
             await self._registry.do(lambda r: r.note(run_id, telemetry=""))
         except MosaicError as error:
             log.warning("Run %s: its late telemetry could not be closed: %s", run_id, error, extra={"run_id": run_id})
