@@ -6,11 +6,14 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING
 
+from mosaic import __version__
 from mosaic.model.errors import MosaicError
 from mosaic.model.registry_origin import RegistryOrigin
 from mosaic.model.rundir import StateRoot
+from mosaic.present.text import printable
 
 # A command in a message, and the verbs that do not accept --host.
 COMMAND = re.compile(r"\bmosaic (?!--host)([a-z]+(?: (?:start|stop|status))?)\b")
@@ -27,9 +30,11 @@ def connected(args: argparse.Namespace, start: bool = True) -> "Iterator[Trainer
 
     if host := host_of(args):
         with tunnelled(host) as client:
+            report_mismatch(client, host)
             yield client
         return
     with TrainerClient.connect(start=start) as client:
+        report_mismatch(client)
         yield client
 
 
@@ -40,6 +45,25 @@ def tunnelled(host: str) -> "Iterator[TrainerClient]":
 
     with Tunnel(host) as tunnel, TrainerClient.at(tunnel.open()) as client:
         yield client
+
+
+def report_mismatch(client: "TrainerClient", host: str = "") -> None:
+    """Say on stderr, once, that the daemon has another version."""
+    try:
+        version = client.daemon_version or client.health().version
+    except MosaicError:
+        return  # the verb's own call will report what is wrong
+    if version != __version__:
+        _report(version, host)
+
+
+@cache
+def _report(version: str, host: str) -> None:
+    text = (
+        f"The daemon is version {version[:64]}, this command is {__version__}; they may be incompatible. Restart the "
+        "daemon, runs continue meanwhile: mosaic daemon stop && mosaic daemon start"
+    )
+    print(f"mosaic: {printable(seen_from_here(text, host))}", file=sys.stderr)
 
 
 def host_of(args: argparse.Namespace) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli import unit
 from mosaic.cli.amounts import cpus, memory, or_auto
-from mosaic.cli.connection import connected, host_of, refuse_host, tell_rebuild
+from mosaic.cli.connection import connected, host_of, refuse_host, report_mismatch, tell_rebuild
 from mosaic.cli.verb import add_json, add_verb, count
 from mosaic.model import procfs
 from mosaic.model.errors import MosaicError, NoDaemon
@@ -57,6 +57,7 @@ def start(args: argparse.Namespace) -> int:
     refuse_host(args, "daemon start")
     try:
         with TrainerClient.connect(start=False) as client:
+            report_mismatch(client)
             print(f"The daemon (pid {client.health().pid}) is already running. Stop it first to change its settings.")
             return 0
     except NoDaemon:

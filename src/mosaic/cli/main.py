@@ -15,6 +15,7 @@ from mosaic.cli.settings import as_typed
 from mosaic.cli.verb import BadUsage, common_options
 from mosaic.model.errors import MosaicError
 from mosaic.model.owner import refuse_foreign
+from mosaic.model.place import refuse_shifted
 from mosaic.model.rundir import StateRoot
 
 # Modules of mosaic.cli and their verbs, in the order of the help. Only the module of the requested verb is imported:
@@ -36,6 +37,7 @@ MODULES = {
     "disk_usage": ("du",),
     "garbage": ("gc",),
     "daemon": ("daemon",),
+    "root": ("root",),
     "worker": ("worker",),
     "registry": ("registry",),
     "doctor": ("doctor",),
@@ -79,7 +81,7 @@ def _main(argv: Sequence[str] | None) -> int:
     except BrokenPipeError:  # `mosaic run cleanrl --help | head`
         return _end_quietly()
     try:
-        _refuse_foreign_home(args)
+        _refuse_unusable_home(args)
         code: int = args.action(args)
         sys.stdout.flush()
         return code
@@ -123,10 +125,14 @@ def _overview(_: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_foreign_home(args: argparse.Namespace) -> None:
-    """Refuse another user's state folder before any verb starts: it would fail halfway, at a file we cannot read."""
-    if not host_of(args) and not os.environ.get("MOSAIC_ADDRESS") and args.action is not _overview:
-        refuse_foreign(StateRoot.from_environment().path)
+def _refuse_unusable_home(args: argparse.Namespace) -> None:
+    """Refuse another user's or a copied state folder before any verb starts: it would fail halfway, or do harm."""
+    if host_of(args) or os.environ.get("MOSAIC_ADDRESS") or args.action is _overview:
+        return
+    root = StateRoot.from_environment()
+    refuse_foreign(root.path)
+    if args.action.__module__ != "mosaic.cli.root":
+        refuse_shifted(root)
 
 
 def _print_error(error: Exception, message: str, verbose: bool, host: str) -> int:

@@ -22,6 +22,7 @@ from mosaic.client.starting import StartedDaemon, may_start
 from mosaic.client.status import error_from, with_sentence
 from mosaic.client.streams import EventPage, EventStream, LogStream, repeat_until_answered, watch_runs
 from mosaic.model.errors import BadConfig, NoDaemon
+from mosaic.model.home import refuse_odd
 from mosaic.model.owner import refuse_foreign
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
@@ -55,6 +56,7 @@ class AsyncTrainerClient:
         `root`: the state folder whose workers `run` looks up; None if the daemon is on another machine.
         """
         self.target = endpoint.name
+        self.daemon_version = endpoint.version  # empty if only the daemon itself can say it: see `health`
         self._root = root
         self.patience_s = patience_s
         self._background: set[asyncio.Task[None]] = set()
@@ -70,6 +72,7 @@ class AsyncTrainerClient:
         root = root or StateRoot.from_environment()
         if is_elsewhere():
             return await cls._answering(endpoint_elsewhere(root))
+        refuse_odd(root.path)
         refuse_foreign(root.path)
         try:
             return await cls._answering(find_endpoint(root), root)

@@ -5,11 +5,14 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mosaic.model.durable import read_json
+from mosaic.model.daemon_address import read_address
+from mosaic.model.durable import read_bytes
 from mosaic.model.errors import NoDaemon, NotAllowed
+from mosaic.model.place import refuse_shifted
 from mosaic.model.rundir import StateRoot
 
 BY_SSH = "ssh://"
+LARGEST_TOKEN = 4096
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,7 @@ class Endpoint:
     target: str  # a gRPC target: unix:/path/daemon.sock or 127.0.0.1:50055
     token: str = field(repr=False)
     host: str = ""  # user@box or user@box:/path, if ssh forwards `target` from there
+    version: str = ""  # of the daemon; empty if it is not known yet
 
     @property
     def name(self) -> str:
@@ -48,12 +52,19 @@ def by_ssh(host: str) -> str:
 
 
 def find_endpoint(root: StateRoot) -> Endpoint | None:
-    """The endpoint that the environment names or the daemon of `root` wrote; None if there is none yet."""
-    target = os.environ.get("MOSAIC_ADDRESS") or _address_in(root)
+    """The endpoint that the environment names or the daemon of `root` wrote; None if there is none yet.
+
+    WrongPlace for a root that was copied or moved: its daemon.addr leads to the daemon of the original.
+    """
+    target, version = os.environ.get("MOSAIC_ADDRESS", ""), ""
+    if not target:
+        refuse_shifted(root)
+        found = read_address(root)
+        target, version = next(iter(found.addresses), ""), found.mosaic
     token = _token(root)
     if not target or token is None:
         return None
-    return Endpoint(target, token)
+    return Endpoint(target, token, version=version)
 
 
 def endpoint_elsewhere(root: StateRoot) -> Endpoint:
@@ -65,19 +76,17 @@ def endpoint_elsewhere(root: StateRoot) -> Endpoint:
     return found
 
 
-def _address_in(root: StateRoot) -> str:
-    addresses = (read_json(root.address) or {}).get("addresses") or [""]
-    return str(addresses[0])
-
-
 def _token(root: StateRoot) -> str | None:
     named = os.environ.get("MOSAIC_TOKEN_FILE")
     path = Path(named) if named else root.token
     try:
-        return path.read_text().strip()
+        return (path.read_bytes() if named else read_bytes(path, LARGEST_TOKEN)).decode().strip()
     except FileNotFoundError:
         if named:
             raise NotAllowed(f"MOSAIC_TOKEN_FILE names {path}, which does not exist.") from None
         return None
     except PermissionError:
         raise NotAllowed(f"You may not read {path}: this daemon belongs to another user.") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", "") or "not a text"
+        raise NotAllowed(f"{path} is not a token ({why}). Delete it and restart the daemon, which writes it.") from None

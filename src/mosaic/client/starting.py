@@ -46,7 +46,9 @@ class StartedDaemon:
         log_file = self._root.daemon_log
         self._root.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         log_file.parent.mkdir(mode=0o700, exist_ok=True)
-        with open(log_file, "ab") as log:
+        # O_NONBLOCK: the log may be a FIFO, and opening it would wait for a reader.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        with open(os.open(log_file, flags, 0o600), "ab") as log:
             self._log_start = log.tell()
             return subprocess.Popen(
                 command(self._root, options),

@@ -111,6 +111,10 @@ class TrainerClient:
     def target(self) -> str:
         return self._inner.target
 
+    @property
+    def daemon_version(self) -> str:
+        return self._inner.daemon_version
+
     def close(self) -> None:
         """Close it. A second call does nothing."""
         if not self._loop.is_closed:

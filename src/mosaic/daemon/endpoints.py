@@ -1,25 +1,33 @@
 """Where the daemon listens: always on a Unix socket, and on a loopback TCP port if one is needed."""
 
 import hashlib
+import logging
 import os
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import grpc
 
+from mosaic import __version__
 from mosaic.daemon.settings import DEFAULT_TCP
-from mosaic.model.durable import write_json
-from mosaic.model.errors import AddressTaken
+from mosaic.model import daemon_address
+from mosaic.model.durable import read_bytes, read_json, write_json
+from mosaic.model.errors import AddressTaken, BadRoot
 from mosaic.model.rundir import StateRoot
 
 MAX_SOCKET_PATH = 100  # the kernel's limit is 107 bytes
+# What gRPC takes literally in `unix:PATH`. In others `#`, `?`, `%41` and `,` are syntax, and `:` is ssh's.
+PLAIN_PATH = re.compile(r"[\w./ +@=~-]+")
 OPTIONS = [
     # Two daemons must not silently share a port.
     ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.max_send_message_length", 64 << 20),
 ]
+
+log = logging.getLogger(__name__)
 
 
 class Endpoints:
@@ -71,26 +79,54 @@ class Endpoints:
         if not address.startswith("unix:"):
             address = f"{address.rpartition(':')[0]}:{port}"
         self.addresses.append(address)
-        write_json(self._root.address, {"version": 1, "addresses": self.addresses})
+        self._write()
         return address
+
+    def _write(self) -> None:
+        try:
+            write_json(self._root.address, self._content())
+        except IsADirectoryError:
+            raise BadRoot(f"{self._root.address} is a folder. Remove it.") from None
+
+    def _content(self) -> dict[str, object]:
+        return daemon_address.encode(self._root, self.addresses, __version__)
+
+    def repair_file(self) -> None:
+        """Write daemon.addr again if it is damaged or gone: without it no client would find the daemon."""
+        try:
+            if self.addresses and read_json(self._root.address, daemon_address.LARGEST_FILE) != self._content():
+                self._write()
+                log.warning("%s was damaged or deleted; it is written again.", self._root.address)
+        except (OSError, BadRoot):
+            pass  # a full or failing disk, or a folder in its place; tried again in a second
 
 
 def socket_path(root: StateRoot) -> Path:
-    """`daemon.sock` in the root, or a socket in a private folder if that path is too long."""
-    if len(os.fsencode(root.socket)) <= MAX_SOCKET_PATH:
+    """`daemon.sock` in the root, or a socket in a private folder if that path is too long or not plain."""
+    if _is_usable(root.socket):
         return root.socket
-    base = Path(os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/mosaic-{os.getuid()}")
+    base = _runtime_folder()
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
     # A symbolic link must be ours too: any user can create one in /tmp.
     if {base.lstat().st_uid, base.stat().st_uid} != {os.getuid()} or base.stat().st_mode & 0o077:
         raise AddressTaken(f"{base} is not a private folder of this user. Set MOSAIC_HOME to a shorter path.")
-    return base / f"mosaic-{hashlib.sha256(os.fsencode(root.path)).hexdigest()[:16]}.sock"
+    return base / f"{daemon_address.FALLBACK}{hashlib.sha256(os.fsencode(root.path)).hexdigest()[:16]}.sock"
+
+
+def _is_usable(path: Path) -> bool:
+    return len(os.fsencode(path)) <= MAX_SOCKET_PATH and PLAIN_PATH.fullmatch(str(path)) is not None
+
+
+def _runtime_folder() -> Path:
+    named = Path(os.environ.get("XDG_RUNTIME_DIR") or "")
+    is_usable = named.is_absolute() and _is_usable(named / f"{daemon_address.FALLBACK}{'0' * 16}.sock")
+    return named if is_usable else Path(f"/tmp/mosaic-{os.getuid()}")
 
 
 def _is_ours(pid_file: Path) -> bool:
     """False if the root was deleted meanwhile and another daemon serves a new one in its place."""
     try:
-        return pid_file.read_text().strip() == str(os.getpid())
+        return read_bytes(pid_file, 64).strip() == str(os.getpid()).encode()
     except OSError:
         return False
 

@@ -15,7 +15,9 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,7 @@ from mosaic.dispatch.launcher import LocalLauncher
 from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
-from mosaic.model.errors import AddressTaken, AlreadyRunning, MosaicError
+from mosaic.model.errors import AddressTaken, AlreadyRunning, MosaicError, RootGone
 from mosaic.model.log_format import LogFormat
 from mosaic.model.machine import detect
 from mosaic.model.old_layout import give_control_folders
@@ -74,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
         lock = DaemonLock.take(root)
         give_control_folders(root)
         settings = settings_at_start(root, _asked(args))
-        asyncio.run(serve(root, settings, umask, nofile))
+        asyncio.run(serve(root, settings, lock, umask, nofile))
     except AlreadyRunning as error:
         print(error, file=sys.stderr)
         return 3
@@ -82,12 +84,14 @@ def main(argv: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     reserve.make()  # the registry has just given back the space of its WAL: keep it for the next start
-    del lock
     return 0
 
 
-async def serve(root: StateRoot, settings: Settings, umask: int = -1, nofile: int = -1) -> None:
-    """Build the daemon and run it until it is stopped. `umask` and `nofile` are those for its runs."""
+async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: int = -1, nofile: int = -1) -> None:
+    """Build the daemon and run it until it is stopped or its root is gone.
+
+    `umask` and `nofile` are those for its runs.
+    """
     stopping = asyncio.Event()
     on_purpose = False
 
@@ -117,7 +121,18 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1, nofile: in
     machine = settings.machine(detect())
     max_runs = settings.max_runs or machine.max_runs
     dispatcher = Dispatcher(
-        root, registry, ingest, broadcaster, catalog, launcher, gpus, machine, max_runs, endpoints, live_runs
+        root,
+        registry,
+        ingest,
+        broadcaster,
+        catalog,
+        launcher,
+        gpus,
+        machine,
+        max_runs,
+        endpoints,
+        live_runs,
+        lock.is_in_place,
     )
 
     async def open_tcp() -> str:
@@ -158,7 +173,7 @@ async def serve(root: StateRoot, settings: Settings, umask: int = -1, nofile: in
         dispatching = asyncio.create_task(dispatcher.run())
         keeping = asyncio.create_task(keep_backups(root))
         log.info("The daemon (pid %d) serves %s at %s.", os.getpid(), root.path, ", ".join(endpoints.addresses))
-        await _until_stopped(stopping, dispatching, ingest, health)
+        await _until_stopped(stopping, dispatching, ingest, health, partial(_look_after, root, lock, endpoints))
     finally:
         if on_purpose:
             _remember_purpose(root)
@@ -192,7 +207,11 @@ async def _open_stored_tcp(endpoints: Endpoints, settings: Settings, root: State
 
 
 async def _until_stopped(
-    stopping: asyncio.Event, dispatching: "asyncio.Task[None]", ingest: Ingest, health: Any
+    stopping: asyncio.Event,
+    dispatching: "asyncio.Task[None]",
+    ingest: Ingest,
+    health: Any,
+    look_after: Callable[[], None],
 ) -> None:
     """Wait for the stop; raise if the dispatcher has failed, and report a failed writer as NOT_SERVING."""
     while not stopping.is_set():
@@ -200,8 +219,19 @@ async def _until_stopped(
             await asyncio.wait_for(stopping.wait(), 1.0)
         if dispatching.done():
             dispatching.result()
+        await asyncio.to_thread(look_after)
         if ingest.problem:
             await health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+
+
+def _look_after(root: StateRoot, lock: DaemonLock, endpoints: Endpoints) -> None:
+    """Raise RootGone if this daemon no longer serves the folder at its path; else see that clients find it there."""
+    if not lock.is_in_place():
+        log.error("%s was removed, moved or replaced: this daemon ends; no run is signalled.", root.path)
+        raise RootGone(
+            f"{root.path} was removed, moved or replaced while its daemon ran. See: mosaic root adopt --help"
+        )
+    endpoints.repair_file()
 
 
 def _remember_purpose(root: StateRoot) -> None:

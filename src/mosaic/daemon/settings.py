@@ -1,12 +1,14 @@
 """Settings of an explicit start, kept in `daemon.json`: a daemon that a tailer starts inherits nothing from the run."""
 
+import logging
+import math
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from mosaic.model.durable import read_json, write_json
-from mosaic.model.errors import BadConfig
+from mosaic.model.errors import BadConfig, BadRoot
 from mosaic.model.machine import Machine, parse_cpus, parse_memory
 from mosaic.model.rundir import StateRoot
 
@@ -14,6 +16,10 @@ DEFAULT_TCP = "127.0.0.1:50055"
 AUTO = "auto"  # use what the machine has
 _VERSION = 2
 _OLD_MAX_RUNS = 32  # version 1 wrote this default into the file
+LARGEST_FILE = 64 << 10
+MAX_FAKE_GPUS = 64
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -30,14 +36,20 @@ class Settings:
 
     @classmethod
     def load(cls, root: StateRoot) -> "Settings":
-        stored = read_json(root.settings) or {}
+        stored = _stored(root)
         if stored.get("version") == 1 and stored.get("max_runs") == _OLD_MAX_RUNS:
             del stored["max_runs"]
         known = {field.name for field in fields(cls)}
-        return cls(**{key: value for key, value in stored.items() if key in known})
+        damaged = {key for key in known & stored.keys() if not _is_valid(key, stored[key])}
+        if damaged:
+            log.warning("%s: %s is not valid; the default is used.", root.settings, ", ".join(sorted(damaged)))
+        return cls(**{key: value for key, value in stored.items() if key in known - damaged})
 
     def save(self, root: StateRoot) -> None:
-        write_json(root.settings, {"version": _VERSION, **asdict(self)})
+        try:
+            write_json(root.settings, {"version": _VERSION, **asdict(self)})
+        except IsADirectoryError:
+            raise BadRoot(f"{root.settings} is a folder. Remove it.") from None
 
     def machine(self, found: Machine) -> Machine:
         """What runs may request: the resources of this machine, unless the user set others."""
@@ -45,6 +57,24 @@ class Settings:
             found.cpus if self.cpus is None else self.cpus,
             found.memory_mb if self.memory_mb is None else self.memory_mb,
         )
+
+
+def _stored(root: StateRoot) -> dict[str, Any]:
+    found = read_json(root.settings, LARGEST_FILE)
+    if found is None and os.path.lexists(root.settings):
+        log.warning("%s is damaged: all settings have their defaults.", root.settings)
+    return found or {}
+
+
+def _is_valid(name: str, value: Any) -> bool:
+    if name == "tcp":
+        return isinstance(value, str)
+    if name in ("tcp_is_automatic", "stopped_on_purpose"):
+        return isinstance(value, bool)
+    allowed = (int, float) if name == "cpus" else (int,)
+    if value is None or isinstance(value, bool) or not isinstance(value, allowed):
+        return value is None
+    return 0 <= value <= MAX_FAKE_GPUS if name == "fake_gpus" else 0 < value < math.inf
 
 
 @dataclass(frozen=True)
@@ -110,6 +140,8 @@ def loopback(address: str) -> str:
 
 
 def _gpu_count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) > 64:
-        raise BadConfig("MOSAIC_GPUS", f"'{text}' is neither 'auto' nor a number of fake GPUs from 0 to 64")
+    if not (text.isascii() and text.isdigit()) or int(text) > MAX_FAKE_GPUS:
+        raise BadConfig(
+            "MOSAIC_GPUS", f"'{text}' is neither 'auto' nor a number of fake GPUs from 0 to {MAX_FAKE_GPUS}"
+        )
     return int(text)

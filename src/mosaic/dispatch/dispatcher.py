@@ -7,7 +7,7 @@ was killed at any point finds the same facts and continues: there is no separate
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 
 from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog.workers import Catalog
@@ -58,8 +58,10 @@ class Dispatcher:
         max_runs: int,
         addresses: Addresses,
         runs: LiveRuns,
+        root_is_here: Callable[[], bool] = lambda: True,
     ) -> None:
         self._root = root
+        self._root_is_here = root_is_here
         self._registry = registry
         self._launcher = launcher
         self.gpus = gpus
@@ -120,10 +122,20 @@ class Dispatcher:
         """Continue what an earlier daemon left unfinished beside the live runs: incomplete telemetry, drained GPUs."""
         for record in await self._registry.do(lambda r: r.incomplete()):
             await self._finisher.tail(self._root.run(record.area, record.run_id))
+        for record in self.holders(await self._registry.do(lambda r: r.live())):
+            self._tail_again(record)
         for uuid in await self._registry.do(lambda r: r.drained()):
             # A drained GPU is free again when a starting daemon finds no process on it.
             if not await asyncio.to_thread(self.gpus.foreign_pids, uuid, lambda pid: False):
                 await self._undrain(uuid)
+
+    def _tail_again(self, record: RunRecord) -> None:
+        rundir = self._root.run(record.area, record.run_id)
+        try:
+            if self._launcher.is_untailed(rundir):
+                self._launcher.tail(rundir)
+        except OSError as error:
+            log.warning("Run %s: no tailer could be started: %s", record.run_id, error)
 
     async def _undrain(self, uuid: str) -> None:
         await self._registry.do(lambda r: r.undrain(uuid))
@@ -188,7 +200,9 @@ class Dispatcher:
         # In a thread: the folder belongs to the worker, and so does the time that reading it takes.
         now = await asyncio.to_thread(self._look, live, record.attempt)
         if now is None:
-            await self._finisher.end_without_folder(record, live)
+            # With the root gone all folders are missing: the runs continue where it is now, and this daemon ends.
+            if self._root_is_here():
+                await self._finisher.end_without_folder(record, live)
             return
         match now.case:
             case Case.ENDED:

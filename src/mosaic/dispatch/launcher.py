@@ -64,6 +64,9 @@ class Launcher(Protocol):
     def tail(self, rundir: RunDir) -> None:
         """Start a tailer for a run whose holder is gone. Idempotent."""
 
+    def is_untailed(self, rundir: RunDir) -> bool:
+        """Whether the run has a live holder and no tailer: the tailer exits when the run's folder is out of sight."""
+
     def cpu_s(self, rundir: RunDir) -> float | None:
         """CPU seconds that the tree has used; None when they are unknown."""
 
@@ -172,13 +175,15 @@ class LocalLauncher:
         return self._signal(rundir, signal.SIGUSR1)
 
     def kill_leftovers(self, rundir: RunDir, started: dict[str, Any]) -> bool:
+        if started and _is_of_another_root(_holder_folder(started), rundir):
+            started = {}  # a copied root: the process belongs to the original
         if started:
             _kill_exactly(started)
         if rundir.run_id in self._roots:
             _send(self._roots[rundir.run_id], signal.SIGKILL)
-        for pid in _strays(rundir.run_id):
+        for pid in _strays(rundir):
             procfs.send(pid, signal.SIGKILL)
-        return not self.lives(rundir, started) and not _strays(rundir.run_id)
+        return not self.lives(rundir, started) and not _strays(rundir)
 
     def tail(self, rundir: RunDir) -> None:
         running = self._tailers.get(rundir.run_id)
@@ -186,10 +191,13 @@ class LocalLauncher:
             return
         launch = durable.read_json(rundir.launch) or {}
         if launch.get("tailer_argv"):
-            self._tailers[rundir.run_id] = _spawn(
-                launch["tailer_argv"], rundir.tailer_log, self._umask, launch["tailer_env"]
-            )
+            argv = _relocated(launch["tailer_argv"], rundir)
+            self._tailers[rundir.run_id] = _spawn(argv, rundir.tailer_log, self._umask, launch["tailer_env"])
             self._limit(self._tailers[rundir.run_id].pid)
+
+    def is_untailed(self, rundir: RunDir) -> bool:
+        # If the holder is just restarting its tailer, ours waits for the lock, and finds nothing left to do.
+        return rundir.started.exists() and self.is_held(rundir) and not _is_locked(rundir.tail_lock)
 
     def cpu_s(self, rundir: RunDir) -> float | None:
         started = durable.read_json(rundir.started)
@@ -240,6 +248,20 @@ def _spawn(
         )
 
 
+def _is_locked(path: Path) -> bool:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        return not isinstance(error, FileNotFoundError)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 def _holder_pid(rundir: RunDir) -> int | None:
     """The holder's pid from started.json: unlike the text in the lock, it is never that of an earlier attempt."""
     launch, started = durable.read_json(rundir.launch), durable.read_json(rundir.started)
@@ -269,10 +291,39 @@ def _has_exited(pidfd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _strays(run_id: str) -> list[int]:
+def _strays(rundir: RunDir) -> list[int]:
     """Processes whose environment names this run: how they are found where no namespace holds them."""
-    # Not this process: a daemon that was started from a worker has the variable too.
-    return [pid for pid in procfs.with_variable("MOSAIC_RUN_ID", run_id) if pid != os.getpid()]
+    # Not this process: a daemon that was started from a worker has the variables too.
+    named = [pid for pid in procfs.with_variable("MOSAIC_RUN_ID", rundir.run_id) if pid != os.getpid()]
+    return [pid for pid in named if (folder := _run_folder(pid)) and not _is_of_another_root(folder, rundir)]
+
+
+def _run_folder(pid: int) -> str:
+    prefix = b"MOSAIC_RUN_DIR="
+    return next((os.fsdecode(one[len(prefix) :]) for one in procfs.environment(pid) if one.startswith(prefix)), "")
+
+
+def _holder_folder(started: dict[str, Any]) -> str:
+    """The run folder of the process in started.json, from the holder's command line, which it shares."""
+    words = procfs.command_line(started["root_pid"]) if tree_lives(started) else []
+    return os.fsdecode(words[words.index(b"--run-dir") + 1]) if b"--run-dir" in words[:-1] else ""
+
+
+def _is_of_another_root(folder: str, rundir: RunDir) -> bool:
+    """Whether `folder` exists and is not this run's: then the root was copied, and the run id names two runs.
+
+    A folder that does not exist is this run's, under the path that it had before its root was moved.
+    """
+    try:
+        return bool(folder) and folder != str(rundir.path) and not os.path.samefile(folder, rundir.path)
+    except OSError:
+        return os.path.exists(folder)
+
+
+def _relocated(tailer_argv: list[str], rundir: RunDir) -> list[str]:
+    """The tailer's command for where the root is now; launch.json names the place where the run was started."""
+    here = {"--run-dir": str(rundir.path), "--root": str(rundir.path.parents[2])}
+    return [here.get(before, word) for before, word in zip(["", *tailer_argv], tailer_argv, strict=False)]
 
 
 def _kill_exactly(started: dict[str, Any]) -> None:

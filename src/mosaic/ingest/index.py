@@ -2,6 +2,7 @@
 
 import logging
 import sqlite3
+import stat
 from collections.abc import Collection
 from pathlib import Path
 
@@ -79,11 +80,26 @@ class Index:
 
     def _open(self) -> sqlite3.Connection:
         if self._db is None:
+            self._remove_links()
             # OFF: it can be rebuilt.
             self._db = sqlite.open_writable(self._path, synchronous="OFF", exclusive=True, wait_s=WAIT_S)
             if sqlite.version(self._db) != SCHEMA:
                 self._db.executescript(f"DROP TABLE IF EXISTS runs; {_SCHEMA}")
         return self._db
+
+    def _remove_links(self) -> None:
+        """SQLite would follow a link, or write through a second name, and change another program's database."""
+        for path in self._files():
+            try:
+                found = path.lstat()
+            except FileNotFoundError:
+                continue
+            if stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1):
+                log.warning("%s was a link to another file; a new index takes its place.", path)
+                path.unlink()
+
+    def _files(self) -> list[Path]:
+        return [Path(f"{self._path}{suffix}") for suffix in ("", "-wal", "-shm")]
 
     def _rebuild(self, error: Exception) -> None:
         """Delete a damaged file; a full disk only costs this write."""
@@ -91,8 +107,8 @@ class Index:
         self.close()
         code = (getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_CORRUPT) & 0xFF
         if not isinstance(error, OSError) and code not in _TEMPORARY:
-            for suffix in ("", "-wal", "-shm"):
-                Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+            for path in self._files():
+                path.unlink(missing_ok=True)
 
 
 def _summary_in(blob: bytes) -> RunSummary:

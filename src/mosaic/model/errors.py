@@ -22,7 +22,9 @@ MosaicError
 ├── StoreUnavailable   the store cannot be written now (disk full); retry
 ├── StoreFailed        a writer thread died; the daemon is unhealthy until it is restarted
 ├── BadRoot            the state folder cannot be used
-│   └── SchemaTooNew   written by a newer MOSAIC
+│   ├── SchemaTooNew   written by a newer MOSAIC
+│   ├── WrongPlace     it was copied, moved or restored and is not adopted yet
+│   └── RootGone       it was removed or moved while its daemon ran
 ├── AlreadyRunning     another daemon holds the lock
 ├── AddressTaken       the TCP address is in use
 └── NoDaemon           no daemon answers at the address
@@ -200,6 +202,14 @@ class SchemaTooNew(BadRoot):
         super().__init__(
             f"{path} has schema {found}; this MOSAIC knows up to {known}. Upgrade MOSAIC, or set MOSAIC_HOME elsewhere."
         )
+
+
+class WrongPlace(BadRoot):
+    """The state folder was copied, moved or restored, and nobody has adopted it yet."""
+
+
+class RootGone(BadRoot):
+    """The state folder was removed or moved while its daemon ran."""
 
 
 class AlreadyRunning(MosaicError):

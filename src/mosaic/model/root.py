@@ -1,5 +1,6 @@
 """Checks the state root before anything is written into it: local, ours, private, writable, and of this machine."""
 
+import errno
 import hashlib
 import os
 import socket
@@ -9,7 +10,9 @@ from pathlib import Path
 
 from mosaic.model import durable
 from mosaic.model.errors import BadRoot
+from mosaic.model.home import refuse_odd
 from mosaic.model.owner import ADVICE, refuse_foreign
+from mosaic.model.place import record_place, recorded_place, refuse_shifted
 from mosaic.model.rundir import StateRoot
 
 # SQLite's locks and WAL need all writers on one kernel; these file systems may have several.
@@ -18,19 +21,51 @@ NETWORK_FILESYSTEMS = frozenset(
     | {"gpfs", "lustre", "ncpfs", "nfs", "nfs4", "pvfs2", "smb2", "smb3", "smbfs"}
 )
 
+LARGEST_MARK = 4096
+
 
 def check_root(root: StateRoot, machine: str = "", mounts: Path = Path("/proc/self/mounts")) -> None:
-    """Create the folders (0700) and the machine's mark, or raise BadRoot with advice.
+    """Create the folders (0700) and the record of machine and place, or raise BadRoot with advice.
 
     `machine` and `mounts` are this machine's own unless given.
     """
+    prepare_root(root, mounts)
+    mark = machine or machine_mark()
+    if not _is_marked(root, mark):
+        mark_machine(root, mark)
+    refuse_shifted(root)
+    if not recorded_place(root):
+        _record(root)
+    try:
+        root.make()
+    except OSError as error:
+        raise BadRoot(f"{error.filename} cannot be created ({error.strerror}). Remove what is there.") from error
+
+
+def _record(root: StateRoot) -> None:
+    try:
+        record_place(root)
+    except BadRoot as error:
+        if getattr(error.__cause__, "errno", 0) not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        # A daemon must start on a full disk, because it is what deletes runs; the next start records the place.
+
+
+def prepare_root(root: StateRoot, mounts: Path = Path("/proc/self/mounts")) -> None:
+    """Create the folder itself and check that this user can keep databases in it, wherever it came from."""
+    refuse_odd(root.path)
     refuse_foreign(root.path)
     _check_filesystem(root.path, mounts)
     _make(root.path)
     _close_to_others(root.path)
     _check_writable(root.path)
-    _check_machine(root, machine or machine_mark())
-    root.make()
+
+
+def mark_machine(root: StateRoot, mark: str) -> None:
+    try:
+        durable.write_bytes(root.machine_id, f"{mark}\n".encode())
+    except OSError as error:
+        raise BadRoot(f"{root.machine_id} cannot be written ({error.strerror}). Remove what is there.") from error
 
 
 def machine_mark() -> str:
@@ -80,18 +115,36 @@ def _check_writable(path: Path) -> None:
         raise BadRoot(f"{path} cannot be written ({error.strerror}). {ADVICE}") from error
 
 
-def _check_machine(root: StateRoot, mine: str) -> None:
+def _is_marked(root: StateRoot, mine: str) -> bool:
+    """Whether the root has this machine's mark. BadRoot if it has another machine's, or something unreadable."""
     try:
-        theirs = root.machine_id.read_text().strip()
-    except FileNotFoundError:
-        theirs = ""
-    if not theirs:
-        durable.write_bytes(root.machine_id, f"{mine}\n".encode())
-    elif theirs != mine:
+        theirs = _mark(root)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", "") or "not a text"
+        raise BadRoot(
+            f"{root.machine_id} cannot be read ({why}). If {root.path} belongs to this machine, delete that file."
+        ) from None
+    if theirs not in ("", mine):
         raise BadRoot(
             f"{root.path} belongs to another machine, whose runs this one cannot see or end. {ADVICE} "
-            f"If it was copied here and the other machine no longer uses it, delete {root.machine_id}."
+            "If it was copied here, run: mosaic root adopt --copy"
         )
+    return bool(theirs)
+
+
+def has_other_mark(root: StateRoot) -> bool:
+    """Whether another machine made this root, as far as its mark can be read."""
+    try:
+        return _mark(root) not in ("", machine_mark())
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _mark(root: StateRoot) -> str:
+    try:
+        return durable.read_bytes(root.machine_id, LARGEST_MARK).decode().strip()
+    except FileNotFoundError:
+        return ""
 
 
 def _machine_id() -> str:

@@ -2,6 +2,7 @@
 
 <root>/                     MOSAIC_HOME, else $XDG_STATE_HOME/mosaic, else ~/.local/state/mosaic
   machine-id                the machine this root belongs to
+  place.json                where this root was made, see place.py
   trainer/
     configs/  config-{run_id}.json  worker-{run_id}.json
     runs/ custom_scripts/ evals/    {run_id}/ each, see RunDir
@@ -94,6 +95,7 @@ class StateRoot:
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self.path = Path(path)
         self.machine_id = self.path / "machine-id"
+        self.place = self.path / "place.json"
         self.trainer = self.path / "trainer"
         self.configs = self.trainer / "configs"
         self.control = self.trainer / CONTROL
@@ -119,12 +121,9 @@ class StateRoot:
 
     @classmethod
     def from_environment(cls) -> "StateRoot":
-        home = os.environ.get("MOSAIC_HOME")
-        if home:
-            return cls(Path(home).expanduser().absolute())
-        state = os.environ.get("XDG_STATE_HOME")
-        base = Path(state) if state else Path.home() / ".local" / "state"
-        return cls(base / "mosaic")
+        from mosaic.model.home import state_home  # only here, because the holder imports this file
+
+        return cls(state_home(os.environ))
 
     def make(self) -> None:
         areas = [self.trainer / area for area in AREAS]

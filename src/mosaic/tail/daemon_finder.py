@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from mosaic.model.daemon_address import read_address
 from mosaic.model.durable import read_json
 from mosaic.model.rundir import StateRoot
 
@@ -50,8 +51,8 @@ class DaemonFinder:
 
     def _current_address(self) -> str:
         """Read from the file every time: a new daemon may listen on another socket path."""
-        known = (read_json(self._root.address) or {}).get("addresses", [])
-        return next((one for one in known if str(one).startswith("unix:")), self._address)
+        known = read_address(self._root).addresses
+        return next((one for one in known if one.startswith("unix:")), self._address)
 
     def _start_daemon(self) -> None:
         self._started = [daemon for daemon in self._started if daemon.poll() is None]

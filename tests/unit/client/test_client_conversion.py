@@ -20,6 +20,7 @@ from mosaic.client.run import Run
 from mosaic.client.status import error_from
 from mosaic.client.synchronous import LoopThread, TrainerClient
 from mosaic.model import errors
+from mosaic.model.daemon_address import encode
 from mosaic.model.durable import write_json
 from mosaic.model.host import why_bad_host
 from mosaic.model.rundir import StateRoot
@@ -90,12 +91,12 @@ def test_a_daemon_that_does_not_answer_is_named_with_what_to_do(code):
 
 
 def test_the_endpoint_is_what_the_daemon_wrote_to_its_state_folder(root):
-    write_json(root.address, {"version": 1, "addresses": ["unix:/there/daemon.sock", "127.0.0.1:1"]})
+    write_json(root.address, encode(root, ["unix:/there/daemon.sock", "127.0.0.1:1"], "1.2"))
     root.token.write_text("secret\n")
 
     found = find_endpoint(root)
 
-    assert (found.target, found.token) == ("unix:/there/daemon.sock", "secret")
+    assert (found.target, found.token, found.version) == ("unix:/there/daemon.sock", "secret", "1.2")
     assert "secret" not in repr(found)
 
 

@@ -85,6 +85,9 @@ class FakeLauncher:
     def forget(self, rundir):
         self.forgotten.append(rundir.run_id)
 
+    def is_untailed(self, rundir):
+        return False
+
     def tail(self, rundir):
         self.tailed.append(rundir.run_id)
 

@@ -88,7 +88,7 @@ def test_a_link_to_a_network_file_system_is_followed(tmp_path, mounts):
 def test_a_file_in_place_of_the_folder_is_reported(tmp_path):
     (tmp_path / "state").write_text("")
 
-    with pytest.raises(BadRoot, match=r"cannot be created or written.*MOSAIC_HOME"):
+    with pytest.raises(BadRoot, match=r"not a folder but a file.*MOSAIC_HOME"):
         check_root(StateRoot(tmp_path / "state" / "mosaic"))
 
 

@@ -9,6 +9,7 @@ import grpc
 import pytest
 from tail_store import Bench, step_line, wait_until
 
+from mosaic.model.daemon_address import encode
 from mosaic.model.durable import write_json
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -220,7 +221,7 @@ def test_a_daemon_at_a_new_address_is_found(bench):
 
     bench.socket = f"unix:{bench.root.path}/elsewhere.sock"
     bench.start_server()
-    write_json(bench.root.address, {"version": 1, "addresses": ["127.0.0.1:1", bench.socket]})
+    write_json(bench.root.address, encode(bench.root, ["127.0.0.1:1", bench.socket], ""))
     bench.stdout.write(step_line(1))
     bench.finish(tailer)
 
