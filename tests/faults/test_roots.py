@@ -1,8 +1,10 @@
 """A state root that is copied, moved or removed while its runs live, and folders with odd names."""
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,11 +24,17 @@ MOSAIC = Path(sys.executable).parent / "mosaic"
 def lab(home):
     """The root is a folder inside `home`, so that copies and moved roots are removed with it."""
     lab = Lab(home / "original", ("--gpus", "1"))
+    original = lab.root
     yield lab
-    for path in {lab.root.path, *home.iterdir()}:
+    for path in home.iterdir():
         if path.is_dir() and not path.is_symlink():
             lab.root = StateRoot(path)
             lab.close()
+    lab.root = original  # the processes of a root that was removed
+    while pids := lab.processes():
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -188,3 +196,18 @@ def test_garbage_in_place_of_a_daemons_file_does_not_stop_clients(lab, name):
     lab.restart_daemon()
 
     assert lab.wait_until_over(lab.submit(steps=20)).state is RunState.TERMINATED
+
+
+@pytest.mark.parametrize("words", [["runs", "--json"], ["daemon", "status", "--json"], ["du", "--json"]])
+def test_a_daemon_of_another_version_is_reported_beside_the_json(lab, words):
+    address = json.loads(lab.root.address.read_text())
+    env = {**os.environ, "MOSAIC_HOME": str(lab.root.path), "PYTHONPATH": ""}
+    code = (
+        "import sys, mosaic; mosaic.__version__ = '9.9'; from mosaic.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=env, timeout=60)
+
+    assert json.loads(done.stdout) is not None
+    assert done.stderr.count(f"The daemon is version {address['mosaic']}, this command is 9.9") == 1
+    assert done.stderr.count("\n") == 1

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import stat
+from pathlib import Path
 
 import grpc
 import pytest
@@ -129,3 +130,37 @@ def test_a_port_in_use_is_refused_and_a_free_one_is_found(root, monkeypatch):
             return found
 
         assert asyncio.run(knock()) != address
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%41b", "a,b", "a:b"])
+def test_a_root_whose_name_grpc_would_not_take_literally_has_its_socket_elsewhere(tmp_path, monkeypatch, name):
+    (tmp_path / "run").mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+
+    assert socket_path(StateRoot(f"/tmp/{name}")).parent == tmp_path / "run"
+
+
+def test_a_runtime_folder_that_cannot_be_used_is_not(monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/a#b")
+
+    assert socket_path(StateRoot("/tmp/a#b")).parent == Path(f"/tmp/mosaic-{os.getuid()}")
+
+
+@pytest.mark.parametrize(
+    "damage", [Path.unlink, lambda path: path.write_bytes(b"\xff"), lambda path: path.write_text("{}")]
+)
+def test_a_damaged_address_is_written_again(root, damage):
+    async def scenario():
+        endpoints = Endpoints(root, make_server)
+        await endpoints.open_unix()
+        before = read_json(root.address)
+        damage(root.address)
+        endpoints.repair_file()
+        after = read_json(root.address)
+        await endpoints.close()
+        return before, after
+
+    before, after = asyncio.run(scenario())
+
+    assert before == after
+    assert before["root"] == {"path": os.path.realpath(root.path), "inode": root.path.stat().st_ino}

@@ -1,11 +1,13 @@
 """The settings of an explicit start, and of a daemon that a tailer starts."""
 
 import json
+import os
 
 import pytest
 
 from mosaic.daemon.settings import Asked, Settings, loopback, settings_at_start
-from mosaic.model.errors import BadConfig
+from mosaic.model.durable import write_json
+from mosaic.model.errors import BadConfig, BadRoot
 from mosaic.model.machine import Machine
 from mosaic.model.rundir import StateRoot
 
@@ -118,3 +120,42 @@ def test_the_default_of_32_runs_from_an_older_mosaic_is_ignored(root):
 
     root.settings.write_text(json.dumps({"version": 2, "max_runs": 32}))
     assert Settings.load(root) == Settings(max_runs=32)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"fake_gpus": "two"},
+        {"fake_gpus": 10**9},
+        {"cpus": []},
+        {"cpus": float("nan")},
+        {"memory_mb": -1},
+        {"max_runs": True},
+        {"tcp": 3},
+        {"stopped_on_purpose": "no"},
+    ],
+)
+def test_an_invalid_value_has_its_default_and_is_logged(root, damage, caplog):
+    write_json(root.settings, {"version": 2, "max_runs": 5, **damage})
+
+    loaded = Settings.load(root)
+
+    (name,) = damage
+    assert getattr(loaded, name) == getattr(Settings(), name)
+    assert name in caplog.text
+    assert loaded.max_runs == (None if name == "max_runs" else 5)
+
+
+@pytest.mark.parametrize("make", [lambda path: path.write_bytes(b"\xff{"), os.mkfifo, os.mkdir])
+def test_a_damaged_file_has_the_defaults_and_is_logged(root, make, caplog):
+    make(root.settings)
+
+    assert Settings.load(root) == Settings()
+    assert "damaged" in caplog.text
+
+
+def test_a_folder_in_place_of_the_file_is_named(root):
+    root.settings.mkdir()
+
+    with pytest.raises(BadRoot, match=f"{root.settings} is a folder"):
+        Settings().save(root)

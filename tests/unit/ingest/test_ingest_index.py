@@ -1,5 +1,6 @@
 import contextlib
 import math
+import os
 import sqlite3
 
 import pytest
@@ -86,3 +87,29 @@ def test_an_index_that_cannot_be_used_is_rebuilt(path, damage):
     index.put("b", SUMMARY)
     assert index.get(["b"]) == {"b": SUMMARY}
     index.close()
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+def test_another_programs_database_behind_a_link_is_never_written(tmp_path, path, index, link, suffix):
+    foreign = tmp_path / "foreign.db"
+    with contextlib.closing(sqlite3.connect(foreign)) as db:
+        db.executescript("CREATE TABLE runs (precious); INSERT INTO runs VALUES (1)")
+    before = foreign.read_bytes()
+    link(foreign, f"{path}{suffix}")
+
+    index.put("a", SUMMARY)
+
+    assert index.get(["a"]) == {"a": SUMMARY}
+    index.close()
+    assert foreign.read_bytes() == before
+    assert not (tmp_path / "foreign.db-wal").exists()
+
+
+def test_a_dangling_link_creates_nothing(tmp_path, path, index):
+    path.symlink_to(tmp_path / "new.db")
+
+    index.put("a", SUMMARY)
+
+    assert not (tmp_path / "new.db").exists()
+    assert path.is_file()
