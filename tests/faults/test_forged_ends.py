@@ -1,6 +1,7 @@
 """A run is over when its processes are, whatever its worker writes; and runs of an older version keep their files."""
 
 import os
+import signal
 
 import pytest
 from lab import alive, wait_until
@@ -93,10 +94,13 @@ def make_old(rundir):
 def test_a_live_run_of_an_older_version_is_adopted_and_ends(lab):
     run = lab.submit(steps=1_000_000, rate=50)
     lab.wait_for(run, S.EXECUTING)
+    tailer = lab.tailer_pid(run)
+    os.kill(tailer, signal.SIGSTOP)  # it is of this version, and watches the folder that is removed
     lab.stop_daemon()
     make_old(lab.rundir(run))
 
     lab.restart_daemon()
+    os.kill(tailer, signal.SIGKILL)
     write_json(lab.rundir(run).path / "exit.json", {"attempt": 1, "exit_code": 0})  # by its worker
     assert lab.wait_until_over(lab.submit(steps=3)).state is S.TERMINATED
     assert lab.state(run) is S.EXECUTING
@@ -110,8 +114,10 @@ def test_a_run_of_an_older_version_that_ended_without_a_daemon_is_finished(lab):
     run = lab.submit(steps=1_000_000, rate=50)
     lab.wait_for(run, S.EXECUTING)
     lab.stop_daemon()
-    os.kill(lab.holder_pid(run), 9)
-    wait_until(lambda: not alive(lab.root_pid(run)))
+    tailer = lab.tailer_pid(run)
+    os.kill(lab.holder_pid(run), signal.SIGKILL)
+    os.kill(tailer, signal.SIGKILL)
+    wait_until(lambda: not alive(lab.root_pid(run)) and not alive(tailer))
     make_old(lab.rundir(run))
 
     lab.restart_daemon()

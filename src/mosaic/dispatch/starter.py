@@ -71,6 +71,10 @@ class Starter:
             started = await asyncio.to_thread(durable.read_json, live.rundir.started)
             if (started or {}).get("attempt") == record.attempt:
                 return  # it started, and released the lock again, since we looked
+            # Its control files may have been deleted while it ran: a live process proves that it has started.
+            if not await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, {}):
+                self._runs.wake_later(record.run_id)
+                return
             # Under the lock: once it is released, a late holder finds nothing to start.
             await asyncio.to_thread(live.rundir.launch.unlink, missing_ok=True)
             if record.cancel_requested:
