@@ -111,9 +111,10 @@ def has_unread_line(rundir: RunDir, stdout_offset: int) -> bool:
 
 
 def is_cut(exit: Mapping[str, Any], rundir: RunDir) -> bool:
-    """Whether the spool was replaced, deleted or truncated: then its missing bytes will never arrive."""
+    """Whether missing bytes will never arrive: the spool was replaced, deleted or truncated, or no tailer can start."""
     sizes = ((rundir.stdout, "stdout_bytes"), (rundir.stderr, "stderr_bytes"))
-    return any(_plain_size(path) < _count(exit, name) for path, name in sizes)
+    is_short = any(_plain_size(path) < _count(exit, name) for path, name in sizes)
+    return is_short or durable.read_json(rundir.launch) is None
 
 
 def stderr_tail(rundir: RunDir) -> str:
