@@ -14,6 +14,7 @@ from mosaic.model.visible import visible
 
 # What `paint` and argparse print: bold, dim, underlined, and colours of letters. Nothing that could hide a text.
 _COLOUR = re.compile(r"(\x1b\[(?:(?:[0-4]|[39]\d)(?:;|(?=m)))*m)")
+_RESET = "\x1b[0m"
 
 
 class SafeOutput:
@@ -34,7 +35,9 @@ class SafeOutput:
         if "\x1b" not in text or not is_colourful(self.raw_text):
             return visible(text)
         parts = _COLOUR.split(text)
-        return "".join(part if place % 2 else visible(part) for place, part in enumerate(parts))
+        safe = "".join(part if place % 2 else visible(part) for place, part in enumerate(parts))
+        # Our own colours end in the text in which they begin; one that a worker left open must not colour the rest.
+        return safe if len(parts) == 1 or parts[-2] == _RESET else safe + _RESET
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.raw_text, name)

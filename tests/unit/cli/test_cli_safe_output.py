@@ -43,6 +43,12 @@ def test_our_colours_stay_on_a_terminal_and_nowhere_else(terminal):
     assert "\x1b" not in pipe.getvalue()
 
 
+def test_a_colour_that_a_worker_left_open_ends_with_its_text(terminal):
+    print("\x1b[31mred", file=SafeOutput(terminal))
+
+    assert terminal.getvalue() == "\x1b[31mred\x1b[0m\n"
+
+
 @pytest.mark.parametrize("code", ["8", "5", "7", "41", "38;5;1", "1;8", "31;41", "9999"])
 def test_a_colour_that_could_hide_a_text_is_not_ours(terminal, code):
     print(f"\x1b[{code}m", file=SafeOutput(terminal))
