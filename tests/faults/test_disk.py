@@ -4,7 +4,7 @@ import ctypes
 import os
 
 import pytest
-from lab import Lab
+from lab import Lab, wait_until
 
 from mosaic.model.states import RunState
 
@@ -50,4 +50,53 @@ def test_a_full_disk_is_shown_and_everything_is_stored_when_there_is_space(small
         assert steps == sorted(set(steps))
         assert len(steps) + lost >= 3_000
     finally:
+        lab.close()
+
+
+def fill(home):
+    """Fill the file system to its last byte; returns the file."""
+    ballast = home / "ballast"
+    with open(ballast, "ab", buffering=0) as file:
+        for size in (65536, 4096, 1):
+            try:
+                while file.write(bytes(size)):
+                    pass
+            except OSError:
+                pass
+    return ballast
+
+
+def test_runs_are_cancelled_and_deleted_and_a_daemon_starts_on_a_full_disk(small_disk):
+    lab = Lab(small_disk)
+    try:
+        over = lab.submit("over", steps=3)
+        lab.wait_until_over(over)
+        live = [lab.submit(f"live {n}", steps=1_000_000, rate=100, metrics_every=0) for n in range(2)]
+        for run in live:
+            lab.wait_for(run, S.EXECUTING)
+        waiting = lab.submit("waiting", resources={"cpus": 32}, steps=1)
+        fill(small_disk)
+
+        lab.client.cancel_run(waiting.run_id)
+        lab.client.cancel_run(live[0].run_id)
+        ends = [lab.wait_until_over(run, timeout_s=30) for run in (waiting, live[0])]
+        fill(small_disk)
+        lab.kill_daemon()
+        fill(small_disk)
+        lab.restart_daemon()
+        adopted = lab.client.get_run(live[1].run_id)
+        fill(small_disk)
+        for run in (over, *ends):
+            lab.client.delete_run(run.run_id)
+        left = lab.client.list_runs().runs
+
+        assert [end.state for end in ends] == [S.CANCELLED, S.CANCELLED]
+        assert adopted.state is S.EXECUTING
+        assert [run.run_id for run in left] == [live[1].run_id]
+        assert not lab.rundir(over).path.exists()
+        fill(small_disk)
+        lab.client.shutdown(kill_runs=True)
+        wait_until(lambda: not lab.processes())
+    finally:
+        (small_disk / "ballast").unlink(missing_ok=True)
         lab.close()

@@ -1,6 +1,7 @@
 """Where the daemon listens: always on a Unix socket, and on a loopback TCP port if one is needed."""
 
 import hashlib
+import json
 import logging
 import os
 import re
@@ -13,8 +14,8 @@ import grpc
 from mosaic import __version__
 from mosaic.daemon.settings import DEFAULT_TCP
 from mosaic.model import daemon_address
-from mosaic.model.durable import read_bytes, read_json, write_json
-from mosaic.model.errors import AddressTaken, BadRoot
+from mosaic.model.durable import read_bytes, read_json, write_on_full_disk
+from mosaic.model.errors import AddressTaken, BadRoot, StoreUnavailable
 from mosaic.model.rundir import StateRoot
 
 MAX_SOCKET_PATH = 100  # the kernel's limit is 107 bytes
@@ -83,10 +84,13 @@ class Endpoints:
         return address
 
     def _write(self) -> None:
+        text = json.dumps(self._content(), indent=1)
         try:
-            write_json(self._root.address, self._content())
+            is_written = write_on_full_disk(self._root.address, f"{text}\n".encode())
         except IsADirectoryError:
             raise BadRoot(f"{self._root.address} is a folder. Remove it.") from None
+        if not is_written:
+            raise StoreUnavailable(f"{self._root.address} cannot be written. Free some disk space and try again.")
 
     def _content(self) -> dict[str, object]:
         return daemon_address.encode(self._root, self.addresses, __version__)
@@ -97,7 +101,7 @@ class Endpoints:
             if self.addresses and read_json(self._root.address, daemon_address.LARGEST_FILE) != self._content():
                 self._write()
                 log.warning("%s was damaged or deleted; it is written again.", self._root.address)
-        except (OSError, BadRoot):
+        except (OSError, BadRoot, StoreUnavailable):
             pass  # a full or failing disk, or a folder in its place; tried again in a second
 
 

@@ -3,7 +3,7 @@
 import fcntl
 import os
 
-from mosaic.model.durable import read_bytes, write_bytes
+from mosaic.model.durable import read_bytes, write_on_full_disk
 from mosaic.model.errors import AlreadyRunning, BadRoot
 from mosaic.model.rundir import StateRoot
 
@@ -26,7 +26,7 @@ class DaemonLock:
                 f"A daemon (pid {_pid_in(root)}) already serves {root.path}. See: mosaic daemon status"
             ) from None
         try:
-            write_bytes(root.pid, f"{os.getpid()}\n".encode())
+            write_on_full_disk(root.pid, f"{os.getpid()}\n".encode())  # for people to read; the lock is what counts
         except IsADirectoryError:
             raise BadRoot(f"{root.pid} is a folder. Remove it.") from None
         return cls(root, fd)

@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> int:
     except MosaicError as error:
         print(error, file=sys.stderr)
         return 1
-    reserve.make()  # the registry has just given back the space of its WAL: keep it for the next start
+    reserve.make(spare_bytes=0)  # from the space of the registry's WAL, which is gone: for a start on a full disk
     return 0
 
 

@@ -12,6 +12,7 @@ from mosaic.model.errors import BadConfig, BadRoot
 from mosaic.model.machine import Machine, parse_cpus, parse_memory
 from mosaic.model.rundir import StateRoot
 
+log = logging.getLogger(__name__)
 DEFAULT_TCP = "127.0.0.1:50055"
 AUTO = "auto"  # use what the machine has
 _VERSION = 2
@@ -95,7 +96,11 @@ def settings_at_start(root: StateRoot, asked: Asked | None) -> Settings:
         settings = replace(settings, **_changes(asked))
     # Also checked for the stored address: an edited file must not open the daemon to other machines.
     settings = replace(settings, tcp=loopback(settings.tcp) if settings.tcp else "")
-    settings.save(root)
+    try:
+        settings.save(root)
+    except OSError as error:
+        # A full disk must not prevent a start; this daemon has the settings all the same.
+        log.warning("%s cannot be written, so the next daemon starts with the old settings: %s", root.settings, error)
     return settings
 
 

@@ -22,6 +22,7 @@ from mosaic.registry.thread import RegistryThread
 log = logging.getLogger(__name__)
 DRAIN_PATIENCE_S = 600.0
 CUT_PATIENCE_S = 5.0  # with the rest of a spool that was replaced or truncated
+FULL_PATIENCE_S = 1.0  # with a full disk that refuses the rest of a cancelled run
 UNKILLABLE_S = 60.0
 NOT_EVEN_OPEN = -2  # as the number of missing bytes: it is unknown
 
@@ -69,10 +70,11 @@ class Finisher:
             await self.tail(live.rundir)
         try:
             cursor = await self._ingest.open(record.run_id, live.rundir)
-        except StoreUnavailable:
-            if not await self._lost_patience(live, NOT_EVEN_OPEN, exit):
-                raise  # a full disk, perhaps
-            await self._close(record, live, exit, complete=False)
+        except StoreUnavailable as error:
+            live.problem = live.problem or str(error)
+            # A full disk, perhaps: somebody who cancels runs to make room must not wait for room.
+            if await self._lost_patience(record, live, NOT_EVEN_OPEN, exit):
+                await self._close(record, live, exit, complete=False)
             return
         except (StoreFailed, SchemaTooNew):
             if self._ingest.problem:
@@ -84,7 +86,7 @@ class Finisher:
         # If its file was lost after the last byte, the tailer sends everything again and then reports again.
         live.drained = live.drained and not missing
         # Not before the tailer has reported that it drained the spool: one more publish would reopen the closed file.
-        if not (live.drained and not missing) and not await self._lost_patience(live, missing, exit):
+        if not (live.drained and not missing) and not await self._lost_patience(record, live, missing, exit):
             return
         await self._close(record, live, exit, complete=not missing)
 
@@ -102,12 +104,14 @@ class Finisher:
             # What it has printed is not read then, and the run ends as incomplete.
             log.warning("Its tailer cannot be started: %s", error, extra={"run_id": rundir.run_id})
 
-    async def _lost_patience(self, live: LiveRun, missing: int, exit: Mapping[str, Any]) -> bool:
+    async def _lost_patience(self, record: RunRecord, live: LiveRun, missing: int, exit: Mapping[str, Any]) -> bool:
         now = self._runs.now()
         if missing != live.missing:
             live.missing, live.missing_since = missing, now
         is_cut = await asyncio.to_thread(run_output.is_cut, exit, live.rundir)
         patience = CUT_PATIENCE_S if is_cut else DRAIN_PATIENCE_S
+        if record.cancel_requested and live.problem:
+            patience = FULL_PATIENCE_S
         return now - live.missing_since > patience
 
     async def _close(self, record: RunRecord, live: LiveRun, exit: Mapping[str, Any], complete: bool) -> None:
@@ -122,7 +126,7 @@ class Finisher:
 
         if record.state is RunState.READY and summary.steps + summary.episodes + summary.metrics:
             await self._registry.do(lambda r: r.move(record.run_id, RunState.EXECUTING))
-        await asyncio.to_thread(run_output.write_manifest, record, live.rundir)
+        await asyncio.to_thread(self._write_manifest, record, live)
         failpoint("finish.drained")
         if complete and not await self._ingest.finish(record.run_id):
             self._runs.wake_later(record.run_id)
@@ -130,6 +134,13 @@ class Finisher:
         failpoint("finish.closed")
         await self._registry.do(lambda r: r.note(record.run_id, telemetry="" if complete else "incomplete"))
         await self._end_as(record, decide)
+
+    def _write_manifest(self, record: RunRecord, live: LiveRun) -> None:
+        try:
+            run_output.write_manifest(record, live.rundir)
+        except OSError as error:
+            # A full disk, say: a run ends without its manifest rather than never.
+            log.warning("Run %s: analytics.json cannot be written: %s", record.run_id, error)
 
     # ---- other ends
 

@@ -64,6 +64,31 @@ def write_bytes(path: "str | os.PathLike[str]", data: bytes, mode: int = 0o600) 
         file.write(data)
 
 
+def write_on_full_disk(path: "str | os.PathLike[str]", data: bytes) -> bool:
+    """Like `write_bytes`, but on a full disk into the old file, which needs no new block; False if there is none.
+
+    For small files that the next start replaces anyway: a crash in between may leave a part of them.
+    """
+    try:
+        write_bytes(path, data)
+        return True
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        is_whole = os.pwrite(fd, data, 0) == len(data)
+        os.ftruncate(fd, len(data) if is_whole else 0)
+        return is_whole
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
 def insist_on_json(path: "str | os.PathLike[str]", value: Any) -> None:
     """`write_json` where a worker may have changed the folder's mode, or put a folder of its own under this name."""
     try:

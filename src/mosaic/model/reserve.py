@@ -1,47 +1,54 @@
 """Disk space kept for the platform itself: on a full disk a daemon must still start, and runs must still be ended."""
 
 import os
+import shutil
 from pathlib import Path
 
-RESERVE_BYTES = 4 << 20
-SCARCE_BYTES = 1 << 20  # with less free space the reserve is spent
+PIECES = 16
+PIECE_BYTES = 256 << 10  # enough for the files of a start, or for the end of a run
+SCARCE_BYTES = 128 << 10  # with less free space a piece is spent
 
 
 class Reserve:
-    """A file that is deleted when its space is needed, and made again when the disk has plenty."""
+    """A folder of files; one is deleted when space is needed, and all are made again when the disk has plenty.
 
-    def __init__(self, path: Path, size: int = RESERVE_BYTES) -> None:
-        self._path = path
-        self._size = size
+    In pieces, because other programs may take what is freed: one that writes without end must not get all of it.
+    """
 
-    def make(self) -> None:
-        """Allocate the file, unless it exists or the disk is nearly full. Never raises."""
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def make(self, spare_bytes: int = 3 * PIECES * PIECE_BYTES) -> None:
+        """Allocate the pieces that are missing, as long as `spare_bytes` are left. Never raises."""
         try:
-            if self._path.exists() or free_bytes(self._path.parent) < 4 * self._size:
-                return
-            allocate(self._path, self._size, os.O_CREAT | os.O_EXCL)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            for number in range(PIECES):
+                piece = self._folder / str(number)
+                if not piece.exists() and free_bytes(self._folder) >= PIECE_BYTES + spare_bytes:
+                    allocate(piece, PIECE_BYTES, os.O_CREAT | os.O_EXCL)
         except OSError:
-            self.spend()  # a part of it helps nobody
+            pass  # a piece that is too small gives back what it has
 
     def spend(self) -> bool:
-        """Free its space; False if there was none."""
+        """Free one piece; False if there is none."""
         try:
-            self._path.unlink()
+            for name in os.listdir(self._folder):
+                (self._folder / name).unlink()
+                return True
         except OSError:
-            return False
-        return True
+            pass
+        return False
 
     def spend_if_scarce(self) -> None:
         try:
-            if free_bytes(self._path.parent) < SCARCE_BYTES:
+            if free_bytes(self._folder.parent) < SCARCE_BYTES:
                 self.spend()
         except OSError:
             pass  # there is no such folder yet
 
 
 def free_bytes(folder: Path) -> int:
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
+    return shutil.disk_usage(folder).free
 
 
 def allocate(path: Path, size: int, flags: int = 0) -> None:

@@ -112,6 +112,8 @@ def _check_writable(path: Path) -> None:
             file.write(b"x")
             file.flush()
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return  # a daemon must start on a full disk: it is needed to delete runs
         raise BadRoot(f"{path} cannot be written ({error.strerror}). {ADVICE}") from error
 
 

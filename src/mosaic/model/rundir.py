@@ -8,7 +8,7 @@
     runs/ custom_scripts/ evals/    {run_id}/ each, see RunDir
     control/                        {run_id}/ each: what holder and daemon believe, hidden from workers
     backups/  registry-{revision}.db
-    registry.db  reserve  daemon.pid daemon.lock daemon.token daemon.addr daemon.sock daemon.json
+    registry.db  reserve/  daemon.pid daemon.lock daemon.token daemon.addr daemon.sock daemon.json
   telemetry/telemetry.sqlite        the index over all runs
   logs/  gym_gui.log trainer_daemon.log
   envs/<worker>[@variant]/

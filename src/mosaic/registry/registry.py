@@ -205,6 +205,8 @@ class Registry:
     def request_cancel(self, run_id: str) -> RunRecord:
         """Record that this run is to be cancelled; a run that is over does not change."""
         record = self.get(run_id)
+        if not record.state.is_over:
+            self.reserve.spend_if_scarce()  # its holder has to write how it ended
         if record.state.is_over or record.cancel_requested:
             return record
         with self._changes.change() as revision:
