@@ -12,6 +12,7 @@ from mosaic.dispatch.starter import MAX_LAUNCHES
 from mosaic.model import durable
 from mosaic.model.durable import read_json
 from mosaic.model.states import RunState
+from mosaic.registry.registry import Registry
 from mosaic.wire import mosaic_pb2 as pb
 
 METRIC = pb.Event(metric=pb.Metric(names=["loss"], values=[1.0], step=1))
@@ -128,6 +129,68 @@ def test_a_run_whose_config_is_gone_ends_with_a_spawn_error(rig):
     assert state is RunState.FAULTED
     assert reason.startswith("spawn error: ")
     assert rig.launcher.launched == []
+
+
+def asked_of(rig, turn):
+    """How many questions the registry is asked meanwhile, and how many rows are read."""
+    asked, rows = [], []
+    do, records = rig.registry.do, Registry._records
+
+    def counted(registry, *args):
+        found = records(registry, *args)
+        rows.extend(found)
+        return found
+
+    rig.registry.do = lambda work: (asked.append(work), do(work))[1]
+    Registry._records = counted
+    try:
+        turn()
+    finally:
+        rig.registry.do, Registry._records = do, records
+    return len(asked), len(rows)
+
+
+def test_a_turn_with_nothing_to_start_does_not_read_the_queue(make_rig):
+    rig = make_rig(max_runs=1)
+    first, *waiting = [rig.submit() for _ in range(40)]
+    rig.turn()
+    rig.hold(first)
+    rig.turn()
+
+    asked, rows = asked_of(rig, rig.turn)
+    noted = {rig.get(run).waiting_for for run in waiting}
+    rig.exit(first)
+    rig.wait(60)
+
+    assert (asked < 10, rows < 10) == (True, True)
+    assert len(noted) == 1
+    assert "free slot" in noted.pop()
+    assert rig.launcher.launched[:2] == [(first, 1), (waiting[0], 1)]
+
+
+def test_what_a_thousand_runs_wait_for_is_one_transaction(make_rig):
+    rig = make_rig(max_runs=0)
+    for _ in range(50):
+        rig.submit()
+    before = rig.ask(lambda r: r.revision())
+
+    rig.turn()
+
+    assert rig.ask(lambda r: r.revision()) == before + 1
+
+
+def test_a_damaged_row_is_left_alone_and_the_others_go_on(rig):
+    victim, other = rig.submit(), rig.submit()
+    rig.turn()
+    rig.hold(other)
+    rig.ask(lambda r: r._db.execute("UPDATE runs SET attempt = 'x' WHERE id = ?", (victim,)))
+    third = rig.submit()
+
+    rig.turn()
+
+    assert [run for run, _ in rig.launcher.launched] == [victim, other, third]
+    assert rig.get(victim).damage
+    assert rig.get(victim).state is RunState.HANDSHAKE
 
 
 def test_one_run_that_cannot_be_started_does_not_stop_the_others(rig):
