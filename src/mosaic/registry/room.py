@@ -25,7 +25,7 @@ def even_on_a_full_disk(change: Callable[Concatenate[Self, P], T]) -> Callable[C
     """A change that may use the reserve when the disk is full."""
 
     @wraps(change)
-    def insist(registry: Self, *args: P.args, **kwargs: P.kwargs) -> T:
+    def insist(registry: Self, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return change(registry, *args, **kwargs)
         except StoreUnavailable:
