@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -244,7 +245,8 @@ class RunStore(RunFile):
         if final:
             self._open_db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._open_db.execute("PRAGMA journal_mode = DELETE")
-            Path(f"{self.path}-shm").unlink(missing_ok=True)  # left by an older MOSAIC
+            with suppress(OSError):
+                Path(f"{self.path}-shm").unlink()  # left by an older MOSAIC; a folder there does not matter
 
 
 def _reported_gap(request: pb.PublishTelemetryRequest, row: Row) -> Row:
