@@ -219,7 +219,7 @@ async def _until_stopped(
             await asyncio.wait_for(stopping.wait(), 1.0)
         if dispatching.done():
             dispatching.result()
-        await asyncio.to_thread(look_after)
+        look_after()
         if ingest.problem:
             await health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
 

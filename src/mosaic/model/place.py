@@ -14,11 +14,12 @@ change at a reboot.
 
 import os
 from enum import Enum
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from mosaic.model import durable
 from mosaic.model.errors import BadRoot, WrongPlace
-from mosaic.model.rundir import StateRoot
+from mosaic.model.rundir import AREAS, StateRoot
 
 LARGEST_RECORD = 64 << 10
 
@@ -65,13 +66,13 @@ def record_place(root: StateRoot) -> None:
 def shift_of(root: StateRoot) -> Shift | None:
     """What happened to the root since its place was recorded; None: nothing, or there is no root or no record yet."""
     recorded = recorded_place(root)
-    return _shift(recorded, root) if recorded else None
+    return _shift(recorded, root) if recorded and not is_unused(root) else None
 
 
 def refuse_shifted(root: StateRoot) -> None:
     """Raise WrongPlace, naming both places and the command that adopts it, for a root that is not where it was made."""
     recorded = recorded_place(root)
-    shift = _shift(recorded, root) if recorded else None
+    shift = shift_of(root)
     if not recorded or not shift:
         return
     sentences = {
@@ -84,6 +85,20 @@ def refuse_shifted(root: StateRoot) -> None:
         "mosaic root adopt --copy",
     }
     raise WrongPlace(sentences[shift])
+
+
+def is_unused(root: StateRoot) -> bool:
+    """Whether it never had a run, as in a container image with workers: there is nothing that a copy could confuse."""
+    return not root.registry.exists() and not any(_has_entries(root.area(name)) for name in AREAS)
+
+
+def _has_entries(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _shift(recorded: Place, root: StateRoot) -> Shift | None:

@@ -12,7 +12,7 @@ from mosaic.model import durable
 from mosaic.model.errors import BadRoot
 from mosaic.model.home import refuse_odd
 from mosaic.model.owner import ADVICE, refuse_foreign
-from mosaic.model.place import record_place, recorded_place, refuse_shifted
+from mosaic.model.place import Place, is_unused, record_place, recorded_place, refuse_shifted
 from mosaic.model.rundir import StateRoot
 
 # SQLite's locks and WAL need all writers on one kernel; these file systems may have several.
@@ -34,7 +34,8 @@ def check_root(root: StateRoot, machine: str = "", mounts: Path = Path("/proc/se
     if not _is_marked(root, mark):
         mark_machine(root, mark)
     refuse_shifted(root)
-    if not recorded_place(root):
+    recorded = recorded_place(root)
+    if not recorded or (recorded != Place.of(root) and is_unused(root)):
         _record(root)
     try:
         root.make()

@@ -167,7 +167,7 @@ def test_a_root_with_live_holders_is_not_adopted_as_a_copy(root, runs, held, tmp
     assert rows(moved)[0][runs[1]][0] is RunState.EXECUTING
 
 
-def test_a_root_with_a_daemon_is_not_adopted(root, tmp_path, monkeypatch):
+def test_a_root_with_a_daemon_is_not_adopted(root, runs, tmp_path, monkeypatch):
     monkeypatch.setattr(adoption, "LOCK_WITHIN_S", 0.0)
     moved = StateRoot(root.path.rename(tmp_path / "moved"))
     lock = DaemonLock.take(moved)

@@ -16,6 +16,7 @@ from mosaic.model.rundir import StateRoot
 def root(tmp_path):
     root = StateRoot(tmp_path / "made")
     check_root(root)
+    root.registry.touch()
     return root
 
 
@@ -64,6 +65,7 @@ def test_a_moved_root_names_both_places(root, tmp_path):
 def test_a_moved_root_whose_old_path_has_a_new_root_is_moved(root, tmp_path):
     moved = StateRoot(root.path.rename(tmp_path / "moved"))
     check_root(root)
+    root.registry.touch()
 
     assert shift_of(moved) is Shift.MOVED
     assert shift_of(root) is None
@@ -81,6 +83,24 @@ def test_a_root_that_was_moved_away_and_back_is_at_its_place(root, tmp_path):
     root.path.rename(tmp_path / "away").rename(root.path)
 
     assert shift_of(root) is None
+
+
+def test_a_copy_that_never_had_a_run_is_accepted_and_recorded(root, tmp_path):
+    # As in a container image with installed workers.
+    root.registry.unlink()
+    copy = copied(root, tmp_path / "copy")
+
+    check_root(copy)
+
+    assert recorded_place(copy) == Place.of(copy)
+
+
+def test_a_copy_with_run_folders_but_no_registry_is_refused(root, tmp_path):
+    root.registry.unlink()
+    root.run("evals", "01JCQ000000000000000000000").make()
+
+    with pytest.raises(WrongPlace):
+        check_root(copied(root, tmp_path / "copy"))
 
 
 def test_a_symbolic_link_leads_to_the_same_place(root, tmp_path):
