@@ -157,6 +157,17 @@ def test_the_daemon_of_a_removed_root_ends_and_says_so(lab, run, home):
     assert not lab.root.registry.exists()
 
 
+def test_a_daemon_whose_root_is_overwritten_by_another_ends(lab, run, home):
+    other = Lab(home / "other")
+    pid = other.daemon_pid()
+    other.client.close()
+
+    subprocess.run(["cp", "-a", f"{lab.root.path}/.", home / "other"], check=True)
+
+    wait_until(lambda: not alive(pid), 10, "the end of the daemon whose root was overwritten")
+    assert is_untouched(lab, run)
+
+
 def test_a_restored_root_is_refused_and_adopted_as_a_copy(lab, run, home):
     lab.stop_daemon()
     lab.root.path.rename(home / "away")

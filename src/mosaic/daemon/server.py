@@ -53,6 +53,7 @@ from mosaic.model.errors import AddressTaken, AlreadyRunning, MosaicError, RootG
 from mosaic.model.log_format import LogFormat
 from mosaic.model.machine import detect
 from mosaic.model.old_layout import give_control_folders
+from mosaic.model.place import refuse_shifted
 from mosaic.model.reserve import Reserve
 from mosaic.model.root import check_root
 from mosaic.model.rundir import StateRoot
@@ -225,12 +226,13 @@ async def _until_stopped(
 
 
 def _look_after(root: StateRoot, lock: DaemonLock, endpoints: Endpoints) -> None:
-    """Raise RootGone if this daemon no longer serves the folder at its path; else see that clients find it there."""
+    """Raise BadRoot if this daemon no longer serves the folder at its path; else see that clients find it there."""
     if not lock.is_in_place():
         log.error("%s was removed, moved or replaced: this daemon ends; no run is signalled.", root.path)
         raise RootGone(
             f"{root.path} was removed, moved or replaced while its daemon ran. See: mosaic root adopt --help"
         )
+    refuse_shifted(root)  # another root was copied over this one
     endpoints.repair_file()
 
 
