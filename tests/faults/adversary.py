@@ -11,18 +11,18 @@ from damage import DAMAGES
 from trust_table import NOT_DAMAGED, PLACES
 
 WORKER, OUTSIDER = "worker", "outsider"  # who does the damage
-# What happens next. `restart`: the daemon is killed and a new one finds the damage.
-FINISH, CANCEL, RESTART = "finish", "cancel", "restart"
+# What happens next. `restart`: the daemon is killed, and a new one finds the damage.
+FINISH, CANCEL, RESTART, KILL_HOLDER = "finish", "cancel", "restart", "kill holder"
 OF_ONE_RUN = ("run.", "root.config_file", "root.worker_file")
 # What a worker leaves or a user deletes at any time, and a restart must find again: the riskiest part of the table.
 CHOSEN = {
-    "run.exit": ("FIFO", "link to /dev/zero", "another run's", "directory", "wrong type", "mode 000", "huge"),
+    "run.exit": ("FIFO", "link to /dev/zero", "another run's", "directory", "wrong type", "huge"),
     "run.started": ("another run's", "missing", "FIFO", "wrong type"),
     "run.owner_lock": ("missing", "FIFO", "directory", "link to itself"),
     "run.launch": ("missing", "another run's", "wrong type"),
     "run.tail_lock": ("FIFO", "directory"),
-    "run.commands": ("FIFO", "link elsewhere"),
-    "run.holder_log": ("FIFO", "link to /dev/zero"),
+    "run.commands": ("FIFO",),
+    "run.holder_log": ("FIFO",),
     "run.telemetry": ("missing", "wrong type", "flipped byte", "empty", "FIFO", "another run's", "mode 000"),
     "run.telemetry-wal": ("missing", "truncated"),
     "run.stdout": ("missing", "FIFO", "truncated", "link to /dev/zero"),
@@ -30,12 +30,12 @@ CHOSEN = {
     "run.path": ("mode 000", "missing", "FIFO"),
     "run.logs": ("mode 000", "directory"),
     "run.checkpoints": ("mode 000", "FIFO", "link elsewhere"),
-    "run.analytics": ("FIFO", "link to /dev/zero"),
+    "run.analytics": ("link to /dev/zero",),
     "root.config_file": ("FIFO", "wrong type"),
     "root.registry": ("missing", "empty", "flipped byte"),
     "root.registry-wal": ("missing",),
-    "root.index": ("link to itself", "FIFO"),
-    "root.address": ("wrong type", "FIFO"),
+    "root.index": ("link to itself",),
+    "root.address": ("wrong type",),
     "root.token": ("empty",),
     "root.settings": ("wrong type", "FIFO"),
     "root.pid": ("another run's", "FIFO"),
@@ -85,5 +85,5 @@ def chosen_cases(seed: int) -> list[Case]:
 
 def _case(seed: int, number: int, place: str, damage: str, dice: random.Random) -> Case:
     by = dice.choice((WORKER, OUTSIDER)) if place.startswith(OF_ONE_RUN) else OUTSIDER
-    then = dice.choice((FINISH, FINISH, CANCEL, RESTART)) if place.startswith(OF_ONE_RUN) else RESTART
+    then = dice.choice((FINISH, CANCEL, RESTART, KILL_HOLDER)) if place.startswith(OF_ONE_RUN) else RESTART
     return Case(seed, number, place, damage, by, then)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from invariants import Witness, violations_of, violations_of_all
-from lab import ROOMY, Lab, alive, cmdline, wait_until
+from lab import ROOMY, Lab, alive, all_pids, cmdline, wait_until
 from schedule import CALM
 from watch import descendants, still_alive
 
@@ -34,9 +34,10 @@ from mosaic.model.states import RunState
 INSIDER = Path(__file__).with_name("insider.py")
 ANSWER_WITHIN_S = 15.0  # a call, on a machine that is shared with others
 START_WITHIN_S = 40.0
-END_WITHIN_S = 60.0
+END_WITHIN_S = 45.0
 MOST_MEMORY = 1 << 30  # bytes of the daemon, whatever a worker leaves in its folder
-POOL = 3
+POOL = 2
+LOOK_EVERY_S = 0.05
 GRACE_S = 0.5
 T = TypeVar("T")
 
@@ -74,6 +75,7 @@ class Insider:
     orders: Path
     record: Path
     tree: dict[int, str]
+    holder_pid: int = 0
 
     @property
     def rundir(self) -> RunDir:
@@ -146,6 +148,7 @@ class Ground:
     def until_it_prints(self, insider: Insider) -> Insider:
         self.lab.wait_until_run(insider.run, lambda now: now.summary.events > 2 or now.state.is_over, "its first lines")
         insider.tree = descendants(insider.rundir)
+        insider.holder_pid = self.lab.holder_pid(insider.run)
         return insider
 
     def victim(self, needed: int = POOL) -> Insider:
@@ -166,7 +169,7 @@ class Ground:
                 return now
             if time.monotonic() > deadline:
                 raise Hangs(f"not over after {limit_s:.0f} s: {now.state} {now.telemetry} {now.life}")
-            time.sleep(0.02)
+            time.sleep(LOOK_EVERY_S)
 
     def donor(self, place: str, path_in: Callable[[RunDir], Path | None]) -> Path:
         """The same file of a live bystander, or of the finished run."""
@@ -182,14 +185,16 @@ class Ground:
 
     def daemons(self) -> list[int]:
         mark = str(self.root.path).encode()
-        found = [pid for pid in self.lab.processes() if b"mosaic.daemon.server" in cmdline(pid) and alive(pid)]
-        return [pid for pid in found if mark in cmdline(pid)]
+        lines = {pid: cmdline(pid) for pid in all_pids()}
+        return [pid for pid, line in lines.items() if b"mosaic.daemon.server" in line and mark in line and alive(pid)]
 
     def kill_daemon(self) -> None:
-        for pid in self.daemons():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not self.daemons(), words="the daemon to exit")
+        # Repeatedly: a tailer may just have started another.
+        while pids := self.daemons():
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            wait_until(lambda pids=pids: not any(map(alive, pids)), words="the daemon to exit")  # type: ignore[misc]
 
     def connect(self) -> None:
         """Connect to a daemon, which is started if there is none. MosaicError if it refuses."""
@@ -205,15 +210,15 @@ class Ground:
 
     # ---- what must hold at any time
 
-    def check(self) -> list[str]:
-        """The daemon answers in time, everybody else is listed and alive, and their lines arrive."""
+    def check(self, must_grow: bool = True) -> list[str]:
+        """The daemon answers in time, everybody else is listed and alive, and (`must_grow`) their lines arrive."""
         try:
             bounded("GetHealth", self.lab.client.health)
             before = {run.run_id: run for run in bounded("ListRuns", self.lab.client.list_runs).runs}
         except (Hangs, MosaicError) as error:
             self.is_broken = True
             return [f"the daemon: {type(error).__name__}: {str(error).splitlines()[0]}"]
-        found = [problem for one in self.bystanders for problem in self._check_bystander(one, before)]
+        found = [problem for one in self.bystanders for problem in self._check_bystander(one, before, must_grow)]
         if self.finished.run.run_id not in before:
             found.append("the finished run is no longer listed")
         if self.daemon_memory() > MOST_MEMORY:
@@ -221,12 +226,14 @@ class Ground:
         self.is_broken = self.is_broken or bool(found)
         return found
 
-    def _check_bystander(self, insider: Insider, listed: dict[str, Run]) -> list[str]:
+    def _check_bystander(self, insider: Insider, listed: dict[str, Run], must_grow: bool) -> list[str]:
         run = listed.get(insider.run.run_id)
         if run is None:
             return [f"a bystander is not listed; its processes: {still_alive(insider.tree)}"]
         if run.state.is_over or not still_alive(insider.tree):
             return [f"a bystander ended: {run.state} {run.reason.partition(chr(10))[0]}"]
+        if not must_grow:
+            return []
         try:
             self._wait_for_more(insider, run.summary.events)
         except (Hangs, MosaicError, AssertionError) as error:
@@ -238,7 +245,7 @@ class Ground:
         while bounded("GetRun", lambda: self.lab.client.get_run(insider.run.run_id)).summary.events <= events:
             if time.monotonic() > deadline:
                 raise Hangs(f"none after number {events} within {ANSWER_WITHIN_S:.0f} s")
-            time.sleep(0.02)
+            time.sleep(LOOK_EVERY_S)
 
     # ---- the end
 
@@ -271,8 +278,9 @@ class Ground:
         return found + list(violations_of_all(self.root))
 
     def _stop_daemon(self) -> None:
+        pids = self.daemons()
         bounded("Shutdown", self.lab.client.shutdown)
-        wait_until(lambda: not self.daemons(), words="the daemon to exit")
+        wait_until(lambda: not any(map(alive, pids)), words="the daemon to exit")
 
     def clear(self) -> None:
         lab = getattr(self, "lab", None)

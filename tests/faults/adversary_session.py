@@ -19,12 +19,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from adversary import Case
 from adversary_ground import Ground, remove_tree
 from adversary_trial import Verdict, play
+from ordinary_user import NOBODY, make_environment, python_for_nobody
 
 CASES_PER_GROUND = 25
 ADDRESS_SPACE = 6 << 30  # bytes: what reads a file without an end fails, and does not take the machine with it
-ORDINARY = 65534  # nobody
-ME = "root" if os.geteuid() == 0 else "ordinary user"
-USERS = ("root", "ordinary user") if os.geteuid() == 0 else ("ordinary user",)
+ROOT, ORDINARY = "root", "ordinary user"
+ME = ROOT if os.geteuid() == 0 else ORDINARY
+
+
+def users() -> list[str]:
+    """As whom cases can be played here: ourselves, and nobody if we are root."""
+    return [ROOT, *([ORDINARY] if python_for_nobody() else [])] if ME == ROOT else [ORDINARY]
 
 
 @dataclass
@@ -36,12 +41,14 @@ class Session:
 
     def verdicts(self, cases: Iterable[Case]) -> Iterator[dict[str, Any]]:
         base = Path(tempfile.mkdtemp(prefix="mosaic-s-"))
-        changes = self.user != ME
-        if changes:
-            os.chown(base, ORDINARY, ORDINARY)
-        who: dict[str, Any] = {"user": ORDINARY, "group": ORDINARY, "extra_groups": []} if changes else {}
+        python = sys.executable
+        who: dict[str, Any] = {}
+        if self.user != ME:
+            python = make_environment(base / "python")
+            os.chown(base, NOBODY, NOBODY)
+            who = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         child = subprocess.Popen(
-            [sys.executable, __file__, str(base)],
+            [python, __file__, str(base)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=self._environment(base),
@@ -57,7 +64,8 @@ class Session:
             remove_tree(base)
 
     def _talk(self, child: "subprocess.Popen[str]", cases: list[Case]) -> Iterator[dict[str, Any]]:
-        assert child.stdin and child.stdout
+        assert child.stdin
+        assert child.stdout
         child.stdin.write("".join(json.dumps(case.to_dict()) + "\n" for case in cases))
         child.stdin.close()
         count = 0
@@ -111,7 +119,7 @@ def main() -> None:
 
 
 def play_on_one_ground(batch: list[Case], base: Path, out: IO[str]) -> int:
-    """Play until the ground is broken; returns how many cases were played. The last verdict includes the bystanders'."""
+    """Play until the ground is broken; returns how many were played. The last verdict includes the bystanders'."""
     ground = Ground(base)
     last: Verdict | None = None
     for number, case in enumerate(batch):

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adversary import CANCEL, RESTART, WORKER, Case
+from adversary import CANCEL, KILL_HOLDER, RESTART, WORKER, Case
 from adversary_ground import Ground, Hangs, Insider, bounded
 from damage import FOLDER, PASSWD, ZERO, inflict, look
 from invariants import _record_lines
@@ -80,6 +80,7 @@ def _play_on_a_run(ground: Ground, case: Case, verdict: Verdict, still_needed: i
     verdict.note = f"{now.state} {now.reason.partition(chr(10))[0]}".strip()
     verdict.violations += _judge_the_victim(ground, case, victim, now)
     verdict.violations += _delete(ground, victim)
+    verdict.violations += ground.check(must_grow=case.then == RESTART)
     if case.then != RESTART and ground.daemons() != daemons:
         verdict.violations.append(f"the daemon {daemons} was replaced by {ground.daemons()}")
 
@@ -130,6 +131,9 @@ def _continue(ground: Ground, case: Case, victim: Insider) -> None:
         ground.connect()
     if case.then == CANCEL:
         bounded("CancelRun", lambda: ground.lab.client.cancel_run(victim.run.run_id))
+    elif case.then == KILL_HOLDER:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim.holder_pid, signal.SIGKILL)
     else:
         victim.finish()
 
