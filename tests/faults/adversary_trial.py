@@ -28,6 +28,10 @@ ITS_OWN_WORDS = ("run.stdout", "run.stderr", "run.logs", "run.path")
 # The registry mends itself, after a sentence; the rest of the root may refuse a start until the user has acted.
 MENDS_ITSELF = ("root.registry", "root.registry-wal")
 CONTENT = ("missing", "empty", "truncated", "flipped byte", "wrong type")
+METRIC = "insider/step"
+SAY_HOW_IT_IS = ("run.exit", "run.started", "run.owner_lock", "run.launch")
+SWEEP_S = 2.5
+FIRST_EVENTS = 3  # the run is live, and a stream without an end would wait
 OUTSIDE = (PASSWD, ZERO, FOLDER)
 
 
@@ -69,10 +73,14 @@ def _play_on_a_run(ground: Ground, case: Case, verdict: Verdict, still_needed: i
     if not _damage(ground, case, victim, verdict):
         ground.give_back(victim)
         return
+    verdict.violations += _answers_about(ground, victim)
     verdict.violations += ground.check()
     if ground.is_broken:
         return
-    verdict.violations += _answers_about(ground, victim)
+    if case.then == RESTART:
+        ground.kill_daemon()
+        ground.connect()
+    verdict.violations += _is_over_too_early(ground, case, victim)
     _continue(ground, case, victim)
     now = _wait_for_the_end(ground, victim, verdict)
     if now is None:
@@ -110,7 +118,9 @@ def _answers_about(ground: Ground, victim: Insider) -> list[str]:
     run_id, client = victim.run.run_id, ground.lab.client
     questions: dict[str, Callable[[], object]] = {
         "GetRun": lambda: client.get_run(run_id),
-        "QueryCurve": lambda: client.curve_names(run_id),
+        "QueryCurve": lambda: client.query_curve(run_id, METRIC, 100),
+        "StreamRunEvents": lambda: list(client.stream_events(run_id, 0, FIRST_EVENTS)),
+        "StreamRunLogs": lambda: list(client.stream_logs(run_id)),
     }
     found = []
     for name, question in questions.items():
@@ -125,10 +135,19 @@ def _answers_about(ground: Ground, victim: Insider) -> list[str]:
     return found
 
 
+def _is_over_too_early(ground: Ground, case: Case, victim: Insider) -> list[str]:
+    """Nothing has ended the victim yet. The dispatcher looks at every run once in its sweep."""
+    deadline = time.monotonic() + (SWEEP_S if case.place in SAY_HOW_IT_IS else 0.0)
+    while True:
+        now = bounded("GetRun", lambda: ground.lab.client.get_run(victim.run.run_id))
+        if now.state.is_over and (left := still_alive(victim.tree)):
+            return [f"the victim is {now.state} '{_first_line(now.reason)}' and its processes {left} are alive"]
+        if now.state.is_over or time.monotonic() > deadline:
+            return []
+        time.sleep(0.1)
+
+
 def _continue(ground: Ground, case: Case, victim: Insider) -> None:
-    if case.then == RESTART:
-        ground.kill_daemon()
-        ground.connect()
     if case.then == CANCEL:
         bounded("CancelRun", lambda: ground.lab.client.cancel_run(victim.run.run_id))
     elif case.then == KILL_HOLDER:
