@@ -171,6 +171,7 @@ gui: .venv-gui/.ready
 # The fault lab at length: random schedules of kills, stops and full disks, a soak and a fuzzer. docs/reliability.md
 faults: setup
 	$(BIN)/python benchmarks/faults.py --schedules 1000 --minutes 60 --seed 7
+	$(BIN)/python benchmarks/adversary.py --cases 2000 --seed 7
 	$(BIN)/python benchmarks/soak.py --minutes 30
 	$(BIN)/python benchmarks/fuzz.py --lines 1000000 --seed 7
 

@@ -34,7 +34,7 @@ from mosaic.model.states import RunState
 INSIDER = Path(__file__).with_name("insider.py")
 ANSWER_WITHIN_S = 15.0  # a call, on a machine that is shared with others
 START_WITHIN_S = 40.0
-END_WITHIN_S = 45.0
+END_WITHIN_S = 30.0
 MOST_MEMORY = 1 << 30  # bytes of the daemon, whatever a worker leaves in its folder
 POOL = 2
 LOOK_EVERY_S = 0.05

@@ -78,6 +78,11 @@ FAULTS = {  # fault → its relative frequency
     "intruder": 1,
     "cancel": 2,
     "delete": 2,
+    "special files": 2,
+    "telemetry deleted": 1,
+    "telemetry spoiled": 1,
+    "empty registry": 1,
+    "copied root": 1,
 }
 # Faults by a preloaded library: fault → the errno of every change of files whose path contains the text.
 PRELOAD_FAULTS = {

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import grpc
 from commander import Commander
+from file_faults import FILE_FAULTS
 from invariants import Witness, violations_of, violations_of_all
 from lab import Lab, alive, cmdline, wait_until
 from page_cache import dirty_pages
@@ -264,6 +265,7 @@ class Trial:
             "kill daemon between commands": self._kill_daemon_between_commands,
         }
         acts |= {kind: functools.partial(self._preload, kind) for kind in PRELOAD_FAULTS}
+        acts |= {kind: functools.partial(act, self, fault.run) for kind, act in FILE_FAULTS.items()}
         number = signal.SIGKILL if verb == "kill" else signal.SIGSTOP
         act = acts.get(fault.kind) or (lambda: self._signal(fault.run, victim, number))
         self.report.done[fault.kind if act() else f"{fault.kind} (too late)"] += 1

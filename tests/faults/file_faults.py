@@ -1,0 +1,109 @@
+"""Faults of a schedule that change files which the platform trusts because it once wrote them.
+
+Each act gets the trial and the number of a run; it returns False if it came too late. The adversary does the same to
+every file, one at a time; here it happens together with kills, stops and full disks.
+"""
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from damage import inflict
+
+from mosaic.client import TrainerClient
+from mosaic.model.errors import MosaicError
+from mosaic.model.rundir import StateRoot
+
+if TYPE_CHECKING:
+    from trial import Trial
+
+ADOPTED_WITHIN_S = 3.0  # a daemon finds the runs of its root
+ROWS_WITHIN_S = 10.0
+
+
+def plant_special_files(trial: "Trial", number: int) -> bool:
+    """FIFOs and a link without an end at names that the platform reads; the run itself does not need them."""
+    rundir = trial.rundir(number)
+    if rundir.exit.exists():
+        return False
+    kinds = {rundir.analytics: "link to /dev/zero", rundir.provenance: "FIFO", rundir.exit: "FIFO"}
+    proofs = [inflict(kind, path, rundir.path) for path, kind in kinds.items()]
+    return not any(proof["refused"] for proof in proofs)
+
+
+def delete_telemetry(trial: "Trial", number: int) -> bool:
+    """Every line still lies in the spool."""
+    rundir = trial.rundir(number)
+    _wait_for_rows(trial, number)
+    if rundir.exit.exists() or not rundir.telemetry.exists():
+        return False
+    trial.witnesses[number].telemetry_was_deleted = True
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{rundir.telemetry}{suffix}")
+    return True
+
+
+def spoil_telemetry(trial: "Trial", number: int) -> bool:
+    """Values of a wrong type: SQLite finds nothing wrong with them."""
+    rundir = trial.rundir(number)
+    _wait_for_rows(trial, number)
+    proof = inflict("wrong type", rundir.telemetry, rundir.path)
+    if not proof["refused"]:
+        trial.witnesses[number].telemetry_was_spoiled = True
+    return not proof["refused"]
+
+
+def empty_registry(trial: "Trial", number: int) -> bool:
+    """The registry has no bytes when the next daemon starts."""
+    if pid := trial._daemon_pid():
+        trial._kill_this_daemon(pid)
+    for suffix in ("-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{trial.root.registry}{suffix}")
+    os.truncate(trial.root.registry, 0)
+    trial._connect()
+    return True
+
+
+def copy_root(trial: "Trial", number: int) -> bool:
+    """A daemon of the copy must be refused, or leave the original's runs alone."""
+    # Its name begins with the original's, so that its processes count as the trial's.
+    copy = StateRoot(trial.home / "h-copy")
+    shutil.copytree(trial.root.path, copy.path, symlinks=True, ignore=shutil.ignore_patterns("*.sock", "ballast"))
+    for lock in (copy.address, copy.pid):
+        lock.unlink(missing_ok=True)
+    try:
+        with TrainerClient.connect(copy) as client:
+            _wait(lambda: all(run.state.is_over for run in client.list_runs().runs), ADOPTED_WITHIN_S)
+            client.shutdown()
+    except MosaicError:
+        return True  # refused
+    return True
+
+
+def _wait_for_rows(trial: "Trial", number: int) -> None:
+    def has_rows() -> bool:
+        now = trial.look(number)
+        return now.summary.events > 0 or now.state.is_over
+
+    _wait(has_rows, ROWS_WITHIN_S)
+
+
+def _wait(done: Callable[[], bool], limit_s: float) -> None:
+    """Until it is so, or for the time in which it would have become so."""
+    deadline = time.monotonic() + limit_s
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+FILE_FAULTS: dict[str, Callable[["Trial", int], bool]] = {
+    "special files": plant_special_files,
+    "telemetry deleted": delete_telemetry,
+    "telemetry spoiled": spoil_telemetry,
+    "empty registry": empty_registry,
+    "copied root": copy_root,
+}
