@@ -13,8 +13,8 @@ from typing import Any
 from adversary import CANCEL, KILL_HOLDER, RESTART, WORKER, Case
 from adversary_ground import Ground, Hangs, Insider, bounded
 from damage import FOLDER, PASSWD, ZERO, inflict, look
-from invariants import _record_lines
-from trust_table import path_of
+from invariants import record_lines
+from trust_table import path_of, read_table
 from watch import still_alive
 
 from mosaic.client.run import Run
@@ -31,6 +31,8 @@ CONTENT = ("missing", "empty", "truncated", "flipped byte", "wrong type")
 METRIC = "insider/step"
 SAY_HOW_IT_IS = ("run.exit", "run.started", "run.owner_lock", "run.launch")
 SWEEP_S = 2.5
+HIDDEN_PLACES = {row.place for row in read_table() if "hidden" in row.writers}
+NAMESPACE = "namespace"  # without one, everything of the same user can be written
 FIRST_EVENTS = 3  # the run is live, and a stream without an end would wait
 OUTSIDE = (PASSWD, ZERO, FOLDER)
 
@@ -110,7 +112,13 @@ def _damage(ground: Ground, case: Case, victim: Insider, verdict: Verdict) -> bo
         verdict.note = "hidden from the worker" if is_elsewhere else proof["refused"]
         return False
     verdict.outcome = REACHED
+    if case.by == WORKER and case.place in HIDDEN_PLACES and NAMESPACE in _held_by(ground, victim):
+        verdict.violations.append("the trust table says that the worker cannot write it")
     return True
+
+
+def _held_by(ground: Ground, victim: Insider) -> str:
+    return bounded("GetRun", lambda: ground.lab.client.get_run(victim.run.run_id)).held_by
 
 
 def _answers_about(ground: Ground, victim: Insider) -> list[str]:
@@ -185,8 +193,7 @@ def _judge_the_victim(ground: Ground, case: Case, victim: Insider, now: Run) -> 
 
 def _missing_lines(ground: Ground, victim: Insider) -> list[str]:
     """A run whose telemetry is said to be complete has all of its lines."""
-    printed = [line for line in _record_lines(victim.record) if not line.endswith(" 0") or " step " in line]
-    steps = sum(" step " in line for line in printed)
+    steps = sum(" step " in line for line in record_lines(victim.record))
     try:
         stored = bounded("StreamRunEvents", lambda: ground.lab.events(victim.run, "step"))
     except Hangs as error:

@@ -18,7 +18,7 @@ from mosaic_sdk.cli import conduct
 from toy_worker.config import ToyConfig
 from toy_worker.telemetry import Telemetry
 
-LINES_PER_S = 20
+LINES_PER_S = 10
 
 
 class Insider:

@@ -110,7 +110,7 @@ def _check_end(state: RunState, reason: str, witness: Witness) -> Iterator[str]:
 
 def _check_launches(record: Path) -> Iterator[str]:
     """A worker first prints run_started, which has number 0 in its record."""
-    starts = sum(line.startswith("0 ") for line in _record_lines(record))
+    starts = sum(line.startswith("0 ") for line in record_lines(record))
     if starts > 1:
         yield f"its worker was started {starts} times"
 
@@ -186,7 +186,7 @@ def _line_starts(data: bytes) -> Iterator[int]:
 
 def _check_record(stored: list[Event], witness: Witness) -> Iterator[str]:
     """What the worker has recorded is stored, in its order; at most one more line was printed than recorded."""
-    printed = [event for line in _record_lines(witness.record) if (event := _event_of(line))]
+    printed = [event for line in record_lines(witness.record) if (event := _event_of(line))]
     # The SDK's own report of lost lines is not in the record.
     kept = [event for event in stored if event != ("lifecycle:telemetry_gap", 0)]
     kept = _without_the_interrupted(kept, printed)
@@ -230,7 +230,7 @@ def _stored_events(db: sqlite3.Connection) -> list[tuple[int, Event]]:
     return sorted(found)
 
 
-def _record_lines(record: Path) -> list[str]:
+def record_lines(record: Path) -> list[str]:
     try:
         text = record.read_text()
     except OSError:

@@ -58,10 +58,20 @@ PLACES = {  # row → an attribute of RunDir ("run.") or StateRoot ("root."), an
     "`envs/<worker>/`, `mosaic.json`": "root.envs",
     "`envs/.answers/`": "root.answers",
     "`cache/`": "root.cache",
+    "`trainer/control/`": "root.control",
     "`trainer/`": "root.trainer",
 }
 # Shared by all runs, and the user's alone: without them nothing runs, which is nobody's trouble but the user's.
-NOT_DAMAGED = {"root.trainer", "root.configs", "root.telemetry", "root.logs", "root.envs", "root.answers", "root.cache"}
+NOT_DAMAGED = {
+    "root.trainer",
+    "root.control",
+    "root.configs",
+    "root.telemetry",
+    "root.logs",
+    "root.envs",
+    "root.answers",
+    "root.cache",
+}
 OF_ONE_RUN = {"root.config_file", "root.worker_file"}
 
 
