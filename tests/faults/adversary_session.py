@@ -3,9 +3,11 @@
 adversary_session.py BASE        reads cases as JSON lines, writes a verdict for each
 """
 
+import ctypes
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ from ordinary_user import NOBODY, make_environment, python_for_nobody
 
 CASES_PER_GROUND = 25
 ADDRESS_SPACE = 6 << 30  # bytes: what reads a file without an end fails, and does not take the machine with it
+PR_SET_PDEATHSIG = 1
 ROOT, ORDINARY = "root", "ordinary user"
 ME = ROOT if os.geteuid() == 0 else ORDINARY
 
@@ -108,14 +111,27 @@ def _about(pid: int) -> bytes:
 
 def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-    cases = [Case(**json.loads(line)) for line in sys.stdin]
     base = Path(sys.argv[1])
+    _end_with_the_parent(base)
+    cases = [Case(**json.loads(line)) for line in sys.stdin]
     while cases:
         batch, cases = cases[:CASES_PER_GROUND], cases[CASES_PER_GROUND:]
         played = play_on_one_ground(batch, base, sys.stdout)
         cases = batch[played:] + cases
     sys.stdout.flush()
     os._exit(0)  # abandoned threads may wait for ever
+
+
+def _end_with_the_parent(base: Path) -> None:
+    """A test that is killed leaves neither processes nor FIFOs."""
+
+    def leave(*_: object) -> None:
+        _kill_all_of(base)
+        remove_tree(base)
+        os._exit(1)
+
+    signal.signal(signal.SIGTERM, leave)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def play_on_one_ground(batch: list[Case], base: Path, out: IO[str]) -> int:
