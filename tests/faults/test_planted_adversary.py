@@ -11,7 +11,7 @@ from adversary_session import ME, Session
 
 import mosaic
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,15 @@ PLANTS = (
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
 def test_the_adversary_finds_a_planted_bug(plant, tmp_path):
-    # Two writers have two runs each, so a bystander's writer may be another one than the victim's: three cases.
-    verdicts = list(Session(ME, str(plant_in_copy(plant, tmp_path))).verdicts([plant.case] * 3))
+    session = Session(ME, str(plant_in_copy(plant, tmp_path)))
 
-    said = [violation for verdict in verdicts for violation in verdict["violations"]]
-    assert any(re.search(plant.found_as, violation) for violation in said), verdicts
+    # Three tries: a bystander's telemetry may have another writer than the victim's.
+    said = []
+    for verdict in session.verdicts([plant.case] * 3):
+        said += verdict["violations"]
+        if any(re.search(plant.found_as, violation) for violation in said):
+            return
+    pytest.fail(f"not found: {said}")
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)

@@ -21,7 +21,7 @@ SOURCES = [*Path(mosaic.__file__).parent.rglob("*.py"), *Path(mosaic_sdk.__file_
 IN_THE_ENVIRONMENT = re.compile(r"""environ(?:\.get\(|\[)\s*["']([A-Z][A-Z0-9_]+)["']""")
 # A name in a drawing: a file with a suffix, or a folder. The areas are the places of the run folders.
 DRAWN = re.compile(r"[a-z][\w-]*\.(?:jsonl|json|lock|log|db|sqlite|pid|token|addr|sock|ini)\b|\b[a-z_]+(?=/)")
-NO_FILES = {"runs", "custom_scripts", "evals", "mosaic", "state", "local"}
+NO_FILES = {"runs", "custom_scripts", "evals", "mosaic", "state", "local", "model"}
 
 
 def paths_of(owner):
