@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from adversary import Case
 from adversary_ground import Ground, remove_tree
-from adversary_trial import Verdict, play
+from adversary_trial import LOST, Verdict, play
 from ordinary_user import NOBODY, make_environment, python_for_nobody
 
 CASES_PER_GROUND = 25
@@ -76,7 +76,7 @@ class Session:
             count += 1
             yield json.loads(line) | {"user": self.user}
         for case in cases[count:]:  # the child died
-            lost = Verdict(case.to_dict(), violations=["the session ended before this case"])
+            lost = Verdict(case.to_dict(), LOST, violations=["the session ended before this case"])
             yield lost.to_dict() | {"user": self.user}
 
     def _environment(self, base: Path) -> dict[str, str]:

@@ -22,7 +22,7 @@ from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import RunDir
 from mosaic.model.states import RunState
 
-REACHED, IMPOSSIBLE, ABSENT = "reached", "impossible", "not in this layout"
+REACHED, IMPOSSIBLE, ABSENT, LOST = "reached", "impossible", "not in this layout", "not played"
 # What the worker prints is its own: nobody can say what a changed spool has lost.
 ITS_OWN_WORDS = ("run.stdout", "run.stderr", "run.logs", "run.path")
 # The registry mends itself, after a sentence; the rest of the root may refuse a start until the user has acted.
@@ -55,7 +55,7 @@ def play(ground: Ground, case: Case, still_needed: int = 1) -> Verdict:
     try:
         act = _play_on_a_run if case.is_of_one_run else _play_on_the_root
         act(ground, case, verdict, still_needed)
-    except (Hangs, MosaicError, AssertionError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - the edge: a case that cannot continue has found a problem
         ground.is_broken = True
         verdict.violations.append(f"the case could not continue: {type(error).__name__}: {_first_line(error)}")
     if _outside() != outside:
@@ -240,10 +240,10 @@ def _play_on_the_root(ground: Ground, case: Case, verdict: Verdict, still_needed
     try:
         ground.connect()
         verdict.note = "a new daemon serves"
-    except (Hangs, MosaicError) as error:
+    except Exception as error:  # noqa: BLE001 - the client must refuse in words, whatever it read
         verdict.note = f"refused: {_first_line(error)}"
-        if isinstance(error, Hangs) or (case.place in MENDS_ITSELF and case.damage in CONTENT):
-            verdict.violations.append(f"a new daemon: {_first_line(error)}")
+        if not isinstance(error, MosaicError) or (case.place in MENDS_ITSELF and case.damage in CONTENT):
+            verdict.violations.append(f"a new daemon: {type(error).__name__}: {_first_line(error)}")
         ground.kill_daemon()
         _put_back(original, path)
         ground.connect()
