@@ -142,7 +142,9 @@ def _output(path: str | None) -> Iterator[TextIO]:
 def no_such_curve(run_id: str, name: str, known: list[str]) -> MosaicError:
     hint = did_you_mean(name, known)
     more = f" and {len(known) - MOST_NAMES:,} more" if len(known) > MOST_NAMES else ""
-    available = f"Its metrics: {visible_line(', '.join(known[:MOST_NAMES]))}{more}" if known else "It has no metrics yet"
+    available = (
+        f"Its metrics: {visible_line(', '.join(known[:MOST_NAMES]))}{more}" if known else "It has no metrics yet"
+    )
     return MosaicError(f"Run {run_id} has no metric '{visible_line(name)}'. {hint + ' ' if hint else ''}{available}.")
 
 

@@ -202,8 +202,7 @@ class Ingest:
         wanted = {rundir.run_id: rundir for rundir in rundirs}
         closed = [run_id for run_id in wanted if run_id not in self._open]
         found = await self._indexed(closed)
-        for run_id in found:
-            for run_id in wanted.keys() - found.keys():
+        for run_id in wanted.keys() - found.keys():
             found[run_id] = await self._ask_summary(wanted[run_id])
         for run_id in wanted.keys() & self._damaged.keys():
             found[run_id].note = self._damaged[run_id]
@@ -355,7 +354,7 @@ def _finalize(store: RunStore) -> RunSummary:
 
 
 def _why_no_file(rundir: RunDir) -> str | None:
-    """Why there is no telemetry file to read: empty before it exists, words if the folder is closed, None if it is there."""
+    """Why no telemetry file can be read: empty before it exists, words if its folder is closed; None if it is there."""
     try:
         os.lstat(rundir.telemetry)
     except (FileNotFoundError, NotADirectoryError):

@@ -10,7 +10,6 @@ It keeps no state: the store commits what was parsed together with the offset be
 import argparse
 import fcntl
 import logging
-import os
 import sys
 import time
 from collections.abc import Iterator
