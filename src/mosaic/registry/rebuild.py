@@ -83,9 +83,10 @@ def _apply(db: sqlite3.Connection, records: Records, revision: int, done: Rebuil
     for run_id, at in deleted.items():
         _delete(db, run_id, at)
     # Oldest first: if two records claim one GPU, the newest change wins.
+    columns = {row[1] for row in db.execute("PRAGMA table_info(runs)")} - {"number"}
     for record in sorted(found, key=lambda record: record.revision):
         if record.revision >= _revision_in(db, record.run_id):
-            _put(db, record, done)
+            _put(db, record, columns, done)
     _put_drained(db, records.drained())
     newest = max([revision, *(record.revision for record in found), *deleted.values()])
     # One more, so that no watcher takes a row of the new registry for one that it has seen.
@@ -94,9 +95,8 @@ def _apply(db: sqlite3.Connection, records: Records, revision: int, done: Rebuil
     db.execute("PRAGMA foreign_keys = ON")
 
 
-def _put(db: sqlite3.Connection, record: Record, done: Rebuilt) -> None:
-    columns = [row[1] for row in db.execute("PRAGMA table_info(runs)")]
-    row = {name: value for name, value in record.row.items() if name in columns and name != "number"}
+def _put(db: sqlite3.Connection, record: Record, columns: Collection[str], done: Rebuilt) -> None:
+    row = {name: value for name, value in record.row.items() if name in columns}
     row["revision"] = record.revision
     before = _whole_row(db, record.run_id)
     db.execute("SAVEPOINT run")
