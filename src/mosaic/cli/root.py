@@ -30,7 +30,7 @@ until it is adopted, because its runs and its daemon's address may be those of t
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "root", adopt, "adopt a copied or moved state folder", "mosaic root adopt --help")
+    parser = add_verb(verbs, "root", adopt, "adopt a copied or moved state folder", "mosaic root adopt --copy")
     actions = parser.add_subparsers(metavar="ACTION", title="actions", required=True)
     parser = add_verb(actions, "adopt", adopt, "use a copied, moved or restored state folder", EXAMPLES, DETAILS)
     how = parser.add_mutually_exclusive_group()
