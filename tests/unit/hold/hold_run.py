@@ -91,6 +91,8 @@ class HeldRun:
             **more,
         }
         self.dir.launch.write_text(json.dumps(value))
+        if self.uid is not None:
+            os.chown(self.dir.launch, self.uid, self.uid)  # a holder reads only files of its own user
 
     def start(self, attempt: int = 1, before_exec: Callable[[], None] | None = None) -> "subprocess.Popen[bytes]":
         argv = [self.python, "-I", "-S", self.hold, "--run-dir", str(self.dir.path), "--attempt", str(attempt)]

@@ -5,13 +5,18 @@ import signal
 
 from hold_run import DEADLINE_S, HeldRun, alive, eventually
 
-# Prints its pid and arguments, then waits for the file that lets it exit.
+# Prints its pid and arguments, then waits for the file that lets it exit. Its first argument is the run's folder.
 TAILER = """
 import os, sys, time
+os.chdir(sys.argv[2])
 with open('tailers', 'a') as file: print(os.getpid(), *sys.argv[1:], file=file)
 while not os.path.exists('drained'): time.sleep(0.01)
 """
 WAIT = "import time; print('up', flush=True); time.sleep(600)"
+
+
+def tailer(run: HeldRun) -> list[str]:
+    return [*run.script(TAILER), str(run.dir.path)]
 
 
 def tailers(run: HeldRun) -> list[list[str]]:
@@ -44,7 +49,7 @@ print(os.environ)
 
 
 def test_a_killed_tailer_is_restarted_and_the_worker_does_not_notice(hold_run: HeldRun) -> None:
-    hold_run.launch(hold_run.script(WAIT), tailer_argv=hold_run.script(TAILER))
+    hold_run.launch(hold_run.script(WAIT), tailer_argv=tailer(hold_run))
     hold_run.start()
     eventually(lambda: len(tailers(hold_run)) == 1, "the first tailer")
 
@@ -58,7 +63,7 @@ def test_a_killed_tailer_is_restarted_and_the_worker_does_not_notice(hold_run: H
 
 
 def test_the_holder_stays_until_the_tailer_has_drained(hold_run: HeldRun) -> None:
-    hold_run.launch(hold_run.script("pass"), tailer_argv=hold_run.script(TAILER))
+    hold_run.launch(hold_run.script("pass"), tailer_argv=tailer(hold_run))
     holder = hold_run.start()
 
     hold_run.ended()
@@ -82,16 +87,17 @@ def test_starting_the_tailer_is_retried(hold_run: HeldRun) -> None:
 
 def test_a_tailer_whose_log_cannot_be_opened_still_works(hold_run: HeldRun) -> None:
     hold_run.dir.tailer_log.mkdir()
+    ran = hold_run.dir.path / "ran"
 
-    end = hold_run.run(hold_run.script("pass"), tailer_argv=hold_run.script("open('ran', 'w')"))
+    end = hold_run.run(hold_run.script("pass"), tailer_argv=hold_run.script(f"open('{ran}', 'w')"))
 
-    assert (hold_run.dir.path / "ran").exists()
+    assert ran.exists()
     assert end["exit_code"] == 0
 
 
 def test_a_cancel_does_not_touch_the_tailer(hold_run: HeldRun) -> None:
     env = {"MOSAIC_RUN_ID": hold_run.mark}
-    hold_run.launch(hold_run.script(WAIT), tailer_argv=hold_run.script(TAILER), tailer_env=env, hold="subreaper")
+    hold_run.launch(hold_run.script(WAIT), tailer_argv=tailer(hold_run), tailer_env=env, hold="subreaper")
     holder = hold_run.start()
     hold_run.printed("up")
     eventually(lambda: tailers(hold_run), "the tailer")
@@ -104,7 +110,7 @@ def test_a_cancel_does_not_touch_the_tailer(hold_run: HeldRun) -> None:
 
 
 def test_the_tailer_outlives_a_killed_holder(hold_run: HeldRun) -> None:
-    hold_run.launch(hold_run.script(WAIT), tailer_argv=hold_run.script(TAILER))
+    hold_run.launch(hold_run.script(WAIT), tailer_argv=tailer(hold_run))
     holder = hold_run.start()
     eventually(lambda: tailers(hold_run), "the tailer")
 
