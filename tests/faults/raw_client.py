@@ -12,6 +12,7 @@ from mosaic.client.run import Run
 from mosaic.model.durable import read_json
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
+from mosaic.wire.names import RUN_ID
 
 SERVICE = pb.DESCRIPTOR.services_by_name["TrainerService"]
 METHODS = {method.name: method for method in SERVICE.methods}
@@ -31,10 +32,12 @@ class RawClient:
     def __init__(self, channel: grpc.Channel) -> None:
         self._channel = channel
 
-    def call(self, method: str, request: "Message | bytes" = b"", token: "str | None" = None) -> Answer:
-        """One call with exactly this token; for a stream, the first reply."""
+    def call(
+        self, method: str, request: "Message | bytes" = b"", token: "str | None" = None, run_id: str = ""
+    ) -> Answer:
+        """One call with exactly this token, and this run in its metadata; for a stream, the first reply."""
         headers = [] if token is None else [("authorization", f"Bearer {token}")]
-        return self.call_with(method, request, headers)
+        return self.call_with(method, request, headers + ([(RUN_ID, run_id)] if run_id else []))
 
     def call_with(self, method: str, request: "Message | bytes", headers: list[tuple[str, "str | bytes"]]) -> Answer:
         data = request if isinstance(request, bytes) else request.SerializeToString()

@@ -1,18 +1,22 @@
 """Access control: tokens, modes, paths, symbolic links, arguments."""
 
+import concurrent.futures
 import contextlib
 import itertools
 import json
 import os
+import socket
 import stat
+from pathlib import Path
 
 import grpc
 import pytest
 from lab import Lab
 from raw_client import HEALTH, METHODS, owner_token, raw_client_of, session_of
 
+from mosaic.daemon.admission import RUN_METHODS
 from mosaic.daemon.auth import Tokens
-from mosaic.daemon.guard import RUN_METHODS
+from mosaic.model.durable import read_json
 from mosaic.model.errors import BadConfig
 from mosaic.model.states import RunState
 from mosaic.model.ulid import new_ulid
@@ -163,11 +167,13 @@ def test_the_token_and_the_nonce_of_another_attempt_are_refused(lab):
 
     with raw_client_of(lab) as client:
         for method in ("Heartbeat", "PublishTelemetry"):
-            assert client.call(method, RUN_CALLS[method](run_id=run.run_id), next_ones).code is Code.PERMISSION_DENIED
+            request = RUN_CALLS[method](run_id=run.run_id)
+            assert client.call(method, request, next_ones, run.run_id).code is Code.PERMISSION_DENIED
+            assert client.call(method, request, next_ones).code is Code.UNAUTHENTICATED
         for attempt in (0, 2, 2**32 - 1):
             request = pb.RegisterWorkerRequest(run_id=run.run_id, attempt=attempt, nonce=nonce)
             assert client.call("RegisterWorker", request).code is Code.PERMISSION_DENIED
-        assert client.call("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), mine).code is Code.OK
+        assert client.call("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), mine, run.run_id).code is Code.OK
 
 
 def test_the_token_of_a_deleted_run_is_invalid(lab):
@@ -178,7 +184,9 @@ def test_the_token_of_a_deleted_run_is_invalid(lab):
     lab.client.delete_run(run.run_id)
 
     with raw_client_of(lab) as client:
-        assert client.call("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.NOT_FOUND
+        assert (
+            client.call("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token, run.run_id).code is Code.NOT_FOUND
+        )
 
 
 def test_a_session_token_outlives_the_daemon_and_a_new_owner_token_invalidates_it(lab):
@@ -196,7 +204,72 @@ def test_a_session_token_outlives_the_daemon_and_a_new_owner_token_invalidates_i
     session_of(lab, run)
 
     with raw_client_of(lab) as client:
-        assert client.call("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.PERMISSION_DENIED
+        request = pb.HeartbeatRequest(run_id=run.run_id)
+        assert client.call("Heartbeat", request, token, run.run_id).code is Code.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("proof", ["no token", "wrong token", "session of another run"])
+def test_a_caller_on_tcp_without_a_right_does_not_make_the_daemon_hold_its_messages(make_lab, proof):
+    lab = make_lab("--tcp", "127.0.0.1:0")
+    run = lab.submit(steps=3)
+    lab.wait_until_over(run)
+    headers = {
+        "no token": [],
+        "wrong token": [("authorization", "Bearer wrong"), ("mosaic-run-id", run.run_id)],
+        "session of another run": [
+            ("authorization", f"Bearer {session_of(lab, run).session_token}"),
+            ("mosaic-run-id", new_ulid()),
+        ],
+    }[proof]
+    before, message = peak_mb(lab), b"x" * (12 << 20)
+
+    with raw_client_of(lab, 1) as client, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = pool.map(lambda method: client.call_with(method, message, headers), [*TAILERS, "SubmitRun"] * 6)
+        codes = {answer.code for answer in answers}
+
+    assert codes <= {Code.UNAUTHENTICATED, Code.PERMISSION_DENIED, Code.NOT_FOUND}
+    assert peak_mb(lab) - before < 10
+
+
+def test_many_connections_with_unfinished_calls_on_tcp_leave_the_unix_socket_usable(make_lab):
+    lab = make_lab("--tcp", "127.0.0.1:0")
+    host, _, port = read_json(lab.root.address)["addresses"][1].rpartition(":")
+    before = peak_mb(lab)
+
+    with contextlib.ExitStack() as stack:
+        for _ in range(600):
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=10)).sendall(unfinished_call())
+        assert lab.client.health().healthy
+        descriptors = len(os.listdir(f"/proc/{lab.daemon_pid()}/fd"))
+
+    assert descriptors < 350
+    assert peak_mb(lab) - before < 50
+
+
+def test_a_worker_of_an_older_mosaic_calls_heartbeat_on_tcp_without_its_runs_id(make_lab):
+    lab = make_lab("--tcp", "127.0.0.1:0")
+    run = lab.submit(steps=1_000_000, rate=10)
+    lab.wait_for(run, S.EXECUTING)
+    token = session_of(lab, run).session_token
+    lab.kill_daemon()
+    lab.restart_daemon()
+
+    with raw_client_of(lab, 1) as client:
+        assert client.call("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id), token).code is Code.OK
+        other = pb.HeartbeatRequest(run_id=new_ulid())
+        assert client.call("Heartbeat", other, token).code is Code.NOT_FOUND
+
+
+def test_a_heartbeat_call_with_a_negative_count_is_refused_with_a_sentence(lab):
+    run = lab.submit(steps=3)
+    lab.wait_until_over(run)
+    token = session_of(lab, run).session_token
+
+    with raw_client_of(lab) as client:
+        answer = client.call("Heartbeat", pb.HeartbeatRequest(run_id=run.run_id, progress=-1), token, run.run_id)
+
+    assert answer.code is Code.INVALID_ARGUMENT
+    assert answer.details == "progress: is -1; it counts from 0."
 
 
 # ---- modes
@@ -363,6 +436,29 @@ def test_more_arguments_than_the_kernel_accepts_are_a_fault_with_that_reason(lab
 
     assert end.state is S.FAULTED
     assert "Argument list too long" in end.reason
+
+
+def peak_mb(lab):
+    """The most memory that the daemon has had."""
+    status = Path(f"/proc/{lab.daemon_pid()}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) // 1024
+
+
+def unfinished_call():
+    """HTTP/2 as far as the first bytes of a message of 60 MiB."""
+
+    def frame(kind, flags, stream, payload):
+        return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+    def header(name, value):
+        return b"".join([b"\0", *(bytes([len(text)]) + text.encode() for text in (name, value))])
+
+    headers = {":method": "POST", ":scheme": "http", ":path": "/mosaic.v1.TrainerService/SubmitRun", ":authority": "x"}
+    headers |= {"te": "trailers", "content-type": "application/grpc"}
+    block = b"".join(header(name, value) for name, value in headers.items())
+    start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
+    data = b"\0" + (60 << 20).to_bytes(4, "big") + bytes(1_000)
+    return start + frame(1, 4, 1, block) + frame(0, 0, 1, data)
 
 
 def listing(folder):

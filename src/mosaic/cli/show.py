@@ -148,7 +148,7 @@ def _first_line(text: str) -> str:
 def _metrics(run: "Run") -> str:
     # Short paths first: episode/score is more interesting than actor/rpc/replay/sent_rate.
     values = sorted(run.summary.last_values.items(), key=lambda item: (item[0].count("/"), item[0]))
-    shown, left = values[:MOST_VALUES], len(values[MOST_VALUES:])
+    shown, left = values[:MOST_VALUES], len(values[MOST_VALUES:]) + run.summary.values_left_out
     width = max((len(printable(name)) for name, _ in shown), default=0)
     lines = [f"{printable(name):<{width}}  {number(value)}" for name, value in shown]
     if left:

@@ -32,6 +32,7 @@ from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 
 REACH_WITHIN_S = 10.0
 CALL_TIMEOUT_S = 30.0
+PAGE_RUNS = 500
 SLOW_CALL_TIMEOUT_S = 180.0  # for calls that end process trees or delete large folders
 
 
@@ -222,10 +223,13 @@ class AsyncTrainerClient:
 
     async def list_runs(self, states: Collection[RunState | str] = (), limit: int = 0) -> RunList:
         """Newest first. Default: runs in all states, without a limit. A state may be given by its name."""
-        wire_states = states_to_wire(states)
-        return RunList.from_wire(
-            await self._ask(self._stub.ListRuns, pb.ListRunsRequest(states=wire_states, limit=limit))
-        )
+        pages: list[pb.ListRunsReply] = []
+        request = pb.ListRunsRequest(states=states_to_wire(states), limit=limit, page_runs=PAGE_RUNS)
+        while not pages or request.before:
+            pages.append(await self._ask(self._stub.ListRuns, request))
+            request.before = pages[-1].next
+            request.limit -= min(request.limit, len(pages[-1].runs))
+        return RunList.joined(pages)
 
     def watch_runs(
         self,
@@ -355,8 +359,13 @@ class AsyncTrainerClient:
 
     async def curve_names(self, run_id: str) -> list[str]:
         """The names of all curves that `query_curve` has for this run."""
-        reply = await self._ask(self._stub.QueryCurve, pb.QueryCurveRequest(run_id=run_id))
-        return list(reply.known_names)
+        request, names = pb.QueryCurveRequest(run_id=await self._id_of(run_id)), list[str]()
+        while True:
+            reply = await self._ask(self._stub.QueryCurve, request)
+            names += reply.known_names
+            if not reply.has_more_names:
+                return names
+            request.names_after = names[-1]
 
     # Daemon
 

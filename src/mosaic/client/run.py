@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -143,6 +144,8 @@ class RunList:
     problem: str = ""  # watch_runs: why there is no connection now; the next item comes when a daemon answers again
 
     @classmethod
-    def from_wire(cls, reply: pb.ListRunsReply, is_whole: bool = True) -> "RunList":
-        runs = tuple(Run.from_wire(info) for info in reply.runs)
-        return cls(runs, reply.total, tuple(reply.deleted), is_whole)
+    def joined(cls, replies: Sequence[pb.ListRunsReply], is_whole: bool = True) -> "RunList":
+        """The list that was sent in these replies, at least one."""
+        runs = tuple(Run.from_wire(info) for reply in replies for info in reply.runs)
+        deleted = tuple(run_id for reply in replies for run_id in reply.deleted)
+        return cls(runs, replies[0].total, deleted, is_whole)

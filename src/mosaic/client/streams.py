@@ -134,11 +134,13 @@ async def watch_runs(
 ) -> AsyncGenerator[RunList, None]:
     """All runs that match, then changes. After a failure, which is reported as `problem`, all of them again."""
     while True:
-        is_whole = True
+        is_whole, parts = True, list[pb.ListRunsReply]()
         try:
             async for reply in call(request):
-                yield RunList.from_wire(reply, is_whole)
-                is_whole = False
+                parts.append(reply)
+                if not reply.continues:
+                    yield RunList.joined(parts, is_whole)
+                    is_whole, parts = False, []
             await asyncio.sleep(PAUSE_S)
         except grpc.aio.AioRpcError as failure:
             if failure.code() in BROKEN:

@@ -27,6 +27,28 @@ OPTIONS = [
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.max_send_message_length", 64 << 20),
 ]
+# Every local user can connect to a TCP port. What one connection may cost before its calls have shown a token:
+TCP_OPTIONS = [
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", 16 << 20),  # after a token: the longest line of a worker fits
+    ("grpc.max_send_message_length", 64 << 20),
+    ("grpc.max_allowed_incoming_connections", 256),
+    ("grpc.max_concurrent_streams", 32),  # per connection
+    ("grpc.http2.lookahead_bytes", 64 << 10),  # received of a call before its message is asked for …
+    ("grpc.http2.bdp_probe", 0),  # … which otherwise grows with the speed of the connection
+    ("grpc.max_metadata_size", 8 << 10),
+    ("grpc.absolute_max_metadata_size", 8 << 10),
+    ("grpc.server_handshake_timeout_ms", 10_000),
+    ("grpc.max_connection_idle_ms", 60_000),  # a worker's next call connects again
+]
+TCP_CALLS = 512  # at the same time, on all connections
+
+
+def new_server(guard: "grpc.aio.ServerInterceptor", is_private: bool) -> "grpc.aio.Server":
+    """A server for the Unix socket, or one with small limits for a TCP port."""
+    if is_private:
+        return grpc.aio.server(interceptors=[guard], options=OPTIONS)
+    return grpc.aio.server(interceptors=[guard], options=TCP_OPTIONS, maximum_concurrent_rpcs=TCP_CALLS)
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +56,8 @@ log = logging.getLogger(__name__)
 class Endpoints:
     """The gRPC servers of one daemon; all have the same service."""
 
-    def __init__(self, root: StateRoot, make_server: Callable[[], "grpc.aio.Server"]) -> None:
+    def __init__(self, root: StateRoot, make_server: Callable[[bool], "grpc.aio.Server"]) -> None:
+        """`make_server` is told whether only this user can reach the address."""
         self._root = root
         self._make_server = make_server
         self._servers: list[grpc.aio.Server] = []
@@ -68,16 +91,17 @@ class Endpoints:
                 path.unlink(missing_ok=True)
 
     async def _open(self, address: str) -> str:
-        if not address.startswith("unix:"):
+        is_private = address.startswith("unix:")
+        if not is_private:
             refuse_taken(address)
-        server = self._make_server()
+        server = self._make_server(is_private)
         try:
             port = server.add_insecure_port(address)
         except RuntimeError as error:
             raise AddressTaken(f"{address} is already in use. Choose another address with --tcp.") from error
         await server.start()
         self._servers.append(server)
-        if not address.startswith("unix:"):
+        if not is_private:
             address = f"{address.rpartition(':')[0]}:{port}"
         self.addresses.append(address)
         self._write()

@@ -1,13 +1,16 @@
-"""The edge of every call: checks the token, parses the message, turns errors into status codes."""
+"""The edge of every call: who calls, the message, and errors as status codes."""
 
+import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from mosaic.daemon.auth import Tokens, bearer
+from mosaic.daemon.admission import Admission, Unauthenticated
+from mosaic.daemon.receiving import Receiving
 from mosaic.model import errors
 from mosaic.wire.names import ERROR_NAME
 
@@ -15,9 +18,6 @@ log = logging.getLogger(__name__)
 
 # A status is sent in a header, where gRPC encodes a byte as up to three and drops the reply if it exceeds 8 kB.
 LONGEST_SENTENCE = 2000
-
-# These check a session token or a nonce themselves, because only they know the run.
-RUN_METHODS = frozenset({"RegisterWorker", "Heartbeat", "PublishTelemetry"})
 
 STATUS: dict[type[errors.MosaicError], grpc.StatusCode] = {
     errors.BadConfig: grpc.StatusCode.INVALID_ARGUMENT,
@@ -39,6 +39,7 @@ STATUS: dict[type[errors.MosaicError], grpc.StatusCode] = {
     errors.NoCurve: grpc.StatusCode.FAILED_PRECONDITION,
     errors.NoFrames: grpc.StatusCode.FAILED_PRECONDITION,
     errors.GpuTaken: grpc.StatusCode.FAILED_PRECONDITION,
+    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
     errors.NotAllowed: grpc.StatusCode.PERMISSION_DENIED,
     errors.StoreUnavailable: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.StoreFailed: grpc.StatusCode.INTERNAL,
@@ -46,88 +47,71 @@ STATUS: dict[type[errors.MosaicError], grpc.StatusCode] = {
 
 
 class Guard(grpc.aio.ServerInterceptor):
-    """Refuses calls without the owner's token and turns errors into status codes with their message."""
+    """Refuses calls by their metadata alone, and turns errors into status codes with their message.
 
-    def __init__(self, tokens: Tokens) -> None:
-        self._tokens = tokens
-        self._guarded: dict[str, Any] = {}  # wrapped handlers by method
+    Every handler becomes one of a stream of requests, because gRPC receives the message of any other kind before it
+    calls the handler. For the client there is no difference.
+    """
+
+    def __init__(self, admission: Admission, receiving: Receiving) -> None:
+        self._admission = admission
+        self._receiving = receiving
+        self._handlers: dict[str, Any] = {}  # by method
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
-        handler = self._guarded.get(details.method)
+        method = details.method.rsplit("/", 1)[-1]
+        try:
+            caller = await self._admission.caller(method, details.invocation_metadata)
+        except Exception as error:  # noqa: BLE001  # the edge of a call: every error becomes a status
+            return grpc.stream_stream_rpc_method_handler(_refusal(error))
+        handler = self._handlers.get(details.method) or await continuation(details)
         if handler is None:
-            inner = await continuation(details)
-            if inner is None:
-                return None
-            handler = self._guarded[details.method] = self._guard(inner, details.method.rsplit("/", 1)[-1])
-        return handler
+            return None
+        self._handlers[details.method] = handler
+        answer = self._dialogue if handler.request_streaming else self._answer
+        return grpc.stream_stream_rpc_method_handler(
+            partial(answer, handler, caller), None, handler.response_serializer
+        )
 
-    def _guard(self, handler: Any, method: str) -> Any:
-        is_open, read = method in RUN_METHODS, handler.request_deserializer
-        # Without a deserializer the request arrives as bytes: no message is parsed before the token is checked.
-        if handler.request_streaming:
-            dialogue = self._guarded_dialogue(handler.stream_stream, read, is_open)
-            return grpc.stream_stream_rpc_method_handler(dialogue, None, handler.response_serializer)
-        if handler.response_streaming:
-            stream = self._guarded_stream(handler.unary_stream, read, is_open)
-            return grpc.unary_stream_rpc_method_handler(stream, None, handler.response_serializer)
-        call = self._guarded_call(handler.unary_unary, read, is_open)
-        return grpc.unary_unary_rpc_method_handler(call, None, handler.response_serializer)
-
-    def _guarded_call(
-        self, call: Callable[..., Awaitable[Any]], read: Callable[[bytes], Any], is_open: bool
-    ) -> Callable[..., Awaitable[Any]]:
-        async def guarded(request: bytes, context: Any) -> Any:
-            if not (is_open or self._is_owner(context)):
-                await _refuse(context)
-            try:
-                return await call(read(request), context)
-            except Exception as error:  # noqa: BLE001  # the edge of a call: every error becomes a status
-                await _abort(context, error)
-
-        return guarded
-
-    def _guarded_stream(
-        self, call: Callable[..., AsyncIterator[Any]], read: Callable[[bytes], Any], is_open: bool
-    ) -> Callable[..., AsyncIterator[Any]]:
-        async def guarded(request: bytes, context: Any) -> AsyncIterator[Any]:
-            if not (is_open or self._is_owner(context)):
-                await _refuse(context)
-            try:
-                async for reply in call(read(request), context):
+    async def _dialogue(
+        self, handler: Any, caller: str, messages: AsyncIterator[bytes], context: Any
+    ) -> AsyncIterator[Any]:
+        try:
+            with self._receiving.stream(caller):
+                requests = _read_each(messages, handler.request_deserializer)
+                async for reply in handler.stream_stream(requests, context):
                     yield reply
-            except Exception as error:  # noqa: BLE001  # the edge of a call: every error becomes a status
-                await _abort(context, error)
+        except Exception as error:  # noqa: BLE001  # the edge of a call: every error becomes a status
+            await _abort(context, error)
 
-        return guarded
-
-    def _guarded_dialogue(
-        self, call: Callable[..., AsyncIterator[Any]], read: Callable[[bytes], Any], is_open: bool
-    ) -> Callable[..., AsyncIterator[Any]]:
-        async def guarded(requests: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
-            if not (is_open or self._is_owner(context)):
-                await _refuse(context)
-            try:
-                async for reply in call(_read_each(requests, read), context):
-                    yield reply
-            except Exception as error:  # noqa: BLE001  # the edge of a call: every error becomes a status
-                await _abort(context, error)
-
-        return guarded
-
-    def _is_owner(self, context: Any) -> bool:
-        return self._tokens.is_owner(bearer(context.invocation_metadata()))
+    async def _answer(
+        self, handler: Any, caller: str, messages: AsyncIterator[bytes], context: Any
+    ) -> AsyncIterator[Any]:
+        try:
+            request = handler.request_deserializer(await self._receiving.one(caller, messages))
+            if not handler.response_streaming:
+                yield await handler.unary_unary(request, context)
+                return
+            replies = handler.unary_stream(request, context)
+            if inspect.isawaitable(replies):  # gRPC's health service writes its replies itself
+                await replies
+                return
+            async for reply in replies:
+                yield reply
+        except Exception as error:  # noqa: BLE001  # the edge of a call: every error becomes a status
+            await _abort(context, error)
 
 
-async def _read_each(requests: AsyncIterator[bytes], read: Callable[[bytes], Any]) -> AsyncIterator[Any]:
-    async for request in requests:
-        yield read(request)
+def _refusal(error: Exception) -> Callable[..., Awaitable[None]]:
+    async def refuse(messages: object, context: Any) -> None:
+        await _abort(context, error)
+
+    return refuse
 
 
-async def _refuse(context: Any) -> None:
-    await context.abort(
-        grpc.StatusCode.UNAUTHENTICATED,
-        "The token is missing or wrong. It is in trainer/daemon.token in the state folder (or in MOSAIC_TOKEN_FILE).",
-    )
+async def _read_each(messages: AsyncIterator[bytes], read: Callable[[bytes], Any]) -> AsyncIterator[Any]:
+    async for message in messages:
+        yield read(message)
 
 
 async def _abort(context: Any, error: Exception) -> None:

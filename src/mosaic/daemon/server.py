@@ -21,7 +21,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import grpc
 from grpc_health.v1 import health as grpc_health
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -29,13 +28,15 @@ from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog.answers import Answers
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.workers import Catalog
+from mosaic.daemon.admission import Admission
 from mosaic.daemon.auth import Tokens
 from mosaic.daemon.commands import Commands
-from mosaic.daemon.endpoints import OPTIONS, Endpoints, refuse_taken
+from mosaic.daemon.endpoints import Endpoints, new_server, refuse_taken
 from mosaic.daemon.guard import Guard
 from mosaic.daemon.lock import DaemonLock
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
+from mosaic.daemon.receiving import Receiving
 from mosaic.daemon.registry_care import keep_backups
 from mosaic.daemon.restore import restore_if_needed
 from mosaic.daemon.service import Service
@@ -111,8 +112,10 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
     tokens = Tokens.load(root)
     health = grpc_health.aio.HealthServicer()
 
-    def make_server() -> Any:
-        server = grpc.aio.server(interceptors=[Guard(tokens)], options=OPTIONS)
+    receiving = Receiving()
+
+    def make_server(is_private: bool) -> Any:
+        server = new_server(Guard(Admission(tokens, trainer.sessions, is_private), receiving), is_private)
         add_TrainerServiceServicer_to_server(Service(trainer, stop), server)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         return server

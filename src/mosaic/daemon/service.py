@@ -7,10 +7,12 @@ from typing import Any
 from mosaic.daemon.auth import bearer
 from mosaic.daemon.frames import Frames
 from mosaic.daemon.health import report_health
+from mosaic.daemon.listing import curve_names, list_runs
 from mosaic.daemon.trainer import Trainer
 from mosaic.daemon.watching import Query, watch
 from mosaic.ingest.check import LARGEST
 from mosaic.ingest.follow import stream_logs
+from mosaic.model.errors import BadConfig
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import state_from_wire
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceServicer
@@ -41,7 +43,7 @@ class Service(TrainerServiceServicer):
         return await self._trainer.get(request.run_id)
 
     async def ListRuns(self, request: pb.ListRunsRequest, context: Any) -> pb.ListRunsReply:
-        return await self._trainer.list_runs(map(state_from_wire, request.states), request.limit)
+        return await list_runs(self._trainer, request)
 
     async def WatchRuns(self, request: pb.WatchRunsRequest, context: Any) -> AsyncIterator[pb.ListRunsReply]:
         interval_s = max(0.05, (request.interval_ms or 500) / 1000)
@@ -59,6 +61,8 @@ class Service(TrainerServiceServicer):
 
     async def Heartbeat(self, request: pb.HeartbeatRequest, context: Any) -> pb.HeartbeatReply:
         progress = request.progress if request.HasField("progress") else None
+        if progress is not None and progress < 0:
+            raise BadConfig("progress", f"is {progress}; it counts from 0.")
         await self._trainer.heartbeat(request.run_id, bearer(context.invocation_metadata()), progress)
         return pb.HeartbeatReply()
 
@@ -107,6 +111,8 @@ class Service(TrainerServiceServicer):
 
     async def QueryCurve(self, request: pb.QueryCurveRequest, context: Any) -> pb.Curve:
         rundir = self._trainer.rundir(await self._trainer.find(request.run_id))
+        if not request.name:
+            return curve_names(await self._trainer.ingest.curve_names(rundir), request.names_after)
         return await self._trainer.ingest.curve(rundir, request)
 
     # ---- daemon

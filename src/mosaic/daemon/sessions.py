@@ -17,6 +17,7 @@ from mosaic.registry.registry import Registry
 from mosaic.registry.thread import RegistryThread
 
 MOST_SESSIONS = 256
+MOST_RUNS = 10_000
 
 
 @dataclass
@@ -36,6 +37,7 @@ class Sessions:
         self._registry = registry
         self._tokens = tokens
         self._sessions: dict[str, Session] = {}
+        self._runs: dict[str, str] | None = None  # by token hash: see run_of; None: not read yet
 
     async def register(self, run_id: str, attempt: int, nonce: str, capabilities_json: str) -> tuple[str, RunDir]:
         """A session token for a caller that knows the nonce of the current attempt. Calling again returns the same.
@@ -43,17 +45,17 @@ class Sessions:
         The tailer sends the capabilities in the catalog each time it registers; those of the worker itself replace
         them.
         """
-        record = await self._registry.do(lambda r: r.get(run_id))
+        record, launch = await self._check_nonce(run_id, nonce)
+        if attempt != record.attempt:
+            raise _wrong_nonce(record)
         rundir = self._rundir(record)
-        launch = await asyncio.to_thread(read_json, rundir.launch) or {}
-        if not nonce or launch.get("nonce") != nonce or attempt != record.attempt or launch.get("attempt") != attempt:
-            raise NotAllowed(f"Run {run_id}: this is not the nonce of attempt {record.attempt}.")
         token = self._tokens.session(run_id, attempt)
         sent = read_capabilities(capabilities_json)
         from_worker = bool(sent) and sent != launch.get("capabilities")
         await self._registry.do(lambda r: _make_ready(r, run_id, token, sent, from_worker))
         failpoint("register.ready")
         self._remember(run_id, Session(token_hash(token), rundir))
+        self._note_run(run_id, token_hash(token))
         return token, rundir
 
     async def allow(self, run_id: str, token: str) -> RunDir:
@@ -62,6 +64,19 @@ class Sessions:
         if not token or not session.token_hash or not hmac.compare_digest(token_hash(token), session.token_hash):
             raise NotAllowed(f"This session token is not valid for run {run_id}.")
         return session.rundir
+
+    async def allow_nonce(self, run_id: str, nonce: str) -> None:
+        """Return if `nonce` is the one of the run's current attempt."""
+        await self._check_nonce(run_id, nonce)
+
+    async def run_of(self, token: str) -> str:
+        """The run that a session token belongs to; empty if it is not a live one's.
+
+        For callers of an older MOSAIC, which do not say it. Read once: this daemon registers all later ones itself.
+        """
+        if self._runs is None:
+            self._runs = await self._registry.do(lambda r: r.sessions())
+        return self._runs.get(token_hash(token), "")
 
     async def note_heartbeat(self, run_id: str) -> None:
         """Record in the registry, once, that this run's worker calls Heartbeat."""
@@ -86,8 +101,26 @@ class Sessions:
         self._sessions[run_id] = session
         return session
 
+    def _note_run(self, run_id: str, token_hash: str) -> None:
+        if self._runs is not None:
+            self._runs[token_hash] = run_id
+            if len(self._runs) > MOST_RUNS:
+                self._runs = None  # most of them are over; the live ones are read again
+
+    async def _check_nonce(self, run_id: str, nonce: str) -> tuple[RunRecord, dict[str, Any]]:
+        """The run and its launch.json, if `nonce` belongs to its current attempt."""
+        record = await self._registry.do(lambda r: r.get(run_id))
+        launch = read_json(self._rundir(record).launch) or {}
+        if not nonce or launch.get("nonce") != nonce or launch.get("attempt") != record.attempt:
+            raise _wrong_nonce(record)
+        return record, launch
+
     def _rundir(self, record: RunRecord) -> RunDir:
         return self._root.run(record.area, record.run_id)
+
+
+def _wrong_nonce(record: RunRecord) -> NotAllowed:
+    return NotAllowed(f"Run {record.run_id}: this is not the nonce of attempt {record.attempt}.")
 
 
 def _make_ready(registry: Registry, run_id: str, token: str, capabilities: dict[str, Any], from_worker: bool) -> None:

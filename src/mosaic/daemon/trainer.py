@@ -5,7 +5,7 @@ Arguments are plain values. Answers about runs are wire messages: they are conve
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -30,7 +30,6 @@ from mosaic.model.failpoints import failpoint
 from mosaic.model.folder import Removal, remove_folder
 from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.rundir import RunDir, StateRoot
-from mosaic.model.states import RunState
 from mosaic.registry.registry import Registry
 from mosaic.registry.thread import RegistryThread
 from mosaic.submit.document import fingerprint, read_document
@@ -38,6 +37,7 @@ from mosaic.submit.needs import with_worker_needs
 from mosaic.submit.record import record as record_submission
 from mosaic.submit.validate import SubmitContext, settle, validate
 from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.bounds import LISTED_BYTES, WHOLE_BYTES, bound, document_or_note
 from mosaic.wire.convert import move_to_wire, run_to_wire
 
 
@@ -165,20 +165,15 @@ class Trainer:
         history = await self.registry.do(lambda r: r.history(record.run_id))
         document = await asyncio.to_thread(read_json, self.root.config_file(record.run_id))
         config = redact(document or {})
-        info = await self.info(record)
+        info = (await self.infos([record], WHOLE_BYTES))[0]
         info.history.extend(move_to_wire(move) for move in history)
-        info.config_json = json.dumps(config)
-        info.settings_json = json.dumps(redact(await self.registry.do(lambda r: r.settings(record.run_id))))
+        info.config_json = document_or_note(json.dumps(config), "The config")
+        settings = redact(await self.registry.do(lambda r: r.settings(record.run_id)))
+        info.settings_json = document_or_note(json.dumps(settings), "The settings")
         capabilities = await self.registry.do(lambda r: r.capabilities(record.run_id))
         info.capabilities_json = json.dumps(capabilities) if capabilities else ""
         info.children.extend(child.run_id for child in await self.registry.do(lambda r: r.children(record.run_id)))
         return info
-
-    async def list_runs(self, states: Iterable[RunState], limit: int) -> pb.ListRunsReply:
-        wanted = tuple(states)
-        records = await self.registry.do(lambda r: r.list(wanted, limit))
-        total = await self.registry.do(lambda r: r.count(wanted))
-        return pb.ListRunsReply(runs=await self.infos(records), total=total)
 
     # ---- tailers and workers
 
@@ -208,9 +203,10 @@ class Trainer:
     async def info(self, record: RunRecord) -> pb.RunInfo:
         return (await self.infos([record]))[0]
 
-    async def infos(self, records: Sequence[RunRecord]) -> list[pb.RunInfo]:
+    async def infos(self, records: Sequence[RunRecord], most_bytes: int = LISTED_BYTES) -> list[pb.RunInfo]:
+        """What a listing shows of these runs, each in at most about `most_bytes`."""
         summaries = await self.ingest.summaries([self.rundir(record) for record in records])
-        return [self._info(record, summaries.get(record.run_id)) for record in records]
+        return [bound(self._info(record, summaries.get(record.run_id)), most_bytes) for record in records]
 
     def _info(self, record: RunRecord, summary: RunSummary | None) -> pb.RunInfo:
         live = not record.state.is_over

@@ -5,11 +5,13 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from mosaic.daemon.listing import chunks
 from mosaic.daemon.trainer import Trainer
 from mosaic.model.run import RunRecord
 from mosaic.model.states import RunState
 from mosaic.registry.registry import Registry
 from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.bounds import PAGE_BYTES
 
 SILENCE_S = 5.0  # then an empty reply shows that the daemon is alive
 SETTLING_S = 10.0  # the summary of a run that has just ended may not be in the index yet
@@ -79,8 +81,25 @@ async def watch(trainer: Trainer, query: Query, interval_s: float) -> AsyncItera
     while True:
         records, total = await trainer.registry.do(selection.read)
         fresh = [record for record in records if sent.may_differ(record, time.time())]
-        changed, gone = sent.news(records, await trainer.infos(fresh))
-        if sent_at is None or changed or gone or time.monotonic() - sent_at > SILENCE_S:
+        reply = pb.ListRunsReply(total=total)
+        async for part in _changes(trainer, sent, records, fresh):
+            if reply.runs and reply.ByteSize() + part.ByteSize() > PAGE_BYTES:
+                reply.continues = True
+                yield reply
+                reply = pb.ListRunsReply(total=total)
+            reply.MergeFrom(part)
+        if sent_at is None or reply.runs or reply.deleted or time.monotonic() - sent_at > SILENCE_S:
             sent_at = time.monotonic()
-            yield pb.ListRunsReply(runs=changed, total=total, deleted=gone)
+            yield reply
         await asyncio.sleep(interval_s)
+
+
+async def _changes(
+    trainer: Trainer, sent: Sent, records: Sequence[RunRecord], fresh: Sequence[RunRecord]
+) -> AsyncIterator[pb.ListRunsReply]:
+    """What the client has not received, in parts that are much smaller than a page."""
+    for chunk in chunks(fresh):
+        changed, gone = sent.news(records, await trainer.infos(chunk))
+        yield pb.ListRunsReply(runs=changed, deleted=gone)
+    if not fresh:
+        yield pb.ListRunsReply(deleted=sent.news(records, [])[1])

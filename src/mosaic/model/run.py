@@ -140,6 +140,7 @@ class RunRecord:
     task: Task = field(default_factory=Task)
     revision: int = 0  # increases with every change of any run
     damage: str = ""  # what is wrong with its row; the dispatcher leaves such a run alone
+    number: int = 0  # 1, 2, 3 … in the order of submission; never given twice
 
 
 # Limits of what one run can add to listings and to the daemon's memory.
@@ -173,6 +174,7 @@ class RunSummary:
     last_event_at: float = 0.0  # unix seconds
     failed_message: str = ""  # error of a run_failed line
     last_values: dict[str, float] = field(default_factory=dict)  # newest value of the first MOST_LAST_VALUES metrics
+    values_left_out: int = 0  # metrics that are not in last_values, because there are too many
     note: str = ""  # what is missing or odd in the stored telemetry; empty: nothing
 
     @property

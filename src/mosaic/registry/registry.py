@@ -120,9 +120,11 @@ class Registry:
     def now(self) -> float:
         return self._now()
 
-    def list(self, states: Iterable[RunState] = (), limit: int = 0) -> "builtins.list[RunRecord]":
-        """Newest first. No states: runs in any state. Limit 0: all of them."""
+    def list(self, states: Iterable[RunState] = (), limit: int = 0, before: int = 0) -> "builtins.list[RunRecord]":
+        """Newest first. No states: runs in any state. Limit 0: all of them. `before`: older than this number."""
         where, names = _in_states(states)
+        if before:
+            where, names = f"{where} {'AND' if where else 'WHERE'} number < ?", (*names, before)
         return self._records(f"{where} ORDER BY number DESC LIMIT ?", (*names, limit or -1))
 
     def count(self, states: Iterable[RunState] = ()) -> int:
@@ -275,6 +277,12 @@ class Registry:
         if value is None:
             raise UnknownRun(run_id)
         return str(value)
+
+    def sessions(self) -> dict[str, str]:
+        """The runs that may still send something, by the hashes of their session tokens."""
+        where, names = _in_states(LIVE_STATES)
+        rows = self._db.execute(f"SELECT session, id FROM runs {where} OR telemetry <> ''", names)
+        return {session: run_id for session, run_id in rows if session}
 
     def note_heartbeat_calls(self, run_id: str) -> None:
         """Record that this run's worker calls Heartbeat, so that missing heartbeats count from now on."""

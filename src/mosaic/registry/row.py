@@ -14,7 +14,7 @@ from mosaic.model.task import Task
 COLUMNS = (
     "id, name, area, worker_name, state, reason, attempt, created_at, updated_at, gpus_requested, gpus_mandatory, "
     "limits, tags, total_steps, cancel_requested, waiting_for, held_by, telemetry, revision, "
-    "cpus, memory_mb, parent_run_id, relation, settings_note, algo, env_id, seed"
+    "cpus, memory_mb, parent_run_id, relation, settings_note, algo, env_id, seed, number"
 )
 
 RESTORE = "Restore it with: mosaic daemon stop && mosaic registry rebuild"
@@ -97,6 +97,7 @@ def _record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
         lineage=Lineage(row[21], row[22]),
         settings_note=row[23],
         task=Task(row[24], row[25], row[26]),
+        number=row[27],
     )
 
 

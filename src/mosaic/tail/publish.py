@@ -26,6 +26,7 @@ from mosaic.tail.parse import Request
 from mosaic.tail.stream import Ended, PublishStream
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
+from mosaic.wire.names import NONCE, RUN_ID
 
 RETRY_S = 1.0
 REGISTER_AGAIN_S = 0.1  # a daemon that refuses every offset must not be asked in a busy loop
@@ -65,6 +66,7 @@ class Publisher:
         if launch is None:
             raise RunGone(f"{run.launch} is missing")
         self.launch = launch
+        self._run_id = (RUN_ID, str(launch["run_id"]))
         self._channel: grpc.Channel | None = None
         self._stub: TrainerServiceStub | None = None  # one per channel, because it is expensive to create
         self._session: list[tuple[str, str]] = []
@@ -81,14 +83,16 @@ class Publisher:
         )
         while True:
             try:
-                reply: pb.RegisterWorkerReply = self._connect().RegisterWorker(request, timeout=CALL_LIMIT_S)
+                reply: pb.RegisterWorkerReply = self._connect().RegisterWorker(
+                    request, timeout=CALL_LIMIT_S, metadata=[self._run_id, (NONCE, str(request.nonce))]
+                )
             except grpc.RpcError as error:
                 self._after_failed_registration(error)
                 if error.code() is Code.INVALID_ARGUMENT:
                     request.capabilities_json = ""  # launch.json was edited; the run continues without capabilities
                 continue
             self._finder.note_answer()
-            self._session = [("authorization", f"Bearer {reply.session_token}")]
+            self._session = [self._run_id, ("authorization", f"Bearer {reply.session_token}")]
             return reply.cursor
 
     def publish(self, request: Request) -> pb.PublishTelemetryReply:

@@ -154,7 +154,7 @@ class Move(_message.Message):
     def __init__(self, old: _Optional[_Union[State, str]] = ..., new: _Optional[_Union[State, str]] = ..., at: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Summary(_message.Message):
-    __slots__ = ("events", "steps", "episodes", "metrics", "rejects", "last_step", "last_return", "recent_returns", "steps_per_s", "last_event_at", "last_values", "mean_return", "mean_over", "return_trace", "eval_episodes", "eval_mean", "eval_interval", "eval_over", "env_steps")
+    __slots__ = ("events", "steps", "episodes", "metrics", "rejects", "last_step", "last_return", "recent_returns", "steps_per_s", "last_event_at", "last_values", "mean_return", "mean_over", "return_trace", "eval_episodes", "eval_mean", "eval_interval", "eval_over", "env_steps", "values_left_out")
     class LastValuesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -181,6 +181,7 @@ class Summary(_message.Message):
     EVAL_INTERVAL_FIELD_NUMBER: _ClassVar[int]
     EVAL_OVER_FIELD_NUMBER: _ClassVar[int]
     ENV_STEPS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     events: int
     steps: int
     episodes: int
@@ -200,25 +201,34 @@ class Summary(_message.Message):
     eval_interval: float
     eval_over: int
     env_steps: int
-    def __init__(self, events: _Optional[int] = ..., steps: _Optional[int] = ..., episodes: _Optional[int] = ..., metrics: _Optional[int] = ..., rejects: _Optional[int] = ..., last_step: _Optional[int] = ..., last_return: _Optional[float] = ..., recent_returns: _Optional[_Iterable[float]] = ..., steps_per_s: _Optional[float] = ..., last_event_at: _Optional[float] = ..., last_values: _Optional[_Mapping[str, float]] = ..., mean_return: _Optional[float] = ..., mean_over: _Optional[int] = ..., return_trace: _Optional[_Iterable[float]] = ..., eval_episodes: _Optional[int] = ..., eval_mean: _Optional[float] = ..., eval_interval: _Optional[float] = ..., eval_over: _Optional[int] = ..., env_steps: _Optional[int] = ...) -> None: ...
+    values_left_out: int
+    def __init__(self, events: _Optional[int] = ..., steps: _Optional[int] = ..., episodes: _Optional[int] = ..., metrics: _Optional[int] = ..., rejects: _Optional[int] = ..., last_step: _Optional[int] = ..., last_return: _Optional[float] = ..., recent_returns: _Optional[_Iterable[float]] = ..., steps_per_s: _Optional[float] = ..., last_event_at: _Optional[float] = ..., last_values: _Optional[_Mapping[str, float]] = ..., mean_return: _Optional[float] = ..., mean_over: _Optional[int] = ..., return_trace: _Optional[_Iterable[float]] = ..., eval_episodes: _Optional[int] = ..., eval_mean: _Optional[float] = ..., eval_interval: _Optional[float] = ..., eval_over: _Optional[int] = ..., env_steps: _Optional[int] = ..., values_left_out: _Optional[int] = ...) -> None: ...
 
 class ListRunsRequest(_message.Message):
-    __slots__ = ("states", "limit")
+    __slots__ = ("states", "limit", "page_runs", "before")
     STATES_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    PAGE_RUNS_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
     states: _containers.RepeatedScalarFieldContainer[State]
     limit: int
-    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ...) -> None: ...
+    page_runs: int
+    before: int
+    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ..., page_runs: _Optional[int] = ..., before: _Optional[int] = ...) -> None: ...
 
 class ListRunsReply(_message.Message):
-    __slots__ = ("runs", "total", "deleted")
+    __slots__ = ("runs", "total", "deleted", "next", "continues")
     RUNS_FIELD_NUMBER: _ClassVar[int]
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     DELETED_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    CONTINUES_FIELD_NUMBER: _ClassVar[int]
     runs: _containers.RepeatedCompositeFieldContainer[RunInfo]
     total: int
     deleted: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, runs: _Optional[_Iterable[_Union[RunInfo, _Mapping]]] = ..., total: _Optional[int] = ..., deleted: _Optional[_Iterable[str]] = ...) -> None: ...
+    next: int
+    continues: bool
+    def __init__(self, runs: _Optional[_Iterable[_Union[RunInfo, _Mapping]]] = ..., total: _Optional[int] = ..., deleted: _Optional[_Iterable[str]] = ..., next: _Optional[int] = ..., continues: _Optional[bool] = ...) -> None: ...
 
 class WatchRunsRequest(_message.Message):
     __slots__ = ("states", "limit", "interval_ms", "run_ids")
@@ -517,21 +527,23 @@ class Frame(_message.Message):
     def __init__(self, png: _Optional[bytes] = ..., number: _Optional[int] = ..., age_ns: _Optional[int] = ..., last_reward: _Optional[float] = ..., rolling_return: _Optional[float] = ..., step_rate_hz: _Optional[float] = ..., cost_ns: _Optional[int] = ...) -> None: ...
 
 class QueryCurveRequest(_message.Message):
-    __slots__ = ("run_id", "name", "points", "from_step", "to_step")
+    __slots__ = ("run_id", "name", "points", "from_step", "to_step", "names_after")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     POINTS_FIELD_NUMBER: _ClassVar[int]
     FROM_STEP_FIELD_NUMBER: _ClassVar[int]
     TO_STEP_FIELD_NUMBER: _ClassVar[int]
+    NAMES_AFTER_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     name: str
     points: int
     from_step: int
     to_step: int
-    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., points: _Optional[int] = ..., from_step: _Optional[int] = ..., to_step: _Optional[int] = ...) -> None: ...
+    names_after: str
+    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., points: _Optional[int] = ..., from_step: _Optional[int] = ..., to_step: _Optional[int] = ..., names_after: _Optional[str] = ...) -> None: ...
 
 class Curve(_message.Message):
-    __slots__ = ("name", "step", "mean", "min", "max", "count", "known_names", "axis", "seconds", "started_at", "last_seq")
+    __slots__ = ("name", "step", "mean", "min", "max", "count", "known_names", "axis", "seconds", "started_at", "last_seq", "has_more_names")
     NAME_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     MEAN_FIELD_NUMBER: _ClassVar[int]
@@ -543,6 +555,7 @@ class Curve(_message.Message):
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     STARTED_AT_FIELD_NUMBER: _ClassVar[int]
     LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    HAS_MORE_NAMES_FIELD_NUMBER: _ClassVar[int]
     name: str
     step: _containers.RepeatedScalarFieldContainer[int]
     mean: _containers.RepeatedScalarFieldContainer[float]
@@ -554,7 +567,8 @@ class Curve(_message.Message):
     seconds: _containers.RepeatedScalarFieldContainer[float]
     started_at: float
     last_seq: int
-    def __init__(self, name: _Optional[str] = ..., step: _Optional[_Iterable[int]] = ..., mean: _Optional[_Iterable[float]] = ..., min: _Optional[_Iterable[float]] = ..., max: _Optional[_Iterable[float]] = ..., count: _Optional[_Iterable[int]] = ..., known_names: _Optional[_Iterable[str]] = ..., axis: _Optional[str] = ..., seconds: _Optional[_Iterable[float]] = ..., started_at: _Optional[float] = ..., last_seq: _Optional[int] = ...) -> None: ...
+    has_more_names: bool
+    def __init__(self, name: _Optional[str] = ..., step: _Optional[_Iterable[int]] = ..., mean: _Optional[_Iterable[float]] = ..., min: _Optional[_Iterable[float]] = ..., max: _Optional[_Iterable[float]] = ..., count: _Optional[_Iterable[int]] = ..., known_names: _Optional[_Iterable[str]] = ..., axis: _Optional[str] = ..., seconds: _Optional[_Iterable[float]] = ..., started_at: _Optional[float] = ..., last_seq: _Optional[int] = ..., has_more_names: _Optional[bool] = ...) -> None: ...
 
 class GetHealthRequest(_message.Message):
     __slots__ = ()

@@ -26,7 +26,9 @@ if _version_not_supported:
 
 
 class TrainerServiceStub:
-    """Every call needs the metadata "authorization: Bearer <token>"; RegisterWorker needs the nonce in launch.json instead.
+    """Every call needs the metadata "authorization: Bearer <token>": the owner's token, or for Heartbeat and PublishTelemetry
+    the session token, together with "mosaic-run-id". RegisterWorker needs "mosaic-run-id" and "mosaic-nonce" instead.
+    A call is refused by its metadata alone, before its message is received.
     """
 
     def __init__(self, channel):
@@ -128,7 +130,9 @@ class TrainerServiceStub:
 
 
 class TrainerServiceServicer:
-    """Every call needs the metadata "authorization: Bearer <token>"; RegisterWorker needs the nonce in launch.json instead.
+    """Every call needs the metadata "authorization: Bearer <token>": the owner's token, or for Heartbeat and PublishTelemetry
+    the session token, together with "mosaic-run-id". RegisterWorker needs "mosaic-run-id" and "mosaic-nonce" instead.
+    A call is refused by its metadata alone, before its message is received.
     """
 
     def SubmitRun(self, request, context):
@@ -346,7 +350,9 @@ def add_TrainerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TrainerService:
-    """Every call needs the metadata "authorization: Bearer <token>"; RegisterWorker needs the nonce in launch.json instead.
+    """Every call needs the metadata "authorization: Bearer <token>": the owner's token, or for Heartbeat and PublishTelemetry
+    the session token, together with "mosaic-run-id". RegisterWorker needs "mosaic-run-id" and "mosaic-nonce" instead.
+    A call is refused by its metadata alone, before its message is received.
     """
 
     @staticmethod

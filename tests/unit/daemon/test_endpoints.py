@@ -33,7 +33,7 @@ def far_root(tmp_path, monkeypatch):
     return StateRoot(tmp_path / ("x" * 120))
 
 
-def make_server():
+def make_server(is_private):
     return grpc.aio.server(options=OPTIONS)
 
 

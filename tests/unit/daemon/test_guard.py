@@ -5,8 +5,10 @@ import asyncio
 import grpc
 import pytest
 
+from mosaic.daemon.admission import Admission
 from mosaic.daemon.auth import Tokens
 from mosaic.daemon.guard import LONGEST_SENTENCE, STATUS, Guard
+from mosaic.daemon.receiving import Receiving
 from mosaic.model import errors
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -20,59 +22,65 @@ class Aborted(Exception):
 
 
 class Context:
-    def __init__(self, token):
-        self._token = token
-
-    def invocation_metadata(self):
-        return (("authorization", f"Bearer {self._token}"),)
-
     async def abort(self, code, details, trailing=()):
         raise Aborted(code, details)
 
 
 class Details:
-    def __init__(self, method):
+    def __init__(self, method, token):
         self.method = f"/mosaic.v1.TrainerService/{method}"
+        self.invocation_metadata = (("authorization", f"Bearer {token}"),)
+
+
+class NoRuns:
+    """A daemon without runs."""
+
+    async def run_of(self, token):
+        return ""
+
+
+class Sent:
+    """The messages of a client, and how many of them the daemon asked for."""
+
+    def __init__(self, *messages):
+        self._messages = list(messages)
+        self.received = 0
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        if not self._messages:
+            raise StopAsyncIteration
+        self.received += 1
+        return self._messages.pop(0)
+
+
+def ask(make, handler, method, token, sent):
+    """All replies of the guarded handler; Aborted if it refuses."""
+
+    async def run():
+        async def continuation(details):
+            return make(handler, pb.RunRequest.FromString, pb.RunInfo.SerializeToString)
+
+        guard = Guard(Admission(Tokens("owner"), NoRuns(), is_private=False), Receiving(limit_s=0.01))
+        guarded = (await guard.intercept_service(continuation, Details(method, token))).stream_stream(sent, Context())
+        return [reply async for reply in guarded] if hasattr(guarded, "__aiter__") else await guarded
+
+    return asyncio.run(run())
 
 
 def call(handler, token="owner", method="GetRun", data=b""):
-    """The reply of the guarded handler to these bytes; Aborted if it refuses."""
-
-    async def run():
-        async def continuation(details):
-            return grpc.unary_unary_rpc_method_handler(handler, pb.RunRequest.FromString, pb.RunInfo.SerializeToString)
-
-        guarded = await Guard(Tokens("owner")).intercept_service(continuation, Details(method))
-        return await guarded.unary_unary(data, Context(token))
-
-    return asyncio.run(run())
+    (reply,) = ask(grpc.unary_unary_rpc_method_handler, handler, method, token, Sent(data))
+    return reply
 
 
 def stream(handler, token="owner"):
-    async def run():
-        async def continuation(details):
-            return grpc.unary_stream_rpc_method_handler(handler, pb.RunRequest.FromString, pb.RunInfo.SerializeToString)
-
-        guarded = await Guard(Tokens("owner")).intercept_service(continuation, Details("WatchRuns"))
-        return [reply async for reply in guarded.unary_stream(b"", Context(token))]
-
-    return asyncio.run(run())
+    return ask(grpc.unary_stream_rpc_method_handler, handler, "WatchRuns", token, Sent(b""))
 
 
 def dialogue(handler, *messages, token="owner", method="SomeDialogue"):
-    async def run():
-        async def continuation(details):
-            kind = grpc.stream_stream_rpc_method_handler
-            return kind(handler, pb.RunRequest.FromString, pb.RunInfo.SerializeToString)
-
-        async def sent():
-            for message in messages:
-                yield message
-
-        guarded = await Guard(Tokens("owner")).intercept_service(continuation, Details(method))
-        return [reply async for reply in guarded.stream_stream(sent(), Context(token))]
-
-    return asyncio.run(run())
+    return ask(grpc.stream_stream_rpc_method_handler, handler, method, token, Sent(*messages))
 
 
 async def echo_each(requests, context):
@@ -139,9 +147,37 @@ def test_a_dialogue_ends_with_the_code_of_the_message_that_failed():
         assert refusal.value.code is Code.INVALID_ARGUMENT
 
 
-def test_calls_that_check_their_own_token_reach_the_handler():
-    assert call(echo, token="", method="Heartbeat") == ""
-    assert dialogue(echo_each, b"", token="", method="PublishTelemetry") == [""]
+@pytest.mark.parametrize("method", ["GetRun", "RegisterWorker", "Heartbeat", "PublishTelemetry", "NoSuchCall"])
+@pytest.mark.parametrize("make", [grpc.unary_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler])
+def test_no_message_is_received_from_a_caller_without_a_token(make, method):
+    sent = Sent(b"x" * 1_000_000)
+
+    with pytest.raises(Aborted) as refusal:
+        ask(make, echo, method, "wrong", sent)
+
+    assert refusal.value.code is Code.UNAUTHENTICATED
+    assert sent.received == 0
+
+
+def test_a_call_whose_message_never_arrives_ends_with_a_sentence():
+    class Silent(Sent):
+        async def __anext__(self):
+            await asyncio.Event().wait()
+
+    for sent, sentence in ((Silent(), "did not arrive within 0.01 s"), (Sent(), "request: is missing")):
+        with pytest.raises(Aborted, match=sentence) as refusal:
+            ask(grpc.unary_unary_rpc_method_handler, echo, "GetRun", "owner", sent)
+        assert refusal.value.code is Code.INVALID_ARGUMENT
+
+
+def test_a_handler_that_writes_its_replies_itself_is_awaited():
+    async def watch(request, context):
+        written.append(request.run_id)
+
+    written = []
+
+    assert stream(watch) == []
+    assert written == [""]
 
 
 def test_bytes_that_are_not_a_valid_message_are_an_invalid_argument():

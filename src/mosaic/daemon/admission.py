@@ -1,0 +1,85 @@
+"""Admission: decides from the metadata of a call whether its message is received at all.
+
+    every call                      authorization: Bearer <owner's token>
+    RegisterWorker                  mosaic-run-id and mosaic-nonce
+    Heartbeat, PublishTelemetry     authorization: Bearer <session token>, and mosaic-run-id
+
+The handlers check again: a message may name another run than the metadata of its call.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from mosaic.daemon.auth import Tokens, bearer
+from mosaic.model.errors import NotAllowed
+from mosaic.model.ulid import is_ulid
+from mosaic.wire.names import NONCE, RUN_ID
+
+# These are for one run: its session token or its nonce is enough.
+RUN_METHODS = frozenset({"RegisterWorker", "Heartbeat", "PublishTelemetry"})
+
+OWNER = "owner"
+UNPROVEN = "unproven"  # a caller on the Unix socket whose message has the proof
+NO_TOKEN = "The token is missing or wrong. It is in trainer/daemon.token in the state folder (or in MOSAIC_TOKEN_FILE)."
+NO_PROOF = (
+    "The metadata of this call must prove its run: mosaic-run-id, with mosaic-nonce for RegisterWorker, and with the "
+    "session token as authorization for the other calls."
+)
+
+
+class Unauthenticated(NotAllowed):
+    """The metadata of a call does not show who calls."""
+
+
+class RunProofs(Protocol):
+    """What shows that a caller belongs to a run; see sessions.py. `allow…` raise NotAllowed or UnknownRun."""
+
+    async def allow(self, run_id: str, token: str) -> object: ...
+    async def allow_nonce(self, run_id: str, nonce: str) -> None: ...
+    async def run_of(self, token: str) -> str: ...
+
+
+class Admission:
+    """Who may call, on one listener. `is_private`: only this user can reach it."""
+
+    def __init__(self, tokens: Tokens, proofs: RunProofs, is_private: bool) -> None:
+        self._tokens = tokens
+        self._proofs = proofs
+        self._is_private = is_private
+
+    async def caller(self, method: str, metadata: Iterable[tuple[str, str | bytes]]) -> str:
+        """OWNER, the id of a run, or UNPROVEN; raises what the caller is told."""
+        token = bearer(metadata)
+        if self._tokens.is_owner(token):
+            return OWNER
+        if method not in RUN_METHODS:
+            raise Unauthenticated(NO_TOKEN)
+        if run_id := _value(metadata, RUN_ID):
+            return await self._proven(method, run_id, token, _value(metadata, NONCE))
+        return await self._without_run_id(method, token)
+
+    async def _proven(self, method: str, run_id: str, token: str, nonce: str) -> str:
+        if not is_ulid(run_id):
+            raise Unauthenticated(NO_PROOF)
+        if method == "RegisterWorker":
+            await self._proofs.allow_nonce(run_id, nonce)
+        else:
+            await self._proofs.allow(run_id, token)
+        return run_id
+
+    async def _without_run_id(self, method: str, token: str) -> str:
+        """Tailers and workers of an older MOSAIC send the run's id only in the message."""
+        if method == "RegisterWorker":
+            if self._is_private:
+                return UNPROVEN
+        elif run_id := await self._proofs.run_of(token):
+            return run_id
+        raise Unauthenticated(NO_PROOF)
+
+
+def _value(metadata: Iterable[tuple[str, str | bytes]], name: str) -> str:
+    """The first value with this name; empty if there is none."""
+    for key, value in metadata or ():
+        if key == name and isinstance(value, str):
+            return value
+    return ""

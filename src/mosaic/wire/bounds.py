@@ -1,0 +1,59 @@
+"""Limits of what one reply carries: workers and configs decide how long a run's texts and metric names are."""
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from mosaic.wire import mosaic_pb2 as pb
+
+PAGE_BYTES = 4 << 20  # of a page, with at least one entry
+REPLY_BYTES = 48 << 20  # for clients that do not ask for pages; gRPC refuses replies over 64 MiB
+LISTED_BYTES = 16 << 10  # of a run in a listing
+WHOLE_BYTES = 4 << 20  # of a run that is shown alone, and of its config and its settings
+
+LONGEST_TEXT = 500
+LONGEST_NAME = 200
+MOST_TEXTS = 20
+
+
+def bound(info: pb.RunInfo, most_bytes: int) -> pb.RunInfo:
+    """Shorten the texts of a run that takes more than `most_bytes`, and leave out values of its metrics."""
+    if info.ByteSize() <= most_bytes:
+        return info
+    _bound_values(info.summary, most_bytes // 2)
+    if info.ByteSize() > most_bytes:
+        _bound_texts(info)
+    return info
+
+
+def _bound_values(summary: pb.Summary, room: int) -> None:
+    """Keep values with short names, those with short paths first: episode/return before actor/rpc/replay/sent."""
+    values = summary.last_values
+    for name in sorted(values, key=lambda name: (name.count("/"), name)):
+        size = len(name.encode())
+        room -= size + 14
+        if size > LONGEST_NAME or room < 0:
+            del values[name]
+            summary.values_left_out += 1
+            room += size + 14 if size > LONGEST_NAME else 0
+
+
+def _bound_texts(info: pb.RunInfo) -> None:
+    for field, value in info.ListFields():
+        if field.type != FieldDescriptor.TYPE_STRING or field.name in ("run_id", "run_dir"):
+            continue
+        if field.is_repeated:
+            texts = [shortened(text) for text in value[:MOST_TEXTS]]
+            info.ClearField(field.name)
+            getattr(info, field.name).extend(texts)
+        else:
+            setattr(info, field.name, shortened(value))
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def document_or_note(text: str, what: str) -> str:
+    """A JSON object for a reply; in place of one that is too large, an object that says so."""
+    if len(text) <= WHOLE_BYTES:
+        return text
+    return '{"left out": "' + f"{what} has {len(text):,} bytes, too many for a reply" + '"}'
