@@ -1,6 +1,7 @@
 """Generated values for fuzzing: protobuf messages of any kind, and configs."""
 
 import json
+import math
 from collections.abc import Iterator
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -41,10 +42,18 @@ def messages(descriptor: Descriptor) -> "st.SearchStrategy[Message]":
 def edges(descriptor: Descriptor) -> "Iterator[Message]":
     """One field at a time at the limits of its type, without the others."""
     for field in descriptor.fields:
-        low, high = _WHOLE.get(field.type, (0, -1))
-        for number in {low, high, *_EDGES}:
-            if low <= number <= high:
-                yield GetMessageClass(descriptor)(**{field.name: [number] if field.is_repeated else number})
+        for value in _limits_of(field):
+            yield GetMessageClass(descriptor)(**{field.name: [value] if field.is_repeated else value})
+
+
+def _limits_of(field: FieldDescriptor) -> "set[int] | list[float] | list[str] | list[bytes]":
+    low, high = _WHOLE.get(field.type, (0, -1))
+    others = {
+        FieldDescriptor.TYPE_DOUBLE: [math.nan, math.inf, -math.inf, -1.0, 1e308],
+        FieldDescriptor.TYPE_STRING: ["x" * 1_000_000, "\0"],
+        FieldDescriptor.TYPE_BYTES: [b"\xff" * 1_000_000],
+    }
+    return others.get(field.type) or {number for number in {low, high, -1, *_EDGES} if low <= number <= high}
 
 
 def _values(field: FieldDescriptor) -> "st.SearchStrategy[object]":

@@ -37,7 +37,7 @@ from mosaic.submit.needs import with_worker_needs
 from mosaic.submit.record import record as record_submission
 from mosaic.submit.validate import SubmitContext, settle, validate
 from mosaic.wire import mosaic_pb2 as pb
-from mosaic.wire.bounds import LISTED_BYTES, WHOLE_BYTES, bound, document_or_note
+from mosaic.wire.bounds import LISTED_BYTES, WHOLE_BYTES, document_or_note
 from mosaic.wire.convert import move_to_wire, run_to_wire
 
 
@@ -206,13 +206,12 @@ class Trainer:
     async def infos(self, records: Sequence[RunRecord], most_bytes: int = LISTED_BYTES) -> list[pb.RunInfo]:
         """What a listing shows of these runs, each in at most about `most_bytes`."""
         summaries = await self.ingest.summaries([self.rundir(record) for record in records])
-        return [bound(self._info(record, summaries.get(record.run_id)), most_bytes) for record in records]
+        return [self._info(record, summaries.get(record.run_id), most_bytes) for record in records]
 
-    def _info(self, record: RunRecord, summary: RunSummary | None) -> pb.RunInfo:
+    def _info(self, record: RunRecord, summary: RunSummary | None, most_bytes: int) -> pb.RunInfo:
         live = not record.state.is_over
-        info = run_to_wire(
-            record, self.rundir(record).path, summary, self.dispatcher.life(record.run_id) if live else ""
-        )
+        life = self.dispatcher.life(record.run_id) if live else ""
+        info = run_to_wire(record, self.rundir(record).path, summary, life, most_bytes)
         note = summary.note if summary else ""
         info.telemetry = (live and self.dispatcher.telemetry(record.run_id)) or info.telemetry or note
         return info

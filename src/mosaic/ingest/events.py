@@ -33,7 +33,7 @@ class EventReader:
         if not kinds:
             until = min(until, since + limit)  # there are no gaps in seq, so the range limits the number
         found = self._find(kinds, "seq > ? AND seq <= ? ORDER BY seq LIMIT ?", (since, until, limit))
-        fits = _first_bytes(found[:limit])
+        fits = self._first_bytes(found[:limit])
         complete = len(fits) == len(found) and (not kinds or len(found) < limit)
         through = max(since, until) if complete else fits[-1][0]
         return EventPage(self._batch(fits), through, self._last_seq)
@@ -68,12 +68,13 @@ class EventReader:
             fill(batch, kind, row, self._names)
         return batch
 
-
-def _first_bytes(found: list[Found]) -> list[Found]:
-    """The first rows, as many as fit into a page, at least one."""
-    size = 0
-    for place, (_, _, row) in enumerate(found):
-        size += 64 + sum(len(part) for part in row[-2:] if isinstance(part, bytes))
-        if size > PAGE_BYTES and place:
-            return found[:place]
-    return found
+    def _first_bytes(self, found: list[Found]) -> list[Found]:
+        """The first rows, as many as fit into a page, at least one."""
+        size = 0
+        for place, (_, kind, row) in enumerate(found):
+            size += 64 + sum(len(part) for part in row[-2:] if isinstance(part, bytes))
+            if kind == "metric":
+                size += self._names.size(row[3])
+            if size > PAGE_BYTES and place:
+                return found[:place]
+        return found

@@ -16,6 +16,7 @@ class NameSets:
         self._numbers = {names: number for number, names in self._names.items()}
         self._fresh: list[tuple[int, str]] = []
         self._bytes = sum(len(text) for _, text in stored)
+        self._sizes: dict[int, int] = {}
 
     def ref(self, names: "tuple[str, ...]") -> "int | str":
         """The number of these names, or their text if there are too many sets; ValueError if a name is too long."""
@@ -36,6 +37,14 @@ class NameSets:
 
     def names(self, ref: "int | str") -> "tuple[str, ...]":
         return self._names[ref] if isinstance(ref, int) else tuple(json.loads(ref))
+
+    def size(self, ref: "int | str") -> int:
+        """About how many bytes the names take in a message."""
+        if isinstance(ref, str):
+            return len(ref)
+        if ref not in self._sizes:
+            self._sizes[ref] = sum(len(name) + 4 for name in self._names[ref])
+        return self._sizes[ref]
 
     def take_fresh(self) -> "list[tuple[int, str]]":
         """The sets that are not yet in the table name_sets."""

@@ -1,5 +1,7 @@
 """Limits of what one reply carries: workers and configs decide how long a run's texts and metric names are."""
 
+from collections.abc import Mapping
+
 from google.protobuf.descriptor import FieldDescriptor
 
 from mosaic.wire import mosaic_pb2 as pb
@@ -9,31 +11,33 @@ REPLY_BYTES = 48 << 20  # for clients that do not ask for pages; gRPC refuses re
 LISTED_BYTES = 16 << 10  # of a run in a listing
 WHOLE_BYTES = 4 << 20  # of a run that is shown alone, and of its config and its settings
 
+ENTRY_BYTES = 16  # of a value, besides its name
 LONGEST_TEXT = 500
 LONGEST_NAME = 200
 MOST_TEXTS = 20
 
 
 def bound(info: pb.RunInfo, most_bytes: int) -> pb.RunInfo:
-    """Shorten the texts of a run that takes more than `most_bytes`, and leave out values of its metrics."""
-    if info.ByteSize() <= most_bytes:
-        return info
-    _bound_values(info.summary, most_bytes // 2)
+    """Shorten the texts of a run that takes more than `most_bytes`."""
     if info.ByteSize() > most_bytes:
         _bound_texts(info)
     return info
 
 
-def _bound_values(summary: pb.Summary, room: int) -> None:
-    """Keep values with short names, those with short paths first: episode/return before actor/rpc/replay/sent."""
-    values = summary.last_values
+def some_values(values: Mapping[str, float], most_bytes: int) -> Mapping[str, float]:
+    """All of them, if they fit into a reply; else those with short names that fit.
+
+    Short paths come first: episode/return is more interesting than actor/rpc/replay/sent.
+    """
+    if sum(map(len, values)) + ENTRY_BYTES * len(values) <= most_bytes:
+        return values
+    chosen: dict[str, float] = {}
     for name in sorted(values, key=lambda name: (name.count("/"), name)):
-        size = len(name.encode())
-        room -= size + 14
-        if size > LONGEST_NAME or room < 0:
-            del values[name]
-            summary.values_left_out += 1
-            room += size + 14 if size > LONGEST_NAME else 0
+        size = len(name.encode()) + ENTRY_BYTES
+        if len(name) <= LONGEST_NAME and size <= most_bytes:
+            most_bytes -= size
+            chosen[name] = values[name]
+    return chosen
 
 
 def _bound_texts(info: pb.RunInfo) -> None:

@@ -9,6 +9,7 @@ from mosaic.model.errors import BadConfig
 from mosaic.model.run import Move, RunRecord, RunSummary
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.bounds import LISTED_BYTES, bound, some_values
 
 
 def state_to_wire(state: RunState) -> str:
@@ -28,8 +29,10 @@ def run_to_wire(
     run_dir: Path,
     summary: RunSummary | None = None,
     life: str = "",
+    most_bytes: int = LISTED_BYTES,
 ) -> pb.RunInfo:
-    return pb.RunInfo(
+    """The run in about `most_bytes`: see bounds.py."""
+    info = pb.RunInfo(
         run_id=record.run_id,
         name=record.name,
         area=record.area,
@@ -50,7 +53,7 @@ def run_to_wire(
         held_by=record.held_by,
         telemetry=record.telemetry,
         revision=record.revision,
-        summary=summary_to_wire(summary) if summary else None,
+        summary=summary_to_wire(summary, most_bytes // 2) if summary else None,
         run_dir=str(run_dir),
         life=life,
         time_limit_s=record.limits.time_s,
@@ -63,6 +66,7 @@ def run_to_wire(
         env_id=record.task.env_id,
         seed=record.task.seed,
     )
+    return bound(info, most_bytes)
 
 
 def move_to_wire(move: Move) -> pb.Move:
@@ -75,7 +79,8 @@ def move_from_wire(wire: pb.Move) -> Move:
     return Move(old, state_from_wire(wire.new), wire.at, wire.reason)
 
 
-def summary_to_wire(summary: RunSummary) -> pb.Summary:
+def summary_to_wire(summary: RunSummary, most_bytes: int = LISTED_BYTES) -> pb.Summary:
+    values = some_values(summary.last_values, most_bytes)
     return pb.Summary(
         events=summary.events,
         steps=summary.steps,
@@ -87,8 +92,8 @@ def summary_to_wire(summary: RunSummary) -> pb.Summary:
         recent_returns=summary.recent_returns,
         steps_per_s=summary.steps_per_s,
         last_event_at=summary.last_event_at,
-        last_values=summary.last_values,
-        values_left_out=summary.values_left_out,
+        last_values=values,
+        values_left_out=summary.values_left_out + len(summary.last_values) - len(values),
         mean_return=summary.mean_return,
         mean_over=summary.mean_over,
         return_trace=summary.return_trace,

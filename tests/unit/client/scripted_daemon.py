@@ -25,6 +25,7 @@ class ScriptedService(TrainerServiceServicer):
         self.state = state
         self.requests = []
         self.metadata = []
+        self.pages = {}  # of ListRuns, by where they begin
 
     async def StreamRunEvents(self, request, context):
         self.requests.append(request)
@@ -56,6 +57,14 @@ class ScriptedService(TrainerServiceServicer):
                 sent = self.state
                 yield pb.ListRunsReply(runs=[self.info()], total=1)
             await asyncio.sleep(0.01)
+
+    async def ListRuns(self, request, context):
+        self.requests.append(request)
+        return self.pages[request.before]
+
+    async def QueryCurve(self, request, context):
+        names = {"": ["a", "b"], "b": ["c"]}[request.names_after]
+        return pb.Curve(known_names=names, has_more_names=not request.names_after)
 
     def info(self):
         return pb.RunInfo(run_id=RUN_ID, state=self.state)
