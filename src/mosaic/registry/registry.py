@@ -123,9 +123,9 @@ class Registry:
     def list(self, states: Iterable[RunState] = (), limit: int = 0, before: int = 0) -> "builtins.list[RunRecord]":
         """Newest first. No states: runs in any state. Limit 0: all of them. `before`: older than this number."""
         where, names = _in_states(states)
-        if before:
-            where, names = f"{where} {'AND' if where else 'WHERE'} number < ?", (*names, before)
-        return self._records(f"{where} ORDER BY number DESC LIMIT ?", (*names, limit or -1))
+        older = f"{'AND' if where else 'WHERE'} number < ?" if before else ""
+        values = (*names, before, limit or -1) if before else (*names, limit or -1)
+        return self._records(f"{where} {older} ORDER BY number DESC LIMIT ?", values)
 
     def count(self, states: Iterable[RunState] = ()) -> int:
         where, names = _in_states(states)
