@@ -142,7 +142,7 @@ def test_a_stream_without_a_session_stores_nothing(publisher, token):
 
     stream.send(publisher.text(publisher.end, b"a\n"))
 
-    assert stream.answer() is Code.PERMISSION_DENIED
+    assert stream.answer() is Code.UNAUTHENTICATED
     assert stored(publisher) == b""
 
 

@@ -13,7 +13,7 @@ from mosaic.daemon.admission import OWNER, UNPROVEN
 from mosaic.model.errors import BadConfig, StoreUnavailable
 
 ARRIVES_WITHIN_S = 30.0
-MOST_STREAMS = 4  # of one run; its tailer has one, and for a moment a second one
+MOST_STREAMS = 16  # of one run; its tailer has one, and for a moment a second one
 _AT_ONCE = {OWNER: 16, UNPROVEN: 4}
 _AT_ONCE_PER_RUN = 4
 

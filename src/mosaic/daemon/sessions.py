@@ -55,7 +55,7 @@ class Sessions:
         await self._registry.do(lambda r: _make_ready(r, run_id, token, sent, from_worker))
         failpoint("register.ready")
         self._remember(run_id, Session(token_hash(token), rundir))
-        self._note_run(run_id, token_hash(token))
+        await self._note_run(run_id, token_hash(token))
         return token, rundir
 
     async def allow(self, run_id: str, token: str) -> RunDir:
@@ -101,11 +101,10 @@ class Sessions:
         self._sessions[run_id] = session
         return session
 
-    def _note_run(self, run_id: str, token_hash: str) -> None:
-        if self._runs is not None:
-            self._runs[token_hash] = run_id
-            if len(self._runs) > MOST_RUNS:
-                self._runs = None  # most of them are over; the live ones are read again
+    async def _note_run(self, run_id: str, token_hash: str) -> None:
+        if self._runs is None or len(self._runs) > MOST_RUNS:  # most of them are over; the live ones are read again
+            self._runs = await self._registry.do(lambda r: r.sessions())
+        self._runs[token_hash] = run_id
 
     async def _check_nonce(self, run_id: str, nonce: str) -> tuple[RunRecord, dict[str, Any]]:
         """The run and its launch.json, if `nonce` belongs to its current attempt."""
