@@ -50,6 +50,7 @@ def new_server(guard: "grpc.aio.ServerInterceptor", is_private: bool) -> "grpc.a
         return grpc.aio.server(interceptors=[guard], options=OPTIONS)
     return grpc.aio.server(interceptors=[guard], options=TCP_OPTIONS, maximum_concurrent_rpcs=TCP_CALLS)
 
+
 log = logging.getLogger(__name__)
 
 

@@ -109,7 +109,7 @@ class Sessions:
     async def _check_nonce(self, run_id: str, nonce: str) -> tuple[RunRecord, dict[str, Any]]:
         """The run and its launch.json, if `nonce` belongs to its current attempt."""
         record = await self._registry.do(lambda r: r.get(run_id))
-        launch = read_json(self._rundir(record).launch) or {}
+        launch = await asyncio.to_thread(read_json, self._rundir(record).launch) or {}
         if not nonce or launch.get("nonce") != nonce or launch.get("attempt") != record.attempt:
             raise _wrong_nonce(record)
         return record, launch
