@@ -209,6 +209,7 @@ _RULES: tuple[tuple[Callable[[Any], bool], Any], ...] = (
     (_whole(_INT64), 0),
     *(((_text, ""),) * 5),
     (_or_none(lambda value: isinstance(value, int)), None),
+    (_whole(_INT64), 0),
 )
 _INSTEAD = tuple(instead for _, instead in _RULES)
 

@@ -338,7 +338,7 @@ def test_gc_keeps_folders_that_are_older_than_the_registry_unless_asked(root, or
 
     assert found == []
     assert "older than the registry" in kept[0]
-    assert {path for leftover in asked for path in leftover.paths} == {stray.path, config}
+    assert {path for leftover in asked for path in leftover.paths} == {stray.path, stray.control, config}
 
 
 def test_gc_deletes_folders_that_are_younger_than_the_registry(root):
@@ -350,7 +350,7 @@ def test_gc_deletes_folders_that_are_younger_than_the_registry(root):
 
     (found,), kept = garbage._leftovers(root, (), gc_args())
 
-    assert (found.paths, kept) == ((stray.path,), [])
+    assert (found.paths, kept) == ((stray.path, stray.control), [])
 
 
 def test_gc_keeps_the_folder_of_a_live_holder_and_its_config_even_if_asked(root):

@@ -16,6 +16,12 @@ from mosaic.model.rundir import StateRoot
 
 
 @pytest.fixture
+def tmp_path(home):
+    """A short path: one of pytest's leaves too little room for a socket."""
+    return home
+
+
+@pytest.fixture
 def root(tmp_path, monkeypatch):
     root = StateRoot(tmp_path / "r")
     root.make()

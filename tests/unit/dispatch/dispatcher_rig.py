@@ -212,8 +212,11 @@ class Rig:
 
     def exit_as_far_as_possible(self, run_id):
         """The worker ends after it has damaged its folder: the holder still knows what it printed."""
+        rundir = self.rundir(run_id)
         exit = {"attempt": self.get(run_id).attempt, "exit_code": 0, "signal": None, "ended_by": ""}
-        durable.insist_on_json(self.rundir(run_id).exit, {**exit, "stdout_bytes": 10, "stderr_bytes": 0})
+        secret = (durable.read_json(rundir.launch) or {}).get("secret", "")
+        durable.insist_on_json(rundir.exit, {**exit, "stdout_bytes": 10, "stderr_bytes": 0, "secret": secret})
+        self.launcher.living.discard(run_id)
         self.launcher.held.discard(run_id)
 
     def kill_holder(self, run_id):

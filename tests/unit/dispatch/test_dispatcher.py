@@ -482,7 +482,7 @@ def test_a_cancel_that_arrives_while_the_run_is_being_closed_counts(rig, monkeyp
 
     async def cancel_then_finish(run_id):
         await rig.registry.do(lambda r: r.request_cancel(run_id))
-        await finish(run_id)
+        return await finish(run_id)
 
     monkeypatch.setattr(rig.ingest, "finish", cancel_then_finish)
     rig.turn()

@@ -15,7 +15,8 @@ from mosaic.wire.convert import (
     summary_to_wire,
 )
 
-NOT_SENT = {"failed_message", "total_steps"}  # the daemon uses them itself: the run's reason, RunInfo.total_steps
+# The daemon uses them itself: the run's reason, RunInfo.total_steps, RunInfo.telemetry.
+NOT_SENT = {"failed_message", "total_steps", "note"}
 
 
 def filled(field):
