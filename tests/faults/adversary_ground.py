@@ -27,6 +27,7 @@ from watch import descendants, still_alive
 
 from mosaic.client import TrainerClient
 from mosaic.client.run import Run
+from mosaic.model import procfs
 from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import RunState
@@ -184,9 +185,11 @@ class Ground:
     # ---- the daemon
 
     def daemons(self) -> list[int]:
+        """Without what a daemon has just forked: until its exec, such a process looks like a daemon."""
         mark = str(self.root.path).encode()
         lines = {pid: cmdline(pid) for pid in all_pids()}
-        return [pid for pid, line in lines.items() if b"mosaic.daemon.server" in line and mark in line and alive(pid)]
+        found = [pid for pid, line in lines.items() if b"mosaic.daemon.server" in line and mark in line and alive(pid)]
+        return [pid for pid in found if not procfs.has_ancestor(pid, {*found} - {pid})]
 
     def kill_daemon(self) -> None:
         # Repeatedly: a tailer may just have started another.

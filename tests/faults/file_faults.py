@@ -48,10 +48,13 @@ def delete_telemetry(trial: "Trial", number: int) -> bool:
 
 
 def spoil_telemetry(trial: "Trial", number: int) -> bool:
-    """Values of a wrong type: SQLite finds nothing wrong with them."""
+    """Values of a wrong type: SQLite finds nothing wrong with them. Without a daemon, which locks the file."""
     rundir = trial.rundir(number)
     _wait_for_rows(trial, number)
+    if pid := trial._daemon_pid():
+        trial._kill_this_daemon(pid)
     proof = inflict("wrong type", rundir.telemetry, rundir.path)
+    trial._connect()
     if not proof["refused"]:
         trial.witnesses[number].telemetry_was_spoiled = True
     return not proof["refused"]

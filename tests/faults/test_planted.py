@@ -76,7 +76,7 @@ PLANTS = (
         "hold/holder.py",
         "            self._ending.worker_ended(now)\n",
         "            self._ending.worker_ended(now)\n            self._is_over = True\n",
-        "exit.json is there and its processes",
+        "exit.json is there and its processes|not over after",  # the daemon does not believe it
         habits=("endless, ignores SIGTERM",),
         faults=(Fault("kill worker", 0, 1.5), Fault("cancel", 0, 1.0)),
     ),
@@ -109,9 +109,9 @@ PLANTS = (
     ),
     Plant(
         "every token grants everything",
-        "daemon/guard.py",
-        "return self._tokens.is_owner(bearer(context.invocation_metadata()))",
-        "return True",
+        "daemon/admission.py",
+        "if self._tokens.is_owner(token):",
+        "if True:",
         "a cancel with a wrong token was accepted",
         faults=(Fault("intruder", 0, 0.2),),
     ),

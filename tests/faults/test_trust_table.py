@@ -59,7 +59,7 @@ def test_every_environment_variable_that_is_read_has_a_row():
     read = {name for source in SOURCES for name in IN_THE_ENVIRONMENT.findall(source.read_text())}
     declared = {value for names in (WorkerEnv, TelemetryEnv) for key, value in vars(names).items() if key.isupper()}
 
-    assert "MOSAIC_HOME" in read
+    assert "MOSAIC_ADDRESS" in read
     assert {name for name in read | declared if f"`{name}`" not in NAMES} == set()
 
 

@@ -49,6 +49,7 @@ from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
+from mosaic.wire.names import RUN_ID
 
 ANSWER_WITHIN_S = 60.0
 ON_DISK_WITHIN_S = 3.0  # the kernel writes dirty pages on its own after 5 s at the earliest
@@ -441,7 +442,7 @@ class Trial:
             self.report.violations.append(f"run {number}: a cancel with a wrong token was accepted")
         request = pb.PublishTelemetryRequest(run_id=run_id, start=0, end=0, drained=True)
         with contextlib.suppress(grpc.RpcError), grpc.insecure_channel(target) as channel:
-            metadata = [("authorization", "Bearer wrong")]
+            metadata = [("authorization", "Bearer wrong"), (RUN_ID, run_id)]
             next(TrainerServiceStub(channel).PublishTelemetry(iter([request]), timeout=10, metadata=metadata))  # type: ignore[no-untyped-call]
             self.report.violations.append(f"run {number}: a publish with a wrong token was accepted")
         return True

@@ -84,7 +84,7 @@ def test_a_session_token_opens_its_own_run_and_nothing_else(lab):
         assert call(lab, method, request, token) is grpc.StatusCode.UNAUTHENTICATED, method
     for method, request in SESSION_CALLS:
         assert call(lab, method, request(other.run_id), token) is grpc.StatusCode.PERMISSION_DENIED, method
-        assert call(lab, method, request(mine.run_id), "wrong") is grpc.StatusCode.PERMISSION_DENIED, method
+        assert call(lab, method, request(mine.run_id), "wrong") is grpc.StatusCode.UNAUTHENTICATED, method
     assert call(lab, "Heartbeat", pb.HeartbeatRequest(run_id=mine.run_id), token) is None
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
 
 EXAMPLES = """
-mosaic daemon stop && mosaic registry rebuild
+mosaic registry rebuild
 mosaic registry rebuild --json
 """
 DETAILS = """A daemon does this itself when it starts and finds the registry missing, damaged or too old.

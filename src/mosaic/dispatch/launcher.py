@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mosaic.model import durable, procfs, shortage
-from mosaic.model.end_proof import tree_lives
+from mosaic.model.end_proof import own_start, tree_lives
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
@@ -267,7 +267,7 @@ def _holder_pid(rundir: RunDir) -> int | None:
     launch, started = durable.read_json(rundir.launch), durable.read_json(rundir.started)
     if not launch or not started or launch.get("attempt") != started.get("attempt"):
         return None
-    pid = started.get("holder_pid")
+    pid = own_start(started, launch).get("holder_pid")
     return pid if isinstance(pid, int) else None
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from mosaic.dispatch.launcher import Launcher
 from mosaic.model.durable import read_json
-from mosaic.model.end_proof import Facts, is_attested, of_attempt, secret_of
+from mosaic.model.end_proof import Facts, is_attested, of_attempt, own_start, secret_of
 from mosaic.model.rundir import RunDir
 
 LARGEST = 1 << 20  # bytes of exit.json and started.json: parsing more would delay other runs
@@ -40,6 +40,7 @@ def situation(rundir: RunDir, attempt: int, launcher: Launcher) -> Situation:
     # The lock is checked before exit.json is read: a holder writes the file before it releases the lock.
     held = launcher.is_held(rundir)
     exit, started, launch = (_of(path, attempt) for path in (rundir.exit, rundir.started, rundir.launch))
+    started = dict(own_start(started, launch))
     if exit and is_attested(exit, secret_of(launch, started)) and not _is_contradicted(exit, rundir, started, launcher):
         return Situation(Case.ENDED, exit)
     if held:

@@ -26,6 +26,14 @@ def secret_of(launch: Facts, started: Facts) -> str:
     return next((secret for secret in secrets if secret and isinstance(secret, str)), "")
 
 
+def own_start(started: Facts, launch: Facts) -> Facts:
+    """started.json if it is of this launch. Of another one only the attempt counts: a worker may have been started."""
+    secret = launch.get("secret")
+    if not started or not secret or started.get("secret") == secret:
+        return started
+    return {"attempt": started.get("attempt")}
+
+
 def is_attested(exit: Facts, secret: str) -> bool:
     """Whether the holder wrote it, or the daemon for a dead holder."""
     written = exit.get("secret")
@@ -46,7 +54,7 @@ def has_ended(rundir: RunDir, launch: Facts) -> bool:
     """Whether the worker of this launch is proven dead, for a process that knows the run only from its files."""
     try:
         exit = of_attempt(read_json(rundir.exit), launch["attempt"])
-        started = of_attempt(read_json(rundir.started), launch["attempt"]) if exit else {}
+        started = own_start(of_attempt(read_json(rundir.started), launch["attempt"]), launch) if exit else {}
     except OSError:
         return False  # it cannot be read, so it proves nothing
     if not exit or not is_attested(exit, secret_of(launch, started)):

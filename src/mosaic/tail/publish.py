@@ -137,6 +137,7 @@ class Publisher:
         """Return when it makes sense to retry."""
         code = error.code()
         log.info("Registration: %s %s", code.name, error.details())
+        self.stop_if_deleted()
         if code is Code.NOT_FOUND:
             raise RunGone(error.details())
         if code in (Code.PERMISSION_DENIED, Code.UNAUTHENTICATED):
@@ -147,6 +148,12 @@ class Publisher:
         else:
             time.sleep(RETRY_S)
 
+    def stop_if_deleted(self) -> None:
+        """Without its folder a run has no store, and no retry will find one."""
+        for folder in (self._run.control, self._run.path):
+            if not folder.exists():
+                raise RunGone(f"{folder} was deleted")
+
     def _stop_if_replaced(self) -> None:
         launch = read_json(self._run.launch)
         if launch is None or launch["attempt"] != self.launch["attempt"]:
@@ -156,6 +163,7 @@ class Publisher:
         """Return when the same request should be sent again, after a pause."""
         code = error.code()
         log.info("Publish: %s %s", code.name, error.details())
+        self.stop_if_deleted()
         if code is Code.NOT_FOUND:
             raise RunGone(error.details())
         if code is Code.INVALID_ARGUMENT:

@@ -51,6 +51,7 @@ class SpoolWatch:
         for spool in spools:
             inotify.add_watch(spool, flags.MODIFY)
         inotify.add_watch(run.control, flags.MOVED_TO | flags.DELETE_SELF)
+        inotify.add_watch(run.path, flags.DELETE_SELF)
         self._poll = select.poll()
         self._poll.register(inotify.fileno(), select.POLLIN)
         return inotify

@@ -75,8 +75,7 @@ class Tailer:
                 self._publish_the_end()
                 return
             self._wait()
-            if not self._run.control.exists():
-                raise RunGone(f"{self._run.control} was deleted")
+            self._publisher.stop_if_deleted()
 
     def _wait(self) -> None:
         if not self._watch.wait(PAUSE_AFTER_S):
