@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mosaic.model import durable, procfs, shortage
-from mosaic.model.end_proof import own_start, tree_lives
+from mosaic.model.end_proof import is_elsewhere, is_of_another_root, lives_here, own_start, tree_lives
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir
@@ -150,7 +150,7 @@ class LocalLauncher:
 
     def lives(self, rundir: RunDir, started: Mapping[str, Any]) -> bool:
         root = self._roots.get(rundir.run_id)
-        return tree_lives(started) or (root is not None and not _has_exited(root))
+        return lives_here(started, rundir) or (root is not None and not _has_exited(root))
 
     def forget(self, rundir: RunDir) -> None:
         self._unwatch(rundir)
@@ -175,7 +175,7 @@ class LocalLauncher:
         return self._signal(rundir, signal.SIGUSR1)
 
     def kill_leftovers(self, rundir: RunDir, started: dict[str, Any]) -> bool:
-        if started and _is_of_another_root(_holder_folder(started), rundir):
+        if started and is_elsewhere(started, rundir):
             started = {}  # a copied root: the process belongs to the original
         if started:
             _kill_exactly(started)
@@ -295,29 +295,12 @@ def _strays(rundir: RunDir) -> list[int]:
     """Processes whose environment names this run: how they are found where no namespace holds them."""
     # Not this process: a daemon that was started from a worker has the variables too.
     named = [pid for pid in procfs.with_variable("MOSAIC_RUN_ID", rundir.run_id) if pid != os.getpid()]
-    return [pid for pid in named if (folder := _run_folder(pid)) and not _is_of_another_root(folder, rundir)]
+    return [pid for pid in named if (folder := _run_folder(pid)) and not is_of_another_root(folder, rundir)]
 
 
 def _run_folder(pid: int) -> str:
     prefix = b"MOSAIC_RUN_DIR="
     return next((os.fsdecode(one[len(prefix) :]) for one in procfs.environment(pid) if one.startswith(prefix)), "")
-
-
-def _holder_folder(started: dict[str, Any]) -> str:
-    """The run folder of the process in started.json, from the holder's command line, which it shares."""
-    words = procfs.command_line(started["root_pid"]) if tree_lives(started) else []
-    return os.fsdecode(words[words.index(b"--run-dir") + 1]) if b"--run-dir" in words[:-1] else ""
-
-
-def _is_of_another_root(folder: str, rundir: RunDir) -> bool:
-    """Whether `folder` exists and is not this run's: then the root was copied, and the run id names two runs.
-
-    A folder that does not exist is this run's, under the path that it had before its root was moved.
-    """
-    try:
-        return bool(folder) and folder != str(rundir.path) and not os.path.samefile(folder, rundir.path)
-    except OSError:
-        return os.path.exists(folder)
 
 
 def _relocated(tailer_argv: list[str], rundir: RunDir) -> list[str]:

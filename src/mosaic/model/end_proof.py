@@ -5,6 +5,7 @@ worker can write a perfect exit.json, and its live process contradicts it.
 """
 
 import hmac
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,6 +51,29 @@ def tree_lives(started: Facts) -> bool:
     return procfs.is_same(pid, ticks) and started.get("boot_id") == procfs.boot_id()
 
 
+def lives_here(started: Facts, rundir: RunDir) -> bool:
+    """Whether the tree is alive and this run's own, not that of the root from which this one was copied."""
+    return tree_lives(started) and not is_elsewhere(started, rundir)
+
+
+def is_elsewhere(started: Facts, rundir: RunDir) -> bool:
+    """Whether the process in started.json belongs to another root. Its command line, the holder's, says where."""
+    words = procfs.command_line(started["root_pid"]) if tree_lives(started) else []
+    folder = os.fsdecode(words[words.index(b"--run-dir") + 1]) if b"--run-dir" in words[:-1] else ""
+    return is_of_another_root(folder, rundir)
+
+
+def is_of_another_root(folder: str, rundir: RunDir) -> bool:
+    """Whether `folder` exists and is not this run's: then the root was copied, and the run id names two runs.
+
+    A folder that does not exist is this run's, under the path that it had before its root was moved.
+    """
+    try:
+        return bool(folder) and folder != str(rundir.path) and not os.path.samefile(folder, rundir.path)
+    except OSError:
+        return os.path.exists(folder)
+
+
 def has_ended(rundir: RunDir, launch: Facts) -> bool:
     """Whether the worker of this launch is proven dead, for a process that knows the run only from its files."""
     try:
@@ -59,7 +83,7 @@ def has_ended(rundir: RunDir, launch: Facts) -> bool:
         return False  # it cannot be read, so it proves nothing
     if not exit or not is_attested(exit, secret_of(launch, started)):
         return False
-    return bool(exit.get("unkillable")) or not tree_lives(started)
+    return bool(exit.get("unkillable")) or not lives_here(started, rundir)
 
 
 def _bytes(text: str) -> bytes:

@@ -50,8 +50,8 @@ class SpoolWatch:
         inotify = INotify()
         for spool in spools:
             inotify.add_watch(spool, flags.MODIFY)
-        inotify.add_watch(run.control, flags.MOVED_TO | flags.DELETE_SELF)
-        inotify.add_watch(run.path, flags.DELETE_SELF)
+        for folder in (run.control, run.path):  # one and the same for a run of an older version
+            inotify.add_watch(folder, flags.MOVED_TO | flags.DELETE_SELF)
         self._poll = select.poll()
         self._poll.register(inotify.fileno(), select.POLLIN)
         return inotify

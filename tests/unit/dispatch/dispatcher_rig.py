@@ -193,7 +193,9 @@ class Rig:
         rundir = self.rundir(run_id)
         for path in (rundir.stdout, rundir.stderr):
             path.touch()
-        durable.write_json(rundir.started, {"attempt": attempt, "held_by": "pid namespace", "root_pid": 1})
+        started = {"attempt": attempt, "held_by": "pid namespace", "root_pid": 1}
+        secret = (durable.read_json(rundir.launch) or {}).get("secret", "")
+        durable.write_json(rundir.started, {**started, "secret": secret})
 
     def print(self, run_id, text):
         """The worker prints: into the spool, where it stays until its tailer reads it."""

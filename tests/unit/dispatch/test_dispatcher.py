@@ -551,9 +551,10 @@ def test_an_end_without_a_start_never_starts_the_worker_again(rig):
 
 def test_the_end_of_a_run_of_an_older_version_needs_no_secret(rig):
     run = rig.running()
-    launch = read_json(rig.rundir(run).launch)
-    del launch["secret"]
-    durable.write_json(rig.rundir(run).launch, launch)
+    for path in (rig.rundir(run).launch, rig.rundir(run).started):
+        facts = read_json(path)
+        del facts["secret"]
+        durable.write_json(path, facts)
     rig.launcher.held.discard(run)
     rig.launcher.living.discard(run)
 
