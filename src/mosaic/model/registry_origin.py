@@ -39,7 +39,8 @@ class RegistryOrigin:
         if self.is_seen:
             return ""
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.rebuilt_at))
-        return f"The registry was rebuilt at {when} because {self.why}; it has {self.runs} runs."
+        runs = "1 run" if self.runs == 1 else f"{self.runs:,} runs"
+        return f"The registry was rebuilt at {when} because {self.why}; it has {runs}."
 
 
 def confirm(root: StateRoot) -> None:
