@@ -1,7 +1,7 @@
 """commands.jsonl, the commands of one run: one JSON object per line, {"seq": 1, "id": "…", "cmd": "pause", …}.
 
-The daemon appends, the holder reads (hold/commands.py). A worker can write the file too, so nothing in it is believed
-beyond its own run: see "Who can write what is read" in docs/reliability.md.
+The daemon appends, the holder reads (hold/commands.py). Where no namespace hides it, a worker can write the file too,
+so nothing in it is believed beyond its own run: see "Who can write what is read" in docs/reliability.md.
 """
 
 import errno
@@ -134,7 +134,7 @@ class CommandLog:
             raise NoCommands(self._run_id, f"has received the most that a run takes ({most}).")
 
     def _damaged(self, what: str) -> NoCommands:
-        return damaged(self._run_id, f"commands.jsonl in its folder {what}")
+        return damaged(self._run_id, f"commands.jsonl in its control folder {what}")
 
 
 class _Opened:
@@ -153,7 +153,7 @@ class _Opened:
         # One name only: a link to the file of another run would deliver this run's commands to that one.
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
             os.close(self._fd)
-            raise damaged(self._run_id, "commands.jsonl in its folder is not the file that MOSAIC made")
+            raise damaged(self._run_id, "commands.jsonl in its control folder is not the file that MOSAIC made")
         return self._fd
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
@@ -163,7 +163,7 @@ class _Opened:
 
     def _translated(self, error: OSError) -> Exception:
         if error.errno in _PLANTED:
-            return damaged(self._run_id, f"commands.jsonl in its folder cannot be opened ({error.strerror})")
+            return damaged(self._run_id, f"commands.jsonl in its control folder cannot be opened ({error.strerror})")
         return StoreUnavailable(
             f"The command for run {self._run_id} cannot be stored ({error.strerror}). Free some disk space, then send "
             "it again with the same id."

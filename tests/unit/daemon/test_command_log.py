@@ -94,7 +94,7 @@ def test_a_line_that_the_daemon_did_not_write_is_refused(path: Path, line: str) 
     with open(path, "a") as file:
         file.write(line + "\n")
 
-    with pytest.raises(NoCommands, match=r"can no longer be sent commands: commands\.jsonl in its folder has "):
+    with pytest.raises(NoCommands, match=r"can no longer be sent commands: commands\.jsonl in its control folder has "):
         open_log(path).add(command(2))
 
 
@@ -135,7 +135,7 @@ def test_anything_but_the_file_of_the_submit_is_refused_at_once(path: Path, plan
     }
     make[planted]()
 
-    with pytest.raises(NoCommands, match=r"can no longer be sent commands: commands\.jsonl in its folder "):
+    with pytest.raises(NoCommands, match=r"can no longer be sent commands: commands\.jsonl in its control folder "):
         open_log(path).add(command(1))
     assert elsewhere.read_text() == ""
     assert not (path.parent / "missing").exists()
