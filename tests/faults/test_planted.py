@@ -94,7 +94,7 @@ PLANTS = (
         "daemon/command_log.py",
         "known = self._known.get(command.id)",
         "known = None",
-        "the numbers of its commands are not",
+        "the numbers of its commands are not|not over after",  # its worker may wait for the right ones
         habits=("obeys commands",),
         failpoints="command.appended:kill:1:5",
     ),
@@ -103,7 +103,7 @@ PLANTS = (
         "hold/commands.py",
         '        lines = data[: data.rfind(b"\\n") + 1]\n',
         "        lines = data\n",
-        "its worker carried out the commands|it ended as FAULTED",
+        "its worker carried out the commands|it ended as FAULTED|not over after",
         habits=("obeys commands",),
         faults=(Fault("kill daemon between commands", 0, 0.3),),
     ),
