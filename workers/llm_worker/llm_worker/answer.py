@@ -4,9 +4,10 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from mosaic_sdk.llm.reply import Reply, valid_text
+
 from llm_worker.actions import Actions, IllegalAnswer
 from llm_worker.config import TEXT, LlmConfig
-from llm_worker.reply import Reply, valid_text
 
 LONGEST_TEXT = 4000  # of what is kept of an answer
 _THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)

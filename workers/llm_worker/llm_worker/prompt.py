@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from mosaic_sdk.llm.reply import valid_text
 from mosaic_sdk.player import Agent, CommandError, Request, plain
 
 from llm_worker.actions import Actions, Named
 from llm_worker.config import BOTH, IMAGE, JSON_SCHEMA, TEXT, LlmConfig
-from llm_worker.reply import valid_text
 from llm_worker.template import choose_template
 
 Message = dict[str, Any]

@@ -14,19 +14,19 @@ from random import Random
 from typing import Any
 
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.llm.credentials import load_key
+from mosaic_sdk.llm.endpoint import Body, Endpoint
+from mosaic_sdk.llm.faults import EndpointError
+from mosaic_sdk.llm.greeting import greet
+from mosaic_sdk.llm.ledger import Former, Ledger
+from mosaic_sdk.llm.slots import Slots
 from mosaic_sdk.names import WorkerEnv
 from mosaic_sdk.player import Agent, AgentId, CommandError, Decision, Player, Request
 
 from llm_worker.actions import Actions, IllegalAnswer, Named
 from llm_worker.answer import Answer, read_answer
 from llm_worker.config import END, LlmConfig
-from llm_worker.credentials import load_key
-from llm_worker.endpoint import Body, Endpoint
-from llm_worker.faults import EndpointError
-from llm_worker.greeting import greet
-from llm_worker.ledger import Former, Ledger
 from llm_worker.prompt import Message, Prompt, correction, digest, response_format, written
-from llm_worker.slots import Slots
 from llm_worker.space import actions_of
 from llm_worker.telemetry import Record, report_of
 

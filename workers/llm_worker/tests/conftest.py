@@ -43,7 +43,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def faults(monkeypatch):
-    monkeypatch.setattr("llm_worker.endpoint._FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("mosaic_sdk.llm.endpoint._FIRST_WAIT_S", 0.01)
     server = FaultServer()
     yield server
     server.close()

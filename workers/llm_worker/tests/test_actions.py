@@ -7,9 +7,9 @@ import pytest
 from llm_worker.actions import IllegalAnswer
 from llm_worker.answer import read_answer
 from llm_worker.config import LlmConfig
-from llm_worker.reply import Reply
 from llm_worker.space import actions_of
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.llm.reply import Reply
 
 GRID = [{"value": number, "name": name} for number, name in enumerate(("left", "right", "forward", "turn left"))]
 DISCRETE = {"type": "Discrete", "n": 4, "start": 0}

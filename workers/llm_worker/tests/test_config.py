@@ -4,8 +4,8 @@ import os
 
 import pytest
 from llm_worker.config import LlmConfig
-from llm_worker.credentials import Key, load_key
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.llm.credentials import Key, load_key
 
 SECRET = "sk-very-secret"
 

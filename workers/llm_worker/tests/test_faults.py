@@ -108,7 +108,7 @@ def test_retry_after_is_honoured(faults, faulty):
 
 
 def test_retry_after_may_be_a_date():
-    from llm_worker.faults import retry_after
+    from mosaic_sdk.llm.faults import retry_after
 
     assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
     assert retry_after({"retry-after": "Wed, 21 Oct 2099 07:28:00 GMT"}) > 1e9

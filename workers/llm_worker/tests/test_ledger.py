@@ -7,8 +7,8 @@ import os
 import stat
 
 import pytest
-from llm_worker.ledger import Former, Ledger
 from mosaic_sdk.ledger import read
+from mosaic_sdk.llm.ledger import Former, Ledger
 
 PLACE = {"operator": "gpt", "lane": "a", "agent_id": "x", "episode_index": 2, "seed": 1, "step_index": 0}
 PLACE["prompt_hash"] = "h"

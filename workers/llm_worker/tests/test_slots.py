@@ -5,11 +5,11 @@ import subprocess
 import sys
 import time
 
-from llm_worker.slots import Slots
+from mosaic_sdk.llm.slots import Slots
 
 HOLD = """
 import asyncio, sys
-from llm_worker.slots import Slots
+from mosaic_sdk.llm.slots import Slots
 async def main():
     async with Slots(sys.argv[1], "gpt", 1).one(1e12):
         print("held", flush=True)

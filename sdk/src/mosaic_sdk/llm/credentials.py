@@ -5,8 +5,7 @@ import stat
 from typing import NoReturn
 
 from mosaic_sdk.config import ConfigError
-
-from llm_worker.config import LlmConfig
+from mosaic_sdk.llm.settings import EndpointSettings
 
 NO_KEY = "none"  # the client insists on a key; servers without one ignore it
 _SHORTEST_SECRET = 6
@@ -39,7 +38,7 @@ class Key:
         raise TypeError("a key is never stored")
 
 
-def load_key(config: LlmConfig) -> Key:
+def load_key(config: EndpointSettings) -> Key:
     """The key that the settings name; without one, for servers that ask for none, an empty key."""
     if config.api_key_file:
         return _checked(_read(os.path.expanduser(config.api_key_file)), "api_key_file")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from llm_worker.faults import EndpointError
+from mosaic_sdk.llm.faults import EndpointError
 
 
 class Reply(NamedTuple):

@@ -15,13 +15,13 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import openai
-from mosaic_sdk import __version__
 
-from llm_worker.config import LlmConfig
-from llm_worker.credentials import Key
-from llm_worker.faults import EndpointError, classify
-from llm_worker.reply import Reply, read_reply
-from llm_worker.slots import Slots
+from mosaic_sdk import __version__
+from mosaic_sdk.llm.credentials import Key
+from mosaic_sdk.llm.faults import EndpointError, classify
+from mosaic_sdk.llm.reply import Reply, read_reply
+from mosaic_sdk.llm.settings import EndpointSettings
+from mosaic_sdk.llm.slots import Slots
 
 LARGEST_ANSWER = 8 * 1024 * 1024
 _FIRST_WAIT_S = 0.5
@@ -44,7 +44,11 @@ class Endpoint:
     """One endpoint and one key. `pause` waits before a retry."""
 
     def __init__(
-        self, config: LlmConfig, key: Key, slots: Slots, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self,
+        config: EndpointSettings,
+        key: Key,
+        slots: Slots,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._config = config
         self._key = key

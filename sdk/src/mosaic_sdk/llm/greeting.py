@@ -3,11 +3,10 @@
 import difflib
 from typing import Any
 
+from mosaic_sdk.llm.endpoint import Endpoint
+from mosaic_sdk.llm.faults import EndpointError
+from mosaic_sdk.llm.settings import EndpointSettings
 from mosaic_sdk.player import CommandError
-
-from llm_worker.config import LlmConfig
-from llm_worker.endpoint import Endpoint
-from llm_worker.faults import EndpointError
 
 _MOST_NAMED = 10
 
@@ -20,7 +19,7 @@ class _Uncounted:
     def retried(self) -> None: ...
 
 
-def greet(endpoint: Endpoint, config: LlmConfig, has_key: bool) -> dict[str, Any]:
+def greet(endpoint: Endpoint, config: EndpointSettings, has_key: bool) -> dict[str, Any]:
     """What the server says of itself. CommandError with what to do if it cannot be used. It costs no tokens."""
     try:
         models, server = endpoint.models(_Uncounted()), endpoint.server()
@@ -36,7 +35,7 @@ def _serves(models: list[str], wanted: str) -> bool:
     return any(name == wanted or name.endswith(f"/{wanted}") for name in models)
 
 
-def _advice(error: EndpointError, config: LlmConfig, has_key: bool) -> str:
+def _advice(error: EndpointError, config: EndpointSettings, has_key: bool) -> str:
     where = f"The endpoint {config.base_url}"
     if error.kind == "key":
         source = config.api_key_file or f"the variable {config.api_key_env}"
@@ -50,7 +49,7 @@ def _advice(error: EndpointError, config: LlmConfig, has_key: bool) -> str:
     return f"{where} cannot be used: {error}."
 
 
-def _unknown_model(models: list[str], config: LlmConfig) -> str:
+def _unknown_model(models: list[str], config: EndpointSettings) -> str:
     near = difflib.get_close_matches(config.model, models, n=1)
     names = ", ".join(sorted(models)[:_MOST_NAMED]) + (" …" if len(models) > _MOST_NAMED else "")
     advice = f'Did you mean "{near[0]}"?' if near else f"Choose from: {names or 'none'}."
