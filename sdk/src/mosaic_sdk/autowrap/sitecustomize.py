@@ -29,11 +29,20 @@ def _print_stacks_on_sigusr2():
         faulthandler.register(_signal.SIGUSR2, file=2, all_threads=True)
 
 
-def _show_what_gym_makes():
-    """Frames: functions that create envs wrap them, from the moment that the script imports these functions."""
+_ACTIONS = []  # pairs of functions: whether a module of this name is meant, and what is done with it
+
+
+def _watch_imports():
+    """Frames and observation: functions of libraries are replaced right after their module was run."""
     is_requested = os.environ.get("GYM_GUI_FASTLANE_ONLY", "0") not in ("", "0")
+    # Observation first: what is shown is then an env that is observed.
+    if os.environ.get("MOSAIC_OBSERVE", "0") not in ("", "0"):
+        _ACTIONS.append((_heard_in, _listen))
+        _ACTIONS.append((_PARSERS.get, _keep_parsed))
     if is_requested and os.environ.get("GYM_GUI_FASTLANE_VIDEO_MODE") != "off":
-        sys.meta_path.insert(0, _GymWatch)
+        _ACTIONS.append((_makers_in, _replace_makers))
+    if _ACTIONS:
+        sys.meta_path.insert(0, _Watch)
 
 
 # Modules that create envs, and for each of their functions the replacement in mosaic_sdk.fastlane.hook.
@@ -42,47 +51,121 @@ _MAKERS = {
     "gym.envs.registration": {"make": "make_shown"},
     "pettingzoo.env_registry.registration": {"make": "make_game_shown"},
 }
-# Each game of PettingZoo is a separate module: pettingzoo.classic.chess_v6.
+# Each game of PettingZoo is a separate module: pettingzoo.classic.chess_v6, mpe2.simple_spread_v3.
 _GAME_MAKERS = {"env": "make_game_shown", "parallel_env": "make_game_shown"}
 
 
 def _makers_in(name):
-    if name.startswith("pettingzoo.") and name.rpartition("_v")[2].isdigit():
-        return _GAME_MAKERS
-    return _MAKERS.get(name)
+    return _GAME_MAKERS if _is_game(name) else _MAKERS.get(name)
 
 
-class _GymWatch:
-    """Finds no modules itself. It replaces `make` right after its module was run, before any code can import it."""
+def _is_game(name):
+    return name.startswith(("pettingzoo.", "mpe2.")) and name.rpartition("_v")[2].isdigit()
+
+
+# Modules that are observed, and the file of mosaic_sdk.observe that knows them.
+_HEARD = {
+    "gym.envs.registration": "gyms",
+    "gym.vector.async_vector_env": "gyms",
+    "gym.vector.sync_vector_env": "gyms",
+    "gym.wrappers.record_episode_statistics": "gyms",
+    "gym.wrappers.time_limit": "gyms",
+    "gymnasium.envs.registration": "gyms",
+    "gymnasium.vector.async_vector_env": "gyms",
+    "gymnasium.vector.sync_vector_env": "gyms",
+    "gymnasium.wrappers.common": "gyms",
+    "gymnasium.wrappers.record_episode_statistics": "gyms",
+    "gymnasium.wrappers.time_limit": "gyms",
+    "mlflow.tracking.fluent": "mlflow",
+    "pettingzoo.env_registry.registration": "games",
+    "safetensors.torch": "safetensors",
+    "stable_baselines3.common.base_class": "stable_baselines3",
+    "stable_baselines3.common.evaluation": "stable_baselines3",
+    "stable_baselines3.common.logger": "stable_baselines3",
+    "stable_baselines3.common.monitor": "stable_baselines3",
+    "stable_baselines3.common.vec_env.dummy_vec_env": "stable_baselines3",
+    "stable_baselines3.common.vec_env.subproc_vec_env": "stable_baselines3",
+    "tensorboard.plugins.scalar.summary_v2": "tensorflow",
+    "tensorboardX.writer": "summary_writer",
+    "tianshou.trainer.base": "tianshou",
+    "tianshou.trainer.utils": "tianshou",
+    "torch.serialization": "torch",
+    "torch.utils.tensorboard.writer": "summary_writer",
+    "wandb.sdk.lib.noop_run": "wandb",
+    "wandb.sdk.wandb_init": "wandb",
+    "wandb.sdk.wandb_run": "wandb",
+}
+
+
+def _heard_in(name):
+    return "games" if _is_game(name) else _HEARD.get(name)
+
+
+def _listen(module):
+    # A worker that reports itself has turned it off meanwhile: mosaic_sdk.cli.
+    if os.environ.get("MOSAIC_OBSERVE", "0") in ("", "0"):
+        return
+    observe = _load("observe", "nothing is observed")
+    if observe:
+        observe.listen(module, _heard_in(module.__name__), _parsed)
+
+
+# Modules that parse a command line, with a function or a class and its method. No module of ours is loaded for them.
+_PARSERS = {"argparse": ("ArgumentParser", "parse_known_args"), "tyro._cli": (None, "cli")}
+_parsed = []  # what they returned, if it has a total_timesteps
+
+
+def _keep_parsed(module):
+    import functools
+
+    owner, name = _PARSERS[module.__name__]
+    owner = getattr(module, owner) if owner else module
+    parse = getattr(owner, name)
+
+    @functools.wraps(parse)
+    def parse_and_keep(*args, **kwargs):
+        found = parse(*args, **kwargs)
+        options = found[0] if type(found) is tuple else found
+        if getattr(options, "total_timesteps", None):
+            _parsed.append(options)
+        return found
+
+    setattr(owner, name, parse_and_keep)
+
+
+class _Watch:
+    """Finds no modules itself. It changes a module right after it was run, before any code can import from it."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        if not _makers_in(name):
+        wanted = [act for is_meant, act in _ACTIONS if is_meant(name)]
+        if not wanted:
             return None
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
             spec = find(name, path, target) if find and finder is not cls else None
             if spec is not None:
-                _call_after_run(spec.loader, _replace_makers)
+                _call_after_run(spec.loader, wanted)
                 return spec
         return None
 
 
-def _call_after_run(loader, action):
+def _call_after_run(loader, actions):
     run = loader.exec_module
 
     def run_and_call(module):
         del loader.exec_module  # restore the original
         run(module)
-        try:
-            action(module)
-        except Exception as error:  # noqa: BLE001  # the script must run even if this fails
-            _note(error)
+        for action in actions:
+            try:
+                action(module)
+            except Exception as error:  # noqa: BLE001  # the script must run even if this fails
+                _note("%s is as it was" % module.__name__, error)
 
     try:
         loader.exec_module = run_and_call
     except AttributeError:
-        pass  # this loader cannot be changed: no frames
+        pass  # this loader cannot be changed: no frames, and nothing is observed
 
 
 def _replace_makers(module):
@@ -93,7 +176,7 @@ def _replace_makers(module):
 
         @functools.wraps(make)
         def make_shown(*args, **kwargs):
-            show = getattr(_fastlane_hook(), stand_in, None)
+            show = getattr(_load("fastlane.hook", "no frames"), stand_in, None)
             return show(module, make, args, kwargs) if show else make(*args, **kwargs)
 
         setattr(module, name, make_shown)
@@ -103,21 +186,22 @@ def _replace_makers(module):
             replace(name, stand_in)
 
 
-_hook = []  # what _fastlane_hook() found
+_loaded = {}  # what _load() found: modules of mosaic_sdk, or None
 
 
-def _fastlane_hook():
-    if not _hook:
+def _load(part, loss):
+    """A module of mosaic_sdk, or None after a note that says what is lost."""
+    if part not in _loaded:
         try:
-            _hook.append(_load_fastlane_hook())
+            _loaded[part] = _import_from_sdk(part)
         except Exception as error:  # noqa: BLE001  # the script must run even if this fails
-            _hook.append(None)
-            _note(error)
-    return _hook[0]
+            _loaded[part] = None
+            _note(loss, error)
+    return _loaded[part]
 
 
-def _load_fastlane_hook():
-    """The worker's own mosaic_sdk, else the one that this file is in, without the packages beside that one."""
+def _import_from_sdk(part):
+    """From the worker's own mosaic_sdk, else the one that this file is in, without the packages beside that one."""
     import importlib.util
 
     if importlib.util.find_spec("mosaic_sdk") is None:
@@ -126,12 +210,12 @@ def _load_fastlane_hook():
         )
         sys.modules["mosaic_sdk"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules["mosaic_sdk"])
-    return importlib.import_module("mosaic_sdk.fastlane.hook")
+    return importlib.import_module("mosaic_sdk." + part)
 
 
-def _note(error):
+def _note(loss, error):
     try:
-        print("mosaic: no frames: %s: %s" % (type(error).__name__, error), file=sys.stderr)
+        print("mosaic: %s: %s: %s" % (loss, type(error).__name__, error), file=sys.stderr)
     except Exception:  # noqa: BLE001  # the script must run even if this fails
         pass
 
@@ -139,7 +223,7 @@ def _note(error):
 _SDK = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Applied to a worker's interpreter, in this order.
-_PREPARATIONS = (_keep_lines_whole, _print_stacks_on_sigusr2, _show_what_gym_makes)
+_PREPARATIONS = (_keep_lines_whole, _print_stacks_on_sigusr2, _watch_imports)
 
 
 def _prepare():
