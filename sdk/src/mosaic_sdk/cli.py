@@ -79,6 +79,9 @@ def run_worker(
     if args.dry_run:
         return print_dry_run(config)
     emit.stdout().run_id = str(config.get("run_id", ""))
+    if args.config != os.environ.get(WorkerEnv.CONFIG_FILE):
+        # Started by a script that is observed: a worker reports itself, and everything would be reported twice.
+        os.environ[WorkerEnv.OBSERVE] = "0"
     if args.interactive and interactive is not None:
         # stdout belongs to the protocol then: no lifecycle lines.
         return interactive(config, args) or DONE

@@ -64,6 +64,7 @@ class WorkerMetadata:
     upstream_library: Optional[str] = None
     upstream_version: Optional[str] = None
     license: str = ""
+    observe: bool = False  # report what its library logs, as for a script: see docs/howto/observe.md
 
 
 @dataclass(frozen=True)

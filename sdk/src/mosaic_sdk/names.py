@@ -33,6 +33,9 @@ LIFECYCLE_EVENTS = (
     CHECKPOINT_LOADED,
 )
 
+# Reports that a library of a script is heard: the payload says what, and by which hook. Recognised by its run_id.
+OBSERVING = "observing"
+
 # Reports lines that could not be written (disk full). It is recognised by its run_id.
 TELEMETRY_GAP = "telemetry_gap"
 
@@ -70,7 +73,7 @@ COMMIT_FILE = "commit.json"  # written last into a checkpoint that is a folder
 
 
 class WorkerEnv:
-    """Environment variables that every worker receives; the last four only some."""
+    """Environment variables that every worker receives; the last five only some."""
 
     RUN_ID = "MOSAIC_RUN_ID"
     RUN_DIR = "MOSAIC_RUN_DIR"
@@ -82,6 +85,7 @@ class WorkerEnv:
     OPERATOR = "MOSAIC_OPERATOR"  # of an operator's process: its name
     ATTEMPT = "MOSAIC_ATTEMPT"  # of a worker that uses gRPC: what it registers with
     NONCE = "MOSAIC_NONCE"
+    OBSERVE = "MOSAIC_OBSERVE"  # 1: mosaic_sdk.observe reports what the libraries of a script log
 
 
 class TelemetryEnv:

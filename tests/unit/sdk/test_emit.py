@@ -344,6 +344,15 @@ def test_lines_that_did_not_fit_are_a_counted_gap(bench, room):
     assert gap["payload"]["first_ts"] <= gap["payload"]["last_ts"] <= gap["timestamp"]
 
 
+def test_a_line_that_lacks_only_its_newline_is_not_lost(bench):
+    ended = bench.script(FULL.format(room="os.fstat(1).st_size - 1", after="results += [emit.step(4), emit.step(5)]"))
+
+    assert ended.err.strip() == "[True, True, False, False, True, True]"
+    first, second, gap, fourth, fifth = map(json.loads, ended.lines)
+    assert [line["step_index"] for line in (first, second, fourth, fifth)] == [0, 1, 4, 5]
+    assert gap["payload"]["lines"] == 2
+
+
 def test_a_gap_at_the_end_is_reported_at_exit(bench):
     ended = bench.script(FULL.format(room=10, after=""))
 

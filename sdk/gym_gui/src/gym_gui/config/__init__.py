@@ -1,0 +1,1 @@
+"""See gym_gui.config.paths."""
