@@ -1,0 +1,103 @@
+"""mode=policy_eval: a checkpoint's policy on given seeds, with XuanCe's own test loop.
+
+That loop resets without a seed and updates the statistics of observations while it tests. Here each episode starts from
+its seed, and the statistics stay those of the training. XuanCe tests greedily, except for SAC's family, which samples.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from mosaic_sdk import emit
+from mosaic_sdk.evaluation import EVAL_MEAN_RETURN, Evaluation, seeds_from
+from mosaic_sdk.heartbeat import Heartbeat
+
+from xuance_worker import WORKER
+from xuance_worker.algorithms import ALGORITHMS
+from xuance_worker.analytics import write_manifest
+from xuance_worker.config import XuanceConfig
+from xuance_worker.policy import load_policy
+from xuance_worker.stopping import Stopping
+from xuance_worker.telemetry import forward_metrics, score
+
+
+def evaluate(config: XuanceConfig) -> dict[str, Any]:
+    """Play, report, write eval_summary.json; returns the statistics."""
+    with Heartbeat() as heart, Stopping() as stopping:
+        saved, setup = load_policy(config)
+        found = Evaluation(
+            run_id=config.run_id,
+            worker=WORKER,
+            env_id=saved.config.env_id,
+            algo=saved.config.algo,
+            checkpoint=saved.path,
+            deterministic=ALGORITHMS[saved.config.algo].is_greedy,
+        )
+        forward_metrics(setup.agent)
+        try:
+            play(setup, seeds_from(config.seed, config.eval_episodes), found, _each_step(heart, stopping))
+        finally:
+            setup.agent.finish()
+            setup.envs.close()
+    emit.metric(EVAL_MEAN_RETURN, found.mean_return, saved.step)
+    found.write(config.run_dir, checkpoint_step=saved.step)
+    write_manifest(config.replace(algo=saved.config.algo, env_id=saved.config.env_id), setup.preset)
+    return {**found.statistics(), "checkpoint_step": saved.step}
+
+
+def play(setup: Any, seeds: list[int], found: Evaluation, at_step: Callable[[], None]) -> None:
+    """One episode for each seed, in XuanCe's test loop."""
+    import torch
+
+    torch.manual_seed(seeds[0])  # for the algorithms that sample
+    holder = setup.envs.envs[0].env  # XuanCe's own adapter; the environment itself is its attribute `env`
+    holder.env = Seeded(holder.env, iter(seeds), found, at_step)
+    setup.agent.test(test_episodes=len(seeds), test_envs=setup.envs, close_envs=False)
+
+
+class Seeded:
+    """An environment that takes the next seed at each reset, and reports each episode. The rest is as it was."""
+
+    def __init__(self, env: Any, seeds: Iterator[int], found: Evaluation, at_step: Callable[[], None]) -> None:
+        self._env, self._seeds, self._found, self._at_step = env, seeds, found, at_step
+        self._seed: int | None = None
+        self._rewards: Any = 0.0
+        self._length = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
+
+    def reset(self, **options: Any) -> Any:
+        # None after the last episode: XuanCe resets once more, and nobody plays that episode.
+        self._seed, self._rewards, self._length = next(self._seeds, None), 0.0, 0
+        return self._env.reset(seed=self._seed, **options)
+
+    def step(self, action: Any) -> Any:
+        outcome = self._env.step(action)
+        _, reward, terminated, truncated, _ = outcome
+        self._rewards, self._length = _added(self._rewards, reward), self._length + 1
+        is_terminated, is_truncated = _holds_for_all(terminated), _holds_for_all(truncated)
+        if self._seed is not None and (is_terminated or is_truncated):
+            total, returns = score(self._rewards)
+            more = {"returns": returns} if returns else {}
+            self._found.add(self._seed, total, self._length, is_terminated, is_truncated, **more)
+        self._at_step()
+        return outcome
+
+
+def _added(total: Any, reward: Any) -> Any:
+    if not isinstance(reward, Mapping):
+        return total + float(reward)
+    before = total if isinstance(total, Mapping) else dict.fromkeys(reward, 0.0)
+    return {agent: before[agent] + float(part) for agent, part in reward.items()}
+
+
+def _holds_for_all(value: Any) -> bool:
+    return all(value.values()) if isinstance(value, Mapping) else bool(value)
+
+
+def _each_step(heart: Heartbeat, stopping: Stopping) -> Callable[[], None]:
+    def at_step() -> None:
+        heart.advance()
+        stopping.check()
+
+    return at_step
