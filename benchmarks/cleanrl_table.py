@@ -15,7 +15,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,11 @@ REPORTED = re.compile(rb'"charts/SPS","value":[^,]+,"step":(\d+)')
 QUESTION = """
 import dataclasses, json
 from cleanrl_worker.registry import ALGORITHMS
-from cleanrl_worker.short import short_config
+from cleanrl_worker.short import short_config, teacher_of
 found = [{**dataclasses.asdict(a), "reason": a.reason, "config": short_config(a)} for a in ALGORITHMS.values()]
+for a in found:
+    teacher = teacher_of(ALGORITHMS[a["name"]])
+    a["teacher"] = short_config(ALGORITHMS[teacher]) if teacher else None
 print(json.dumps(found))
 """
 # Whether two checkpoints hold the same weights, bit by bit.
@@ -78,14 +82,27 @@ def main() -> None:
         python = args.jax_python if algorithm["variant"] == "jax" else args.python
         if algorithm["reason"] or not python or (args.only and name not in args.only):
             continue
-        if not args.speed:
-            results[name] = try_out(algorithm, python)
-        if results.get(name, {}).get("runs") == YES:
-            results[name]["steps_s"] = try_speed(algorithm, python)
+        with taught(algorithm, python):
+            if not args.speed:
+                results[name] = try_out(algorithm, python)
+            if results.get(name, {}).get("runs") == YES:
+                results[name]["steps_s"] = try_speed(algorithm, python)
         print(name, results.get(name), flush=True)
         if args.write:
             write_into_docs(make_table(algorithms, results))
     print(make_table(algorithms, results))
+
+
+@contextmanager
+def taught(algorithm: dict[str, Any], python: str) -> Iterator[None]:
+    """Inside the block the config names a teacher's run, if the algorithm needs one."""
+    if not algorithm["teacher"]:
+        yield
+        return
+    with Trial("cleanrl_worker.cli", algorithm["teacher"], python) as teacher:
+        teacher.run(LIMIT_S)
+        algorithm["config"]["extras"]["algo_params"]["teacher_path"] = teacher.ground.run
+        yield
 
 
 def try_out(algorithm: dict[str, Any], python: str) -> dict[str, str]:

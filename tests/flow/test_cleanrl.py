@@ -52,11 +52,9 @@ def events(lab, run):
     ("config", "message"),
     [
         (
-            {"algo": "pqn"},
-            r"config\.algo: pqn is unavailable here: it is not in the installed CleanRL 1\.2\.0; set upstream_p",
+            {"algo": "ppo_continuous_action_isaacgym"},
+            r"config\.algo: ppo_continuous_action_isaacgym is unavailable here: it needs NVIDIA's isaacgym",
         ),
-        ({"algo": "rainbow_atari"}, "rainbow_atari is unavailable here"),
-        ({"algo": "ppo_atari_envpool_xla_jax"}, "its envpool-XLA interface needs a jax that no longer installs"),
         ({"algo": "dqn_atary"}, r'"dqn_atary" is not one of its \d+ valid values\. Did you mean dqn_atari'),
         ({"algo": "dqn", "extras": {"algo_params": {"clip_coef": 0.1}}}, r"clip_coef: dqn has no such setting"),
         ({"algo": "dqn", "extras": {"algo_params": {"gamma": 2}}}, "gamma: must be at most 1, not 2"),

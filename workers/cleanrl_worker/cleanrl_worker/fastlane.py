@@ -58,9 +58,9 @@ class _First:
         return None, float(rewards[0]), bool(dones[0]), {}
 
     def render(self) -> Any:
-        """Procgen returns images (height × width × 3), envpool a stack of greyscale ones, newest last."""
+        """Procgen returns images (height × width × 3); the others four greyscale ones, newest last, and then planes."""
         picture = self.outcome[0][0]
-        return picture[-1] if picture.shape[0] <= 4 else picture
+        return picture[3] if 4 <= picture.shape[0] < 16 else picture
 
     def reset(self) -> Any:
         return None

@@ -8,12 +8,14 @@ from typing import Any
 
 from mosaic_sdk.config import ConfigError
 
-from cleanrl_worker.registry import ATARI, CONTINUOUS, DISCRETE, ENVPOOL, PROCGEN, VECTOR, Algorithm
+from cleanrl_worker.registry import ATARI, CONTINUOUS, DISCRETE, ENVPOOL, IMAGE, PLAYERS, PROCGEN, VECTOR, Algorithm
 
 _OTHER_ACTIONS = {
     DISCRETE: "ppo_continuous_action, sac_continuous_action or another algorithm for continuous actions",
     CONTINUOUS: "ppo, dqn or another algorithm for discrete actions",
 }
+_TOYS = ("CatchPixels-v0", "RecallCue-v0")  # toys.py registers them
+TOY_PIXELS = _TOYS[0]
 _ALE_MARKS = ("NoFrameskip", "ALE/", "-ram", "Deterministic-v")
 
 
@@ -21,8 +23,13 @@ def check_env(algorithm: Algorithm, env_id: str) -> None:
     """ConfigError with the reason if `algorithm` cannot be trained on the environment."""
     if algorithm.takes == PROCGEN:
         _require_known(env_id, importlib.import_module("procgen.env").ENV_NAMES, "Procgen", algorithm)
+    elif algorithm.takes == ENVPOOL and algorithm.is_ours and env_id == TOY_PIXELS:
+        register_for(env_id)
     elif algorithm.takes == ENVPOOL:
         _require_known(env_id, importlib.import_module("envpool").list_all_envs(), "envpool", algorithm)
+    elif algorithm.takes == PLAYERS:
+        names = importlib.import_module("cleanrl_worker.wrappers.players").game_names()
+        _require_known(env_id, names, "PettingZoo's Atari", algorithm)
     elif algorithm.takes:
         env = make_bare(env_id)
         try:
@@ -57,6 +64,8 @@ def register_for(env_id: str) -> None:
 
     if env_id not in gymnasium.registry and any(mark in env_id for mark in _ALE_MARKS):
         importlib.import_module("ale_py")
+    if env_id in _TOYS:
+        importlib.import_module("cleanrl_worker.toys")
 
 
 def flat(env: Any) -> Any:
@@ -88,8 +97,19 @@ def _check_spaces(algorithm: Algorithm, env_id: str, env: Any) -> None:
             f"env_id: {name} needs an Atari game (such as {algorithm.env_id}), but {env_id} is not one. "
             f"Use {name.replace('_atari', '').replace('_lstm', '').replace('_multigpu', '')}."
         )
+    if algorithm.takes == IMAGE:
+        _check_image(algorithm, env_id, env.observation_space)
     if algorithm.takes == VECTOR:
         _check_vector(algorithm, env_id, env.observation_space)
+
+
+def _check_image(algorithm: Algorithm, env_id: str, space: Any) -> None:
+    shape: tuple[int, ...] = getattr(space, "shape", None) or ()
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[-1] not in (1, 3)):
+        raise ConfigError(
+            f"env_id: {algorithm.name} needs images (height, width and perhaps colours), but {env_id} returns {space}. "
+            "Use an algorithm for vectors, such as dqn or ppo."
+        )
 
 
 def _check_vector(algorithm: Algorithm, env_id: str, space: Any) -> None:

@@ -169,7 +169,7 @@ def make_stage(config: CleanRLWorkerConfig) -> Stage:
 def _pass_to_make(config: CleanRLWorkerConfig) -> None:
     """Let gymnasium.make add the environment's arguments: the scripts' own make_env cannot take them."""
     algorithm = registry.find(config.algo, config.upstream_path)
-    if algorithm.takes in (registry.PROCGEN, registry.ENVPOOL):
+    if algorithm.takes in (registry.PROCGEN, registry.ENVPOOL, registry.PLAYERS):
         raise ConfigError(f"extras.env_kwargs: {algorithm.name} does not create its environment with gymnasium.make.")
     import gymnasium
 

@@ -17,7 +17,7 @@ from mosaic_sdk.fastlane.wrapper import Shown
 from mosaic_sdk.operators.bare import Bare
 
 from cleanrl_worker import fit
-from cleanrl_worker.registry import ENVPOOL, PROCGEN, VECTOR, Algorithm
+from cleanrl_worker.registry import ENVPOOL, PLAYERS, PROCGEN, VECTOR, Algorithm
 from cleanrl_worker.wrapping import layers
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class EnvpoolLane:
         )
 
 
-Lane = GymLane | ProcgenLane | EnvpoolLane
+Lane = Any  # GymLane, ProcgenLane, EnvpoolLane, or PlayersLane of wrappers/players.py
 
 
 def make_lanes(
@@ -183,7 +183,7 @@ def make_lanes(
     capture_video: bool = False,
 ) -> list[Lane]:
     """`count` copies of the environment, created as the script does it."""
-    if algorithm.takes in (PROCGEN, ENVPOOL):
+    if algorithm.takes in (PROCGEN, ENVPOOL, PLAYERS):
         return [_make_special(algorithm, env_id) for _ in range(count)]
     params = checkpoint.params if checkpoint else {}
     normalisation = checkpoint.normalisation if checkpoint else None
@@ -193,12 +193,12 @@ def make_lanes(
 def make_plain_lane(algorithm: Algorithm, env_id: str) -> Lane:
     """The environment without the script's wrappers, for clients that choose the actions themselves."""
     fit.check_env(algorithm, env_id)
-    if algorithm.takes in (PROCGEN, ENVPOOL):
+    if algorithm.takes in (PROCGEN, ENVPOOL, PLAYERS):
         return _make_special(algorithm, env_id)
     import gymnasium
 
     env = gymnasium.make(env_id)
-    if algorithm.module.startswith("cleanrl_worker."):
+    if algorithm.is_ours and algorithm.takes == VECTOR:
         from cleanrl_worker.wrappers.observations import for_agent
 
         return GymLane(for_agent(env))
@@ -208,6 +208,14 @@ def make_plain_lane(algorithm: Algorithm, env_id: str) -> Lane:
 def _make_special(algorithm: Algorithm, env_id: str) -> Lane:
     if algorithm.takes == PROCGEN:
         return ProcgenLane(env_id)
+    if algorithm.takes == PLAYERS:
+        from cleanrl_worker.wrappers.players import PlayersLane
+
+        return PlayersLane(env_id)
+    if algorithm.is_ours and env_id == fit.TOY_PIXELS:  # not one of envpool's
+        from cleanrl_worker.wrappers.pixels import make_pixels
+
+        return GymLane(make_pixels(env_id, 0, 0, False, "eval"))
     options = {"repeat_action_probability": RND_STICKINESS} if "rnd" in algorithm.name else {}
     return EnvpoolLane(env_id, **options)
 

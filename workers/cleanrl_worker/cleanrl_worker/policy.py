@@ -25,6 +25,7 @@ from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.gyms import choose_gym
 from cleanrl_worker.registry import Algorithm
 
+JAX_STATES = ("q_state", "actor_state", "agent_state")  # see policy_jax.py
 ACTING = {"agent": "Agent", "actor": "Actor", "q_network": "QNetwork"}
 
 
@@ -35,7 +36,7 @@ class Policy:
         self.network = network.eval()
         self.deterministic = deterministic
         self._script = script
-        self._memory: dict[int, tuple[Tensor, Tensor]] = {}
+        self._memory: dict[int, tuple[Tensor, ...]] = {}
 
     def forget(self, place: int) -> None:
         """Clear the memory of this place: a new episode begins there."""
@@ -57,6 +58,8 @@ class Policy:
         network = self.network
         if self.deterministic and hasattr(network, "best_action"):
             return network.best_action(batch)
+        if hasattr(network, "first_memory"):
+            return self._choose_remembering(batch, places)
         if hasattr(network, "lstm"):
             return self._choose_with_memory(batch, places)
         if hasattr(network, "get_action_and_value"):
@@ -67,6 +70,16 @@ class Policy:
         outputs = network.get_action(batch)
         # The third output of SAC is the mean action; for discrete actions it is their probabilities.
         return outputs[2] if self.deterministic and hasattr(network, "action_scale") else outputs[0]
+
+    def _choose_remembering(self, batch: Tensor, places: list[int]) -> Tensor:
+        """Our own networks: `first_memory(count)` and `act(observations, memory)`, with one column per episode."""
+        for place in places:
+            self._memory.setdefault(place, self.network.first_memory(1))
+        joined = zip(*(self._memory[place] for place in places), strict=True)
+        action, memory = self.network.act(batch, tuple(torch.cat(parts, dim=1) for parts in joined))
+        for column, place in enumerate(places):
+            self._memory[place] = tuple(part[:, column : column + 1] for part in memory)
+        return action
 
     def _choose_with_memory(self, batch: Tensor, places: list[int]) -> Tensor:
         lstm = self.network.lstm
@@ -86,7 +99,7 @@ def load_script(config: CleanRLWorkerConfig) -> tuple[Algorithm, ModuleType]:
         script = importlib.import_module(algorithm.module)
     else:
         choose_gym(algorithm, config.upstream_path)
-        script = _import_file(f"cleanrl_worker.imported.{algorithm.name}", _file_of(algorithm, config))
+        script = import_script(algorithm, config.upstream_path)
     seams.prepare(algorithm, config.replace(curriculum_schedule=None))
     return algorithm, script
 
@@ -95,22 +108,24 @@ def load_policy(
     checkpoint: Checkpoint, script: ModuleType, lane: Any, deterministic: bool = False, device: str = "cpu"
 ) -> Any:
     """The network that acts, with the checkpoint's weights; CheckpointError if they do not fit."""
-    if "q_state" in checkpoint.modules or "actor_state" in checkpoint.modules:
+    if any(name in checkpoint.modules for name in JAX_STATES):
         from cleanrl_worker.policy_jax import JaxPolicy  # jax is installed only in its variant
 
-        return JaxPolicy(checkpoint, script, lane)
+        return JaxPolicy(checkpoint, script, lane, deterministic)
     name = next((name for name in ACTING if name in checkpoint.modules), "")
     make = getattr(script, ACTING.get(name, ""), None)
     if make is None:
         held = ", ".join(checkpoint.modules) or "nothing"
         raise CheckpointError(f"{checkpoint.path} has no network that acts (agent, actor or q_network); it has {held}.")
-    network = make(_as_envs(lane), **_arguments(make, checkpoint.params))
+    network = make(_as_envs(lane), **other_arguments(make, checkpoint.params))
     put_weights(name, network, checkpoint.modules[name], checkpoint.path)
     return Policy(network.to(device), script, deterministic)
 
 
-def _file_of(algorithm: Algorithm, config: CleanRLWorkerConfig) -> Path:
-    return upstream.find_script(algorithm, config.upstream_path).path
+def import_script(algorithm: Algorithm, upstream_path: str = "") -> ModuleType:
+    """CleanRL's script as a module. Its gym must have been chosen."""
+    path = upstream.find_script(algorithm, upstream_path).path
+    return _import_file(f"cleanrl_worker.imported.{algorithm.name}", path)
 
 
 def _import_file(name: str, path: Path) -> ModuleType:
@@ -136,7 +151,7 @@ def _as_envs(lane: Any) -> Any:
     )
 
 
-def _arguments(make: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+def other_arguments(make: Any, params: Mapping[str, Any]) -> dict[str, Any]:
     """The other arguments of a network's constructor: n_atoms, v_min, rpo_alpha …"""
     parameters = list(inspect.signature(make).parameters.values())[1:]
     missing = [one.name for one in parameters if one.default is one.empty and one.name not in params]

@@ -2,6 +2,7 @@
 
 q_state      QNetwork(action_dim[, n_atoms]): the value of each action, or the probabilities of its returns
 actor_state  Actor(action_dim, action_scale, action_bias): the action itself
+agent_state  Agent(action_dim): the logits of the actions and the value of the state
 """
 
 from types import ModuleType
@@ -10,32 +11,48 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import torch
 from mosaic_sdk.checkpoints import CheckpointError
 
 from cleanrl_worker.checkpoints import Checkpoint
 
 
 class JaxPolicy:
-    """Always takes the best action: the networks of these scripts have no distribution to sample from."""
+    """Takes the best action, except that an agent's is sampled unless `deterministic` is set."""
 
-    def __init__(self, checkpoint: Checkpoint, script: ModuleType, lane: Any) -> None:
-        name = "q_state" if "q_state" in checkpoint.modules else "actor_state"
+    def __init__(self, checkpoint: Checkpoint, script: ModuleType, lane: Any, deterministic: bool = False) -> None:
+        name = next(name for name in ("q_state", "actor_state", "agent_state") if name in checkpoint.modules)
         state = checkpoint.modules[name]
         self._atoms = jnp.asarray(state["atoms"]) if "atoms" in state else None
-        network = self._critic(script, lane) if name == "q_state" else _actor(script, lane)
+        network = self._network(name, script, lane)
         self._params = jax.tree_util.tree_map(jnp.asarray, state["params"])
         self._apply = jax.jit(network.apply)
-        self._is_actor = name == "actor_state"
+        self._is_actor, self._is_agent = name == "actor_state", name == "agent_state"
+        self._deterministic = deterministic
         _require_fit(network, self._params, lane, checkpoint.path)
 
     def forget(self, place: int) -> None:
         """These networks have no memory."""
 
     def act(self, observations: Any, places: list[int]) -> Any:
-        output = np.asarray(self._apply(self._params, np.asarray(observations)))
+        output = self._apply(self._params, np.asarray(observations))
+        if self._is_agent:
+            return self._sampled(np.asarray(output[0])).argmax(axis=-1)
+        output = np.asarray(output)
         if self._is_actor:
             return output
         return (output if self._atoms is None else (output * np.asarray(self._atoms)).sum(axis=-1)).argmax(axis=-1)
+
+    def _sampled(self, logits: Any) -> Any:
+        """The logits with Gumbel noise: their maximum is a sample. Torch's generator, because evaluations seed it."""
+        if self._deterministic:
+            return logits
+        return logits - np.log(-np.log(torch.rand(logits.shape, dtype=torch.float64).numpy()))
+
+    def _network(self, name: str, script: ModuleType, lane: Any) -> Any:
+        if name == "agent_state":
+            return script.Agent(action_dim=int(lane.action_space.n))
+        return self._critic(script, lane) if name == "q_state" else _actor(script, lane)
 
     def _critic(self, script: ModuleType, lane: Any) -> Any:
         more = {} if self._atoms is None else {"n_atoms": len(self._atoms)}

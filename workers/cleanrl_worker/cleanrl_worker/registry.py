@@ -3,18 +3,19 @@
 import difflib
 import importlib.metadata
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from mosaic_sdk.config import ConfigError
 
 DISCRETE, CONTINUOUS = "discrete", "continuous"
-VECTOR, IMAGE, ATARI, PROCGEN, ENVPOOL = "vector", "image", "atari", "procgen", "envpool"
+VECTOR, IMAGE, ATARI, PROCGEN, ENVPOOL, PLAYERS = "vector", "image", "atari", "procgen", "envpool", "players"
 # Which gym a script imports: Gymnasium, gym 0.23's API over Gymnasium (our shim), or the real gym 0.23.
 GYMNASIUM, SHIM, OLD_GYM = "gymnasium", "shim", "old"
 # The package that environments of this kind need.
-_NEEDS = {ATARI: "ale_py", PROCGEN: "procgen", ENVPOOL: "envpool"}
+_NEEDS = {ATARI: "ale_py", PROCGEN: "procgen", ENVPOOL: "envpool", PLAYERS: "multi_agent_ale_py"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,13 @@ class Algorithm:
 
 _BREAKOUT = "BreakoutNoFrameskip-v4"
 _OURS = "cleanrl_worker.algorithms"
-_XLA = "its envpool-XLA interface needs a jax that no longer installs here"
+DEFAULT = "ppo"  # a checkout's version of it has another name, ppo_upstream
+
+
+def _own(name: str, **more: Any) -> Algorithm:
+    """A script in algorithms/ that is named after its algorithm."""
+    return Algorithm(name, f"{_OURS}.{name}", **more)
+
 
 _TABLE = (
     Algorithm("ppo", f"{_OURS}.ppo"),
@@ -89,17 +96,11 @@ _TABLE = (
         variant="jax",
         env_id="Pendulum-v1",
     ),
-    Algorithm("ppo_atari_envpool_xla_jax", "cleanrl.ppo_atari_envpool_xla_jax", OLD_GYM, takes=ENVPOOL, problem=_XLA),
-    Algorithm(
-        "ppo_atari_envpool_xla_jax_scan", "cleanrl.ppo_atari_envpool_xla_jax_scan", OLD_GYM, takes=ENVPOOL, problem=_XLA
-    ),
-    Algorithm(
-        "ppo_pettingzoo_ma_atari",
-        "cleanrl.ppo_pettingzoo_ma_atari",
-        OLD_GYM,
-        takes=ATARI,
-        problem="it needs multi-agent-ale-py, which has no wheel for this Python",
-    ),
+    # Their envpool-XLA interface needs a jax that no longer installs; ours call envpool back from the compiled program.
+    _own("ppo_atari_envpool_xla_jax", takes=ENVPOOL, variant="jax", env_id="Pong-v5"),
+    _own("ppo_atari_envpool_xla_jax_scan", takes=ENVPOOL, variant="jax", env_id="Pong-v5"),
+    # Its script needs SuperSuit and gym; ours has its own wrappers.
+    _own("ppo_pettingzoo_ma_atari", takes=PLAYERS, env_id="pong_v3"),
     Algorithm(
         "ppo_continuous_action_isaacgym",
         "cleanrl.ppo_continuous_action_isaacgym.ppo_continuous_action_isaacgym",
@@ -107,17 +108,20 @@ _TABLE = (
         CONTINUOUS,
         problem="it needs NVIDIA's isaacgym, which is not on the package index",
     ),
-    *(
-        Algorithm(name, f"cleanrl.{name}")  # newer than CleanRL 1.2.0, the latest release on the package index
-        for name in (
-            "pqn",
-            "pqn_atari_envpool",
-            "pqn_atari_envpool_lstm",
-            "rainbow_atari",
-            "qdagger_dqn_atari_impalacnn",
-            "qdagger_dqn_atari_jax_impalacnn",
-        )
-    ),
+    # Newer than CleanRL 1.2.0, the latest release on the package index, or never part of it: MOSAIC's own scripts.
+    _own("pqn"),
+    _own("pqn_atari_envpool", takes=ENVPOOL, env_id="Pong-v5"),
+    _own("pqn_atari_envpool_lstm", takes=ENVPOOL, env_id="Pong-v5"),
+    _own("rainbow_atari", takes=IMAGE, env_id=_BREAKOUT),
+    _own("qdagger_dqn_atari_impalacnn", takes=IMAGE, env_id=_BREAKOUT),
+    _own("qdagger_dqn_atari_jax_impalacnn", takes=IMAGE, variant="jax", env_id=_BREAKOUT),
+    _own("ppo_lstm"),
+    _own("ppo_gru"),
+    _own("ppo_trxl"),
+    _own("double_dqn"),
+    _own("dueling_dqn"),
+    _own("munchausen_dqn"),
+    _own("qr_dqn"),
 )
 ALGORITHMS: dict[str, Algorithm] = {algorithm.name: algorithm for algorithm in _TABLE}
 
@@ -127,6 +131,8 @@ def find(name: str, upstream_path: str = "") -> Algorithm:
     found = ALGORITHMS.get(name)
     if found is None and upstream_path:
         return Algorithm(name, f"cleanrl.{name}", takes="", actions="")
+    if found and upstream_path and found.is_ours and name != DEFAULT:
+        return replace(found, module=f"cleanrl.{name}", takes="", actions="")  # the checkout's own version
     if found is None:
         raise ConfigError(f"algo: there is no algorithm {name!r}. {_nearest(name)}")
     if found.reason and not upstream_path:

@@ -119,6 +119,7 @@ def environment(config: CleanRLWorkerConfig, run_dir: Path) -> dict[str, str]:
     # MUJOCO_GL set and no such device, importing mujoco fails.)
     env.setdefault("SDL_VIDEODRIVER", "dummy")
     env.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    env[WorkerEnv.OBSERVE] = "0"  # the launcher reports itself, also when an observed script starts it
     env.update(fastlane.environment(config))
     return env
 

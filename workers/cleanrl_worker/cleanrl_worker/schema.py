@@ -20,6 +20,8 @@ from cleanrl_worker.upstream import Flag, find_script
 
 CHECKOUT = "extras.upstream_path"  # a user's checkout may have other algorithms and hyperparameters
 
+CHECKPOINTS = ("teacher_path",)  # hyperparameters that are checkpoints
+
 LAB: dict[str, dict[str, Any]] = {
     "short": {
         "algo": "dqn",
@@ -129,6 +131,8 @@ def _part(flag: Flag) -> dict[str, Any]:
         part["type"] = [flag.kind, "null"]
     if flag.choices:
         part["enum"] = list(flag.choices)
+    if flag.name in CHECKPOINTS:
+        part[keywords.CHECKPOINT] = True  # so that it may also name a run
     return {**part, "default": flag.default, "description": DESCRIPTIONS.get(flag.name, flag.help)}
 
 

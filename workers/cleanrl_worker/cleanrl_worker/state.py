@@ -22,6 +22,7 @@ from cleanrl_worker.checkpoints import Checkpoint, put_weights
 from cleanrl_worker.plain import NotPlain, to_plain
 
 _ELAPSED = "elapsed_s"
+_ARGS = "args"
 _NUMBERS = (bool, int, float, np.generic)
 _MEGABYTE = 1 << 20
 
@@ -108,8 +109,8 @@ class State:
         kept = {}
         flax = self._flax()
         for name, value in self.script.items():
-            if name in flax:
-                continue  # the script's own class, but saved as a flax state
+            if name in flax or name == _ARGS:
+                continue  # the script's own classes, but a state is saved as one, and arguments are those of this run
             is_live = name in self.changed and name in self.known and not isinstance(value, _NUMBERS)
             if name != "envs" and (is_live or _changes_in_place(value)) and _is_plain(value):
                 kept[name] = value
@@ -149,6 +150,8 @@ class State:
 
     def _put_tensors(self, tensors: Mapping[str, Any], with_observations: bool) -> None:
         for name, value in tensors.items():
+            if name == _ARGS:
+                continue  # older checkpoints have them here
             here = self.script.get(name)
             if _changes_in_place(here) and isinstance(here, torch.Tensor):
                 with torch.no_grad():

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mosaic_sdk import emit
+from mosaic_sdk.observe.numbers import as_number
+from mosaic_sdk.observe.summary_writer import on_scalar
 
 from cleanrl_worker.ends import End, Ends
 
@@ -43,16 +45,7 @@ class Scalars:
 
     def observe(self, writer_class: Any) -> None:
         """Observe all writers of this class from now on."""
-        add_scalar = writer_class.add_scalar
-
-        def add_and_record(
-            writer: Any, tag: str, scalar_value: Any, global_step: Any = None, *args: Any, **more: Any
-        ) -> Any:
-            outcome = add_scalar(writer, tag, scalar_value, global_step, *args, **more)
-            self.record(tag, scalar_value, global_step)
-            return outcome
-
-        writer_class.add_scalar = add_and_record
+        on_scalar(writer_class, self.record)
 
     def record(self, name: str, value: Any, step: Any) -> None:
         number = as_number(value)
@@ -90,13 +83,3 @@ class Scalars:
                 "Lower learning_rate, check the environment's rewards, or set stop_on_nan=false to continue anyway."
             )
         self.emitter.lifecycle("training_diverged", {"metric": name, "value": str(number), "step": step})
-
-
-def as_number(value: Any) -> float:
-    """The float of a number, or of an array or tensor with one element on any device."""
-    if type(value) is float:
-        return value
-    plain = value.tolist() if hasattr(value, "tolist") else value
-    while isinstance(plain, list) and len(plain) == 1:
-        plain = plain[0]
-    return float(plain)

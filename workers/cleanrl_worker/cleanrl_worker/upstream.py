@@ -24,7 +24,8 @@ from mosaic_sdk.config import ConfigError
 
 from cleanrl_worker.registry import Algorithm, script_path
 
-_PARSERS_IMPORTS = ("argparse", "os", "distutils.util", "dataclasses", "typing")
+_EXPERIMENT = "cleanrl_worker.algorithms.experiment"  # of our own scripts: it imports only the standard library
+_PARSERS_IMPORTS = ("argparse", "os", "distutils.util", "dataclasses", "typing", _EXPERIMENT)
 _LOOP_VARIABLES = ("update", "global_step", "phase", "iteration")
 _KINDS = {int: "integer", float: "number", str: "string"}
 _HINTS = {"bool": "boolean", "int": "integer", "float": "number"}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cleanrl_worker.checkpoints import load_checkpoint
 from cleanrl_worker.registry import ALGORITHMS, VECTOR
-from cleanrl_worker.short import short_config
+from cleanrl_worker.short import short_config, teacher_of
 
 VARIANT = "jax" if importlib.util.find_spec("jax") else ""
 HERE = [found for found in ALGORITHMS.values() if found.is_available and found.variant == VARIANT]
@@ -26,6 +26,9 @@ def weights(value):
 @pytest.mark.parametrize("algorithm", HERE, ids=lambda found: found.name)
 def test_it_trains_saves_resumes_and_is_evaluated(launch, algorithm):
     config = short_config(algorithm)
+    if teacher_of(algorithm):
+        teacher = launch(short_config(ALGORITHMS[teacher_of(algorithm)]))
+        config["extras"]["algo_params"]["teacher_path"] = teacher.ground.run
     # Evaluated halfway too: the resumed training, which is not evaluated there, must still end the same.
     halfway = {"eval_every": config["total_timesteps"] // 2, "eval_episodes": 1, "eval_max_episode_steps": 10}
     config["extras"] |= halfway

@@ -20,13 +20,25 @@ from mosaic_sdk.config import ConfigError
 
 @pytest.fixture(scope="module", autouse=True)
 def our_gym():
-    """A worker plays one algorithm with one gym. These tests play several with the shim, even if gym is loaded."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "gym"]:
-        del sys.modules[name]
+    """A worker plays one algorithm with one gym. These tests play several with the shim, even if gym is loaded.
+
+    Tests of other modules in this process get the gym back that they had: envpool needs the real one.
+    """
+    path, loaded = list(sys.path), take_gym()
     sys.path.insert(0, str(SHIM_FOLDER))
     import gym
 
     assert gym.__file__.startswith(str(SHIM_FOLDER))
+    yield
+    take_gym()
+    sys.path[:] = path
+    sys.modules.update(loaded)
+
+
+def take_gym():
+    """Remove gym and its modules from the imported ones, and return them."""
+    names = [name for name in sys.modules if name.partition(".")[0] == "gym"]
+    return {name: sys.modules.pop(name) for name in names}
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ IMAGES = {"num_envs": 2, "num_steps": 32, "num_minibatches": 2, "update_epochs":
 BATCHES = {"num_envs": 2, "num_steps": 128}
 FAMILIES = {
     "gymnasium": ("ppo", "Acrobot-v1", 512, BATCHES),
+    "box2d": ("ppo", "LunarLander-v2", 512, BATCHES),
     "atari": ("ppo_atari", "BreakoutNoFrameskip-v4", 128, IMAGES),
     "minigrid": ("ppo", "MiniGrid-Empty-5x5-v0", 512, BATCHES),
     "babyai": ("ppo", "BabyAI-GoToRedBallNoDists-v0", 512, BATCHES),

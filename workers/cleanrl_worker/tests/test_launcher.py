@@ -153,7 +153,7 @@ def test_a_dry_run_prints_the_arguments_and_what_differs(launch):
     ("config", "message"),
     [
         ({"algo": "dqnn"}, "no algorithm 'dqnn'. Did you mean"),
-        ({"algo": "pqn"}, "pqn cannot run here"),
+        ({"algo": "ppo_continuous_action_isaacgym"}, "isaacgym cannot run here"),
         ({"algo": "dqn", "extras": {"algo_params": {"gamma": 2.0}}}, "gamma: must be at most 1"),
         ({"extras": {"mode": "resume_training", "policy_path": "/no/such.pt"}}, "there is no checkpoint /no/such.pt"),
         ({"algo": "dqn", "extras": {"curriculum_schedule": [{"env_id": "X"}]}}, "curriculum training uses ppo"),
