@@ -17,6 +17,7 @@ from mosaic.ingest.tally import Steps, Tally
 from mosaic.model.run import MOST_CURVES, RunSummary
 from mosaic.wire import mosaic_pb2 as pb
 
+EXAMPLE_BYTES = 200
 SNAPSHOT_EVERY = 8192  # events; opening a file reads at most about this many rows again
 
 
@@ -29,8 +30,33 @@ class _Snapshot(msgspec.Struct, array_like=True):
     steps: Steps | None = None
 
 
+class _Lookalikes(msgspec.Struct, array_like=True):
+    """Lines of text that a user may take for telemetry: how many, the first, why it is text."""
+
+    count: int = 0
+    first: str = ""
+    why: str = ""
+
+    def plus(self, more: pb.Lookalikes) -> "_Lookalikes":
+        first = self.first or bytes(more.first[:EXAMPLE_BYTES]).decode(errors="replace")
+        return _Lookalikes(self.count + more.count, first, self.why or more.why[:EXAMPLE_BYTES])
+
+    @property
+    def note(self) -> str:
+        if not self.count:
+            return ""
+        lines = (
+            "1 line looks like telemetry but is not"
+            if self.count == 1
+            else f"{self.count:,} lines look like telemetry but are not"
+        )
+        return f"{lines}: {self.first} ({self.why})"
+
+
 class Memory:
     """Always agrees with the committed rows: after a rollback it is discarded and loaded again."""
+
+    _lookalikes: _Lookalikes
 
     def __init__(self, db: sqlite3.Connection, run_id: str, is_evaluation: bool) -> None:
         self._is_evaluation = is_evaluation
@@ -61,8 +87,10 @@ class Memory:
     def notes(self) -> "list[str]":
         """What a user must know about the stored telemetry."""
         gap = f"{_amount(self._missing)} of its output are missing" if self._missing else ""
+        if gap and self.rebuilt:  # the numbers of the missing events are unknown
+            gap += ", so its events have new numbers, from 1: follow the run again to see all of them"
         names = f"only its first {MOST_CURVES:,} metrics have curves" if self.curves.has_refused else ""
-        return [note for note in (self.rebuilt, gap, names, self.summary.note) if note]
+        return [note for note in (self.rebuilt, gap, names, self._lookalikes.note, self.summary.note) if note]
 
     def summary_copy(self) -> RunSummary:
         return replace(self.tally.copy(), note="; ".join(self.notes))
@@ -70,6 +98,13 @@ class Memory:
     def count_gaps(self, db: sqlite3.Connection) -> None:
         """Count the bytes that the tailer could not read; the SDK's own gaps have no length."""
         self._missing: int = db.execute("SELECT coalesce(sum(length), 0) FROM gaps WHERE seq = 0").fetchone()[0]
+
+    def keep_lookalikes(self, db: sqlite3.Connection, more: pb.Lookalikes) -> None:
+        """Count lines that look like telemetry. A rollback discards this memory, and with it the count."""
+        if more.count:
+            self._lookalikes = self._lookalikes.plus(more)
+            value = msgspec.msgpack.encode(self._lookalikes)
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('lookalikes', ?)", (value,))
 
     def advance(self, request: pb.PublishTelemetryRequest) -> None:
         """Move on after the commit of this batch."""
@@ -85,9 +120,11 @@ class Memory:
         self._snapshot_seq = seq
 
     def _load_meta(self, db: sqlite3.Connection, run_id: str) -> None:
-        meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('run_id', 'rebuilt')"))
+        meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('run_id', 'rebuilt', 'lookalikes')"))
         self.is_labelled = "run_id" in meta
         self.rebuilt: str = bytes(meta.get("rebuilt", b"")).decode()
+        found = meta.get("lookalikes")
+        self._lookalikes = msgspec.msgpack.decode(found, type=_Lookalikes) if found else _Lookalikes()
         # A copy of another run's file would continue at that run's offset.
         if self.is_labelled and bytes(meta["run_id"]) != run_id.encode():
             raise ValueError("it belongs to another run")

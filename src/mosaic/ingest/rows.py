@@ -11,6 +11,7 @@ from typing import Any
 
 from mosaic.ingest.names import NameSets
 from mosaic.model.errors import BadBatch
+from mosaic.model.run import UNNUMBERED
 from mosaic.wire import mosaic_pb2 as pb
 
 Row = tuple[Any, ...]
@@ -34,8 +35,11 @@ class Rows:
         return rows
 
 
-def rows_of(events: Iterable[pb.Event], after: int, names: NameSets, run_id: str) -> Rows:
-    """Number the events after + 1, after + 2 … in place and return their rows."""
+def rows_of(events: Iterable[pb.Event], after: int, names: NameSets, run_id: str, episodes: int = 0) -> Rows:
+    """Number the events after + 1, after + 2 … in place and return their rows.
+
+    An episode without an index gets the number of episodes before it, of which `episodes` are stored.
+    """
     rows = Rows()
     seq = after
     for event in events:
@@ -47,6 +51,8 @@ def rows_of(events: Iterable[pb.Event], after: int, names: NameSets, run_id: str
         elif kind == "metric":
             rows.metric.append(_metric_row(seq, event.ts_ns, event.metric, names, run_id))
         elif kind == "episode":
+            if event.episode.episode_index == UNNUMBERED:
+                event.episode.episode_index = episodes + len(rows.episode)
             rows.episode.append(_episode_row(seq, event.ts_ns, event.episode))
         elif kind == "lifecycle":
             it = event.lifecycle

@@ -70,7 +70,8 @@ class RunStore(RunFile):
             raise BadBatch(self.run_id, f"there is no stream {request.stream}")
         check(request, self.run_id, self._memory.next[request.stream])
         first = self._memory.last_seq + 1
-        rows = rows_of(request.events, self._memory.last_seq, self._memory.names, self.run_id)
+        memory = self._memory
+        rows = rows_of(request.events, memory.last_seq, memory.names, self.run_id, memory.summary.episodes)
         if request.end > request.start or request.gaps:
             failpoint("commit.open")
             self._write(request, rows)
@@ -107,6 +108,7 @@ class RunStore(RunFile):
             db.executemany("INSERT INTO name_sets VALUES (?, ?)", memory.names.take_fresh())
             if memory.needs_snapshot:
                 memory.save_snapshot(db)
+            memory.keep_lookalikes(db, request.lookalikes)
             failpoint("commit.full")
             if request.gaps:
                 memory.count_gaps(db)

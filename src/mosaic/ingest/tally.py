@@ -8,11 +8,12 @@ from operator import itemgetter
 from typing import Any
 
 import msgspec
+from mosaic_sdk.names import CHECKPOINT_SAVED, OBSERVING
 
 from mosaic.ingest.names import NameSets
 from mosaic.ingest.returns import EVALUATION, Returns
 from mosaic.ingest.rows import GLOBAL_STEP, Row, Rows, values_of
-from mosaic.model.run import LONGEST_NAME, MOST_CURVES, MOST_LAST_VALUES, RunSummary
+from mosaic.model.run import LONGEST_NAME, MOST_CURVES, MOST_LAST_VALUES, MOST_OBSERVED, RunSummary
 
 RATE_WINDOW_S = 10.0
 RATE_SPACING_S = 0.25
@@ -118,6 +119,16 @@ class Tally:
                 self._fold_total(object_of(row[3]).get("total"))
             elif row[2] == "run_failed":
                 it.failed_message = _message_of(row[3])
+            elif row[2] == CHECKPOINT_SAVED:
+                it.checkpoints += 1
+            elif row[2] == OBSERVING:
+                self._fold_observing(object_of(row[3]))
+
+    def _fold_observing(self, payload: dict[str, Any]) -> None:
+        texts = (storable_text(payload.get(key) or "")[:LONGEST_NAME] for key in ("what", "by"))
+        heard = (next(texts), next(texts))
+        if all(heard) and heard not in self.summary.observed and len(self.summary.observed) < MOST_OBSERVED:
+            self.summary.observed.append(heard)
 
     def _fold_total(self, total: object) -> None:
         count = _count(total)
@@ -156,7 +167,7 @@ def limited(summary: RunSummary) -> RunSummary:
     """A copy of bounded size: a listing has one for each run, and all metrics of a run have a curve."""
     short = {name: value for name, value in summary.last_values.items() if len(name) <= LONGEST_NAME}
     kept = dict(islice(short.items(), MOST_LAST_VALUES))
-    return replace(summary, last_values=kept, recent_returns=list(summary.recent_returns))
+    return replace(summary, last_values=kept, recent_returns=[*summary.recent_returns], observed=[*summary.observed])
 
 
 def progress_of(payload: bytes) -> "int | None":

@@ -38,7 +38,7 @@ def _row(episode: "Episode") -> tuple[str, ...]:
     return (
         f"{episode.episode_index:,}",
         number(episode.total_reward),
-        f"{episode.steps:,}",
+        f"{episode.steps:,}" if episode.steps else "",  # 0: unknown
         "" if episode.global_step is None else f"{episode.global_step:,}",
         "terminated" if episode.terminated else "truncated" if episode.truncated else "",
         printable(episode.agent_id),

@@ -73,6 +73,16 @@ def stored(run: "Run") -> str:
     return f"{count(s.events, 'event')} ({kinds})" if kinds else count(s.events, "event")
 
 
+def python(run: "Run") -> str:
+    """The interpreter of a program of the user's, or the environment of a script; empty for a worker."""
+    worker = ((run.config or {}).get("metadata") or {}).get("worker") or {}
+    if worker.get("python"):
+        return printable(str(worker["python"]))
+    if not worker.get("script"):
+        return ""
+    return f"the environment of {printable(str(worker['variant']))}" if worker.get("variant") else "MOSAIC's own"
+
+
 def requests(run: "Run") -> str:
     memory = f", {format_memory(run.memory_mb)} of memory" if run.memory_mb else ""
     return f"{format_cpus(run.cpus)}{memory}" if run.cpus or memory else ""

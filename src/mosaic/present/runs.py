@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from mosaic.model.states import RunState
+from mosaic.present.autopsy import autopsy
 from mosaic.present.scores import has_no_mean, is_evaluation, score_cell
 from mosaic.present.states import MEANING
 from mosaic.present.text import printable
@@ -27,5 +28,7 @@ def note(run: "Run") -> str:
     ending = "being cancelled" if run.cancel_requested and not run.state.is_over else ""
     # A reason that only repeats the meaning of the state is left out.
     reason = "" if run.state is RunState.TERMINATED or run.reason == MEANING[run.state] else run.reason
+    if failure := autopsy(run):
+        reason = failure.sentence  # with the exception, if its output ends with one
     notes = (ending, run.waiting, run.life, run.telemetry, reason)
     return printable(next(filter(None, notes), "").split("\n")[0])

@@ -9,7 +9,7 @@ import sys
 import time
 
 from mosaic.model.daemon_address import read_address
-from mosaic.model.durable import read_json
+from mosaic.model.durable import open_log, read_json
 from mosaic.model.rundir import StateRoot
 
 PATIENCE_S = 30.0
@@ -62,7 +62,7 @@ class DaemonFinder:
         argv = [sys.executable, "-m", "mosaic.daemon.server", "--root", str(self._root.path), "--from-settings"]
         env = {name: value for name, value in os.environ.items() if not name.startswith(_OF_A_RUN)}
         try:
-            with open(self._root.daemon_log, "ab") as out:
+            with open(open_log(self._root.daemon_log), "ab") as out:
                 self._started.append(
                     subprocess.Popen(
                         argv, cwd="/", env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True

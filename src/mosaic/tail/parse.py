@@ -3,7 +3,8 @@
     {"event": "heartbeat", …}                 lifecycle   one of seven names, or any name with this run's id
     {"type": "step", "step_index": 3, …}      step        `event_type` or `type`, in upper or lower case
     {"type": "episode", …}  {"type": "metric", …}
-    anything else                             log text, raw
+    {"type": "episode_end", "return": 3, …}   the same under other names: foreign.py
+    anything else                             log text, raw; a hint is counted if it looks like telemetry
 
 Values stay the raw bytes of the line unless a field has a type, so `extra` holds exactly what the worker wrote and a
 long observation costs a scan, not a tree of objects.
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from msgspec import Raw
 
 from mosaic.model.run import LONGEST_NAME
+from mosaic.tail import foreign
 from mosaic.tail.fields import (
     MAX_DEPTH,
     NULL,
@@ -42,10 +44,10 @@ from mosaic.wire import mosaic_pb2 as pb
 HEAD_BYTES = 4096  # of a reject
 TEXT_BYTES = 64 << 10  # of one LogText
 OBSERVATION_BYTES = 4096
-LIFECYCLE = {"run_started", "run_completed", "run_failed", "run_cancelled"}
-LIFECYCLE |= {"heartbeat", "checkpoint_saved", "checkpoint_loaded"}
+EXAMPLE_BYTES = 200  # of a line that looks like telemetry
 
 Request = pb.PublishTelemetryRequest
+Adder = Callable[[Fields, int, Request], None]
 
 
 class Parser:
@@ -65,7 +67,7 @@ class Parser:
         *lines, cut = data.split(b"\n")
         for line in lines:
             end = here + len(line) + 1
-            if looks_like_object(line) and self._add_line(line, offset + here, end - here, now_ns, request):
+            if self._is_event(line, offset + here, end - here, now_ns, request):
                 if text < here:
                     add_text(request, pb.STDOUT, data[text:here], offset + text)
                 text = end
@@ -77,30 +79,81 @@ class Parser:
             return
         add_text(request, pb.STDOUT, data[text:], offset + text)
 
+    def look(self, data: bytes, request: Request) -> None:
+        """Count lines of stderr that would be telemetry on stdout. They stay text: seq depends on stdout alone."""
+        if b"{" not in data:
+            return
+        for line in data.splitlines():
+            if line[-1:] == b"}" and self._would_be_event(line):
+                _count(request, line, foreign.ON_STDERR)
+
+    def _is_event(self, line: bytes, offset: int, length: int, now_ns: int, request: Request) -> bool:
+        """Add an event or a reject, or count a hint; False when the line is text."""
+        if looks_like_object(line):
+            if self._add_line(line, offset, length, now_ns, request):
+                return True
+        elif line[-1:] == b"}" and (told := foreign.without_prefix(line)):
+            return self._add_foreign(fields_of(told), told, now_ns, request, prefix=line[: -len(told)])
+        elif line[:1] not in b" \t":
+            return False
+        if why := foreign.looks_like_telemetry(line):
+            _count(request, line, why)
+        return False
+
     def _add_line(self, line: bytes, offset: int, length: int, now_ns: int, request: Request) -> bool:
         """Add an event or a reject; False when the line is text."""
         try:
             fields = fields_of(line)
-            if fields is None or (add := self._kind_of(fields)) is None:
+            if fields is None:
                 return False
-            fields.pop("run_id", None)
-            if not self._keep_observations and len(line) > OBSERVATION_BYTES:
-                _omit_long_observation(fields)
-            if len(line) > 2 * MAX_DEPTH:
-                refuse_deep(fields)
-            add(fields, now_ns, request)
+            if (add := self._kind_of(fields)) is None:
+                return self._add_foreign(fields, line, now_ns, request)
+            self._add(add, fields, line, now_ns, request)
         except InvalidField as error:
             add_reject(request, pb.STDOUT, offset, length, str(error), line)
         return True
 
-    def _kind_of(self, fields: Fields) -> "Callable[[Fields, int, Request], None] | None":
+    def _add_foreign(
+        self, fields: Fields | None, line: bytes, now_ns: int, request: Request, prefix: bytes = b""
+    ) -> bool:
+        """Add what another program means by this line; False when that is not certain."""
+        if fields is None or not (kind := foreign.kind_of(fields)) or (prefix and not foreign.is_named(fields)):
+            return False
+        known = len(request.events)
+        try:
+            foreign.translate(kind, fields)
+            if prefix:
+                fields["log_prefix"] = Raw(json.dumps(prefix.decode(errors="replace")).encode())
+            self._add(_KINDS[kind], fields, line, now_ns, request)
+        except InvalidField:
+            del request.events[known:]
+            return False
+        return True
+
+    def _add(self, add: Adder, fields: Fields, line: bytes, now_ns: int, request: Request) -> None:
+        fields.pop("run_id", None)
+        if not self._keep_observations and len(line) > OBSERVATION_BYTES:
+            _omit_long_observation(fields)
+        if len(line) > 2 * MAX_DEPTH:
+            refuse_deep(fields)
+        add(fields, now_ns, request)
+
+    def _would_be_event(self, line: bytes) -> bool:
+        told = line if looks_like_object(line) else foreign.without_prefix(line)
+        try:
+            fields = fields_of(told) if told else None
+        except InvalidField:
+            return False
+        return fields is not None and foreign.is_named(fields) and bool(foreign.kind_of(fields))
+
+    def _kind_of(self, fields: Fields) -> Adder | None:
         for name in ("event_type", "type"):
-            if (raw := fields.get(name)) is not None and (add := _KINDS.get(bytes(raw).lower())):
+            if (raw := fields.get(name)) is not None and (add := _OWN_KINDS.get(bytes(raw).lower())):
                 del fields[name]
                 return add
         if (raw := fields.get("event")) is not None:
             event = plain(raw)
-            if isinstance(event, str) and (event in LIFECYCLE or fields.get("run_id") == self._this_run):
+            if isinstance(event, str) and (event in foreign.LIFECYCLE or fields.get("run_id") == self._this_run):
                 return _add_lifecycle
         return None
 
@@ -119,7 +172,17 @@ def add_reject(request: Request, stream: pb.Stream, offset: int, length: int, re
     request.rejects.add(stream=stream, offset=offset, length=length, reason=reason, head=line[:HEAD_BYTES])
 
 
+def _count(request: Request, line: bytes, why: str) -> None:
+    """Count a line that looks like telemetry, and keep the first."""
+    if not request.lookalikes.count:
+        request.lookalikes.first = line.strip()[:EXAMPLE_BYTES]
+        request.lookalikes.why = why
+    request.lookalikes.count += 1
+
+
 def _add_step(fields: Fields, now_ns: int, request: Request) -> None:
+    if "step_index" not in fields:
+        foreign.complete_step(fields)
     index = whole(fields, "step_index", None)
     reward = number(fields, "reward")
     env_index = whole(fields, "env_index", 0)
@@ -151,9 +214,10 @@ def _add_step(fields: Fields, now_ns: int, request: Request) -> None:
 
 
 def _add_episode(fields: Fields, now_ns: int, request: Request) -> None:
-    steps = fields.pop("num_steps", NULL)
-    if fields.get("steps", NULL) == NULL:
-        fields["steps"] = steps
+    if "total_reward" not in fields:
+        foreign.complete_episode(fields)
+    elif "steps" not in fields:
+        fields["steps"] = fields.pop("num_steps", NULL)
     total_reward = number(fields, "total_reward")
     if total_reward is None:
         raise InvalidField("total_reward", "is missing")
@@ -189,6 +253,8 @@ def _add_metric(fields: Fields, now_ns: int, request: Request) -> None:
 
 def _values(fields: Fields) -> dict[str, float]:
     """The scalars of a metric line: `values{}`, or `name` and `value`, or both."""
+    if "values" not in fields and "name" not in fields:
+        foreign.complete_metric(fields)
     values = {}
     if (raw := fields.pop("values", NULL)) != NULL:
         values = floats_of(raw)
@@ -215,7 +281,13 @@ def _add_lifecycle(fields: Fields, now_ns: int, request: Request) -> None:
     request.events.add(ts_ns=ts_ns, lifecycle=lifecycle)
 
 
-_KINDS = {b'"step"': _add_step, b'"episode"': _add_episode, b'"metric"': _add_metric}
+_KINDS: dict[str, Adder] = {
+    "step": _add_step,
+    "episode": _add_episode,
+    "metric": _add_metric,
+    "lifecycle": _add_lifecycle,
+}
+_OWN_KINDS = {b'"%b"' % kind.encode(): _KINDS[kind] for kind in ("step", "episode", "metric")}
 
 
 def _omit_long_observation(fields: Fields) -> None:

@@ -150,9 +150,9 @@ class Publisher:
 
     def stop_if_deleted(self) -> None:
         """Without its folder a run has no store, and no retry will find one."""
-        for folder in (self._run.control, self._run.path):
-            if not folder.exists():
-                raise RunGone(f"{folder} was deleted")
+        if not self._run.is_in_place:
+            gone = self._run.path if self._run.has_control else self._run.control
+            raise RunGone(f"{gone} was deleted")
 
     def _stop_if_replaced(self) -> None:
         launch = read_json(self._run.launch)

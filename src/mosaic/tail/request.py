@@ -24,6 +24,7 @@ class Requests:
                 self._parser.parse(piece.data, piece.start, time.time_ns(), request)
             case Lines():
                 add_text(request, stream, piece.data, piece.start)
+                self._parser.look(piece.data, request)
             case LongLine():
                 length = piece.end - piece.start
                 reason = f"too long: {length} bytes, a line may have {LINE_BYTES}"

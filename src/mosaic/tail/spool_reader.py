@@ -10,6 +10,7 @@ Offsets only grow, because the store's cursor does. A file that shrank is report
 is impossible: bytes below the cursor then count as read, and reading continues when the file has grown past it.
 """
 
+import errno
 import logging
 import os
 import stat
@@ -172,10 +173,22 @@ class Spool:
 
     def _hole(self) -> Hole:
         end = self.offset + _leading_nuls(self._held)
-        while end == self._read_to and (data := os.pread(self._fd, CHUNK_BYTES, end)):
+        while end == self._read_to:
+            end = self._read_to = max(end, self._next_data(end))  # a sparse file may have terabytes
+            data = os.pread(self._fd, CHUNK_BYTES, end)
+            if not data:
+                break
             self._read_to += len(data)
             end += _leading_nuls(data)
         return Hole(self.offset, end)
+
+    def _next_data(self, offset: int) -> int:
+        """Where the file has bytes again, as far as the file system knows; its end if there are none."""
+        size = self.size  # first: what is appended meanwhile is data
+        try:
+            return os.lseek(self._fd, offset, os.SEEK_DATA)
+        except OSError as error:
+            return size if error.errno == errno.ENXIO else offset
 
     def _unfinished(self) -> Piece | None:
         if self._head is not None:

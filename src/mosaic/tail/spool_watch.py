@@ -51,7 +51,7 @@ class SpoolWatch:
         for spool in spools:
             inotify.add_watch(spool, flags.MODIFY)
         for folder in (run.control, run.path):  # one and the same for a run of an older version
-            inotify.add_watch(folder, flags.MOVED_TO | flags.DELETE_SELF)
+            inotify.add_watch(folder, flags.MOVED_TO | flags.DELETE_SELF | flags.MOVE_SELF)
         self._poll = select.poll()
         self._poll.register(inotify.fileno(), select.POLLIN)
         return inotify

@@ -158,6 +158,8 @@ def tail(run: RunDir, finder: DaemonFinder, write_fds: "dict[pb.Stream, int | No
 
 def _lock(run: RunDir) -> None:
     """One tailer works per run; a second one waits here. The process holds the lock until it exits."""
+    if not run.has_control:
+        raise RunGone(f"{run.control} was deleted or replaced")
     try:
         fd = durable.open_lock(run.tail_lock)
     except FileNotFoundError as error:

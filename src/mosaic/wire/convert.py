@@ -102,6 +102,8 @@ def summary_to_wire(summary: RunSummary, most_bytes: int = LISTED_BYTES) -> pb.S
         eval_interval=summary.eval_interval,
         eval_over=summary.eval_over,
         env_steps=summary.env_steps,
+        observed=[pb.Observed(what=what, by=by) for what, by in summary.observed],
+        checkpoints=summary.checkpoints,
     )
 
 
@@ -128,4 +130,6 @@ def summary_from_wire(wire: pb.Summary) -> RunSummary:
         eval_over=wire.eval_over,
         # The daemon of an older MOSAIC sends only the highest step number, which counts from 0.
         env_steps=wire.env_steps if wire.HasField("env_steps") else wire.last_step + 1,
+        observed=[(each.what, each.by) for each in wire.observed],
+        checkpoints=wire.checkpoints,
     )

@@ -154,7 +154,7 @@ class Move(_message.Message):
     def __init__(self, old: _Optional[_Union[State, str]] = ..., new: _Optional[_Union[State, str]] = ..., at: _Optional[float] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Summary(_message.Message):
-    __slots__ = ("events", "steps", "episodes", "metrics", "rejects", "last_step", "last_return", "recent_returns", "steps_per_s", "last_event_at", "last_values", "mean_return", "mean_over", "return_trace", "eval_episodes", "eval_mean", "eval_interval", "eval_over", "env_steps", "values_left_out")
+    __slots__ = ("events", "steps", "episodes", "metrics", "rejects", "last_step", "last_return", "recent_returns", "steps_per_s", "last_event_at", "last_values", "mean_return", "mean_over", "return_trace", "eval_episodes", "eval_mean", "eval_interval", "eval_over", "env_steps", "values_left_out", "observed", "checkpoints")
     class LastValuesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -182,6 +182,8 @@ class Summary(_message.Message):
     EVAL_OVER_FIELD_NUMBER: _ClassVar[int]
     ENV_STEPS_FIELD_NUMBER: _ClassVar[int]
     VALUES_LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
+    OBSERVED_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINTS_FIELD_NUMBER: _ClassVar[int]
     events: int
     steps: int
     episodes: int
@@ -202,7 +204,17 @@ class Summary(_message.Message):
     eval_over: int
     env_steps: int
     values_left_out: int
-    def __init__(self, events: _Optional[int] = ..., steps: _Optional[int] = ..., episodes: _Optional[int] = ..., metrics: _Optional[int] = ..., rejects: _Optional[int] = ..., last_step: _Optional[int] = ..., last_return: _Optional[float] = ..., recent_returns: _Optional[_Iterable[float]] = ..., steps_per_s: _Optional[float] = ..., last_event_at: _Optional[float] = ..., last_values: _Optional[_Mapping[str, float]] = ..., mean_return: _Optional[float] = ..., mean_over: _Optional[int] = ..., return_trace: _Optional[_Iterable[float]] = ..., eval_episodes: _Optional[int] = ..., eval_mean: _Optional[float] = ..., eval_interval: _Optional[float] = ..., eval_over: _Optional[int] = ..., env_steps: _Optional[int] = ..., values_left_out: _Optional[int] = ...) -> None: ...
+    observed: _containers.RepeatedCompositeFieldContainer[Observed]
+    checkpoints: int
+    def __init__(self, events: _Optional[int] = ..., steps: _Optional[int] = ..., episodes: _Optional[int] = ..., metrics: _Optional[int] = ..., rejects: _Optional[int] = ..., last_step: _Optional[int] = ..., last_return: _Optional[float] = ..., recent_returns: _Optional[_Iterable[float]] = ..., steps_per_s: _Optional[float] = ..., last_event_at: _Optional[float] = ..., last_values: _Optional[_Mapping[str, float]] = ..., mean_return: _Optional[float] = ..., mean_over: _Optional[int] = ..., return_trace: _Optional[_Iterable[float]] = ..., eval_episodes: _Optional[int] = ..., eval_mean: _Optional[float] = ..., eval_interval: _Optional[float] = ..., eval_over: _Optional[int] = ..., env_steps: _Optional[int] = ..., values_left_out: _Optional[int] = ..., observed: _Optional[_Iterable[_Union[Observed, _Mapping]]] = ..., checkpoints: _Optional[int] = ...) -> None: ...
+
+class Observed(_message.Message):
+    __slots__ = ("what", "by")
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    what: str
+    by: str
+    def __init__(self, what: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
 
 class ListRunsRequest(_message.Message):
     __slots__ = ("states", "limit", "page_runs", "before")
@@ -409,7 +421,7 @@ class HeartbeatReply(_message.Message):
     def __init__(self) -> None: ...
 
 class PublishTelemetryRequest(_message.Message):
-    __slots__ = ("run_id", "stream", "start", "end", "events", "texts", "rejects", "gaps", "behind_bytes", "exited", "drained")
+    __slots__ = ("run_id", "stream", "start", "end", "events", "texts", "rejects", "gaps", "behind_bytes", "exited", "drained", "lookalikes")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     STREAM_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
@@ -421,6 +433,7 @@ class PublishTelemetryRequest(_message.Message):
     BEHIND_BYTES_FIELD_NUMBER: _ClassVar[int]
     EXITED_FIELD_NUMBER: _ClassVar[int]
     DRAINED_FIELD_NUMBER: _ClassVar[int]
+    LOOKALIKES_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     stream: Stream
     start: int
@@ -432,7 +445,18 @@ class PublishTelemetryRequest(_message.Message):
     behind_bytes: int
     exited: bool
     drained: bool
-    def __init__(self, run_id: _Optional[str] = ..., stream: _Optional[_Union[Stream, str]] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ..., texts: _Optional[_Iterable[_Union[LogText, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., gaps: _Optional[_Iterable[_Union[Gap, _Mapping]]] = ..., behind_bytes: _Optional[int] = ..., exited: _Optional[bool] = ..., drained: _Optional[bool] = ...) -> None: ...
+    lookalikes: Lookalikes
+    def __init__(self, run_id: _Optional[str] = ..., stream: _Optional[_Union[Stream, str]] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ..., texts: _Optional[_Iterable[_Union[LogText, _Mapping]]] = ..., rejects: _Optional[_Iterable[_Union[Reject, _Mapping]]] = ..., gaps: _Optional[_Iterable[_Union[Gap, _Mapping]]] = ..., behind_bytes: _Optional[int] = ..., exited: _Optional[bool] = ..., drained: _Optional[bool] = ..., lookalikes: _Optional[_Union[Lookalikes, _Mapping]] = ...) -> None: ...
+
+class Lookalikes(_message.Message):
+    __slots__ = ("count", "first", "why")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    first: bytes
+    why: str
+    def __init__(self, count: _Optional[int] = ..., first: _Optional[bytes] = ..., why: _Optional[str] = ...) -> None: ...
 
 class PublishTelemetryReply(_message.Message):
     __slots__ = ("next_offset", "durable_offset")

@@ -9,7 +9,7 @@ from mosaic.ingest import names
 from mosaic.ingest.index import Index
 from mosaic.ingest.store import RunStore
 from mosaic.model.errors import BadBatch, NoCurve
-from mosaic.model.run import LONGEST_NAME, MOST_CURVES, MOST_LAST_VALUES, RunSummary
+from mosaic.model.run import LONGEST_NAME, MOST_CURVES, MOST_LAST_VALUES, MOST_OBSERVED, RunSummary
 from mosaic.tail.parse import Parser
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import summary_to_wire
@@ -91,3 +91,17 @@ def test_the_largest_step_number_does_not_break_a_listing(store, spool):
     store.commit(spool.batch(step(2**63 - 1), lifecycle("heartbeat", b'{"total": 9223372036854775807}')))
 
     summary_to_wire(store.summary())
+
+
+def test_hooks_and_checkpoints_are_counted_once_and_at_most_so_many(store):
+    spool = Spool()
+    heard = [b'{"what": "metrics", "by": "hook %d"}' % number for number in (0, 0, *range(MOST_OBSERVED + 5))]
+    nonsense = (b'{"what": "metrics"}', b"[]", b'{"what": {}, "by": ""}')
+
+    store.commit(spool.batch(*(lifecycle("observing", payload) for payload in (*nonsense, *heard))))
+    store.commit(spool.batch(lifecycle("checkpoint_saved", b'{"path": "x"}'), lifecycle("checkpoint_saved")))
+
+    summary = store.summary()
+    assert summary.checkpoints == 2
+    assert len(summary.observed) == MOST_OBSERVED
+    assert summary.observed[:2] == [("metrics", "hook 0"), ("metrics", "hook 1")]

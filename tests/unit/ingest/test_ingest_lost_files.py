@@ -153,7 +153,7 @@ def test_what_the_spool_no_longer_has_is_a_gap_in_the_note(path, store):
     store.commit(hole)
 
     assert cursor.stdout_offset == 0
-    assert "2.0 MB of its output are missing" in store.summary().note
+    assert "2.0 MB of its output are missing, so its events have new numbers, from 1" in store.summary().note
     store.close()
     assert "2.0 MB of its output are missing" in RunStore(path, RUN).summary().note
 

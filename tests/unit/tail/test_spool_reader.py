@@ -88,6 +88,30 @@ def test_many_nul_bytes_are_a_hole(path):
     assert pieces == [Lines(0, b"one\ncut he"), Hole(10, 10_000_000), Lines(10_000_000, b"two\n")]
 
 
+def test_a_sparse_file_of_terabytes_costs_no_time(path):
+    append(path, b"before\n")
+    os.truncate(path, 4 << 40)
+    with open(path, "r+b") as file:  # an island of NUL bytes that were written
+        file.seek(1 << 40)
+        file.write(bytes(CHUNK_BYTES + 1))
+    append(path, b"after\n")
+
+    pieces = read_all(Spool(path))
+
+    assert pieces == [Lines(0, b"before\n"), Hole(7, 4 << 40), Lines(4 << 40, b"after\n")]
+
+
+def test_a_hole_at_the_end_of_a_sparse_file_is_read_once(path):
+    append(path, b"before\n")
+    os.truncate(path, 4 << 40)
+    spool = Spool(path)
+
+    assert read_all(spool) == [Lines(0, b"before\n"), Hole(7, 4 << 40)]
+    assert spool.behind == 0
+    append(path, b"after\n")
+    assert read_all(spool) == [Lines(4 << 40, b"after\n")]
+
+
 def test_a_few_nul_bytes_are_output_of_the_worker(path):
     append(path, b"a\0\0b\n")
 

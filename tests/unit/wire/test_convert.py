@@ -22,6 +22,7 @@ NOT_SENT = {"failed_message", "total_steps", "note"}
 def filled(field):
     """A value that differs from the field's default."""
     samples = {"recent_returns": [1.0, -2.0], "return_trace": [0.5], "last_values": {"loss": 0.25}}
+    samples["observed"] = [("metrics", "wandb.log")]
     return samples.get(field.name, 7)
 
 
