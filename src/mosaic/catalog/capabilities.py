@@ -36,7 +36,7 @@ def read_capabilities(text: str) -> dict[str, Any]:
 
 def known_capabilities(answers: Answers, catalog: Catalog, spec: WorkerSpec) -> dict[str, Any]:
     """The capabilities that a run's worker last reported, at the submit. Empty for a script, or if they are invalid."""
-    worker = catalog.for_module(spec.module, spec.variant, spec.name) if spec.module else None
+    worker = catalog.for_module(spec.module, spec.variant, spec.name) if spec.module and not spec.python else None
     answer = answers.remembered(worker) if worker and worker.entry_point else None
     return answer.capabilities if answer and _are_valid(answer.capabilities) else {}
 

@@ -1,5 +1,6 @@
 """From a validated config to the command that starts its worker: argv, environment, folder."""
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from mosaic_sdk.names import TelemetryEnv, VideoModes, WorkerEnv
 from mosaic.catalog.environment import environment_at
 from mosaic.catalog.variables import inherited
 from mosaic.model.errors import MosaicError
-from mosaic.model.run import RunConfig
+from mosaic.model.run import RunConfig, WorkerSpec
 from mosaic.model.rundir import RunDir, StateRoot
 
 
@@ -33,31 +34,37 @@ def build_command(
     granted: Sequence[str],
     tcp_address: str,
     base_env: Mapping[str, str],
+    *,
+    has_config: bool = True,
+    is_observed: bool = False,
 ) -> Command:
     """The command that the holder starts.
 
-    A module gets `--config FILE [--grpc --grpc-target T]` and then `metadata.worker.arguments`. A script gets only its
-    arguments: it was not written for MOSAIC, and finds everything else in MOSAIC_* variables.
+    A module gets `--config FILE [--grpc --grpc-target T]` and then `metadata.worker.arguments`. A script, and a module
+    without a config, get only their arguments: they were not written for MOSAIC, and everything else is in MOSAIC_*
+    variables.
     """
     if config.worker.script:
-        argv = [*_start_script(config.worker.script, worker_python), *config.worker.arguments]
+        argv = [*_start_script(config.worker, worker_python), *config.worker.arguments]
     else:
-        flags = ["--config", str(worker_file), *_grpc_flags(config, tcp_address)]
+        flags = [*(["--config", str(worker_file)] if has_config else []), *_grpc_flags(config, tcp_address)]
         argv = [str(worker_python), "-m", config.worker.module, *flags, *config.worker.arguments]
+    cwd = config.worker.cwd or str(rundir.path)
     env = {
-        **cache_variables(str(root.cache / environment_at(worker_python).name), base_env),
+        **cache_variables(str(root.cache / _cache_name(config.worker, worker_python)), base_env),
         **inherited(base_env),
         **_python_variables(worker_python, base_env),
         **_run_variables(config, rundir, worker_file),
         **_fastlane_variables(config),
-        "PWD": str(rundir.path),  # some libraries read it instead of calling getcwd()
+        **({WorkerEnv.OBSERVE: "1"} if is_observed else {}),
+        "PWD": cwd,  # some libraries read it instead of calling getcwd()
         "CUDA_VISIBLE_DEVICES": ",".join(granted),
         **config.worker.environment,
     }
     # Last, so that a PYTHONPATH from the config is kept and does not disable the injected sitecustomize.
     env["PYTHONPATH"] = _joined(str(autowrap_folder()), env.get("PYTHONPATH", ""))
-    is_shell = bool(config.worker.script) and not _is_python(config.worker.script)
-    return Command(argv, env, str(rundir.path), is_shell)
+    is_shell = bool(config.worker.script) and not _is_python(config.worker)
+    return Command(argv, env, cwd, is_shell)
 
 
 def autowrap_folder() -> Path:
@@ -75,13 +82,20 @@ def _grpc_flags(config: RunConfig, tcp_address: str) -> list[str]:
     return ["--grpc", "--grpc-target", tcp_address]
 
 
-def _is_python(script: str) -> bool:
-    return script.endswith(".py")
+def _cache_name(worker: WorkerSpec, python: Path) -> str:
+    """Of the environment. Every other project has one called .venv: the path of such an environment is part of it."""
+    mark = f"-{hashlib.sha256(os.fsencode(python)).hexdigest()[:8]}" if worker.python else ""
+    return environment_at(python).name + mark
 
 
-def _start_script(script: str, python: Path) -> list[str]:
+def _is_python(worker: WorkerSpec) -> bool:
+    return worker.script.endswith(".py") or bool(worker.python)
+
+
+def _start_script(worker: WorkerSpec, python: Path) -> list[str]:
     """A .py file runs in the worker's Python; any other file directly, by its first line, or in bash."""
-    if _is_python(script):
+    script = worker.script
+    if _is_python(worker):
         return [str(python), script]
     with open(script, "rb") as file:
         head = file.read(256)
@@ -100,6 +114,8 @@ def _python_variables(python: Path, base_env: Mapping[str, str]) -> dict[str, st
     variables = {"PATH": _joined(str(python.parent), base_env.get("PATH", os.defpath))}
     if (folder / "pyvenv.cfg").is_file():
         variables["VIRTUAL_ENV"] = str(folder)
+    if (folder / "conda-meta").is_dir():
+        variables["CONDA_PREFIX"] = str(folder)
     return variables
 
 

@@ -41,7 +41,7 @@ class Environment:
         """The folders with its packages."""
         if self.is_own:
             return [Path(entry) for entry in sys.path if entry and os.path.isdir(entry)]
-        return sorted(self.python.parent.parent.glob("lib*/python3*/site-packages"))
+        return sorted(self.python.parent.parent.glob("lib*/python3*/*-packages"))  # dist-packages: Debian's own Python
 
     def stamp(self) -> tuple[tuple[str, int], ...]:
         """Changes when a package is installed or removed."""

@@ -91,6 +91,8 @@ class Inspector:
 
     def _look_up(self, spec: WorkerSpec) -> tuple[Worker | None, Descriptor | None]:
         """The worker, if the program is one, and its cached descriptor."""
+        if spec.python:
+            return None, None  # a program that MOSAIC knows nothing about
         if spec.script:
             return self._shipper(spec)
         worker = self._catalog.for_module(spec.module, spec.variant, spec.name)
@@ -159,6 +161,6 @@ def judge(spec: WorkerSpec, descriptor: Descriptor, path: str = PATH) -> Verdict
 
 
 def _unchecked(spec: WorkerSpec, why: str) -> Verdict:
-    """A script without a config has nothing to check."""
-    is_checked = bool(spec.script) and not spec.config
+    """A script or a module of the user's, without a config, has nothing to check."""
+    is_checked = bool(spec.script or spec.python) and not spec.config
     return Verdict(spec.variant, spec.config, Settings(flattened(spec.config), "" if is_checked else why))

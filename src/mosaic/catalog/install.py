@@ -15,6 +15,7 @@ from mosaic.catalog.environment import Environment
 from mosaic.catalog.installed import Installed, read_installed, size_of
 from mosaic.catalog.progress import Progress
 from mosaic.catalog.pythons import find_python, version_of
+from mosaic.catalog.script_envs import absolute_folders, existing_file
 from mosaic.catalog.sources import (
     Source,
     bundled_names,
@@ -49,12 +50,14 @@ class InstallRequest:
     python: str = ""  # 3.12, or a path; empty: MOSAIC's own
     torch: str = ""  # cpu, cuda, cu128 … : which build of torch, where there are several
     upgrade: bool = False
+    packages: tuple[str, ...] = ()  # that the worker needs and does not declare
+    files: tuple[str, ...] = ()  # requirements files with such packages
 
 
 def install(root: StateRoot, request: InstallRequest, progress: Progress) -> tuple[Installed, bool]:
     """The environment, and whether it is new. After an error the previous one is unchanged."""
     _refuse_bad_request(request)
-    request, source = _where_from(root, request)
+    request, source = _where_from(root, _with_absolute_paths(request))
     extra = source.extra(request.variant)
     uv = Uv(find_uv(), progress)
     check_root(root)
@@ -78,13 +81,19 @@ def install(root: StateRoot, request: InstallRequest, progress: Progress) -> tup
 def _refuse_bad_request(request: InstallRequest) -> None:
     if request.variant and not is_worker_name(request.variant):
         raise InstallFailed(f"{request.variant!r} is not a valid name for a variant. {VALID}")
-    for text in (request.asked, request.python):
+    for text in (request.asked, request.python, *request.packages):
         if text.startswith("-") or not text.isprintable():
             raise InstallFailed(
                 f"{text!r} is not a worker, a folder, a requirement or a Python: uv would read it as an option."
             )
     if not request.asked.strip():
         raise InstallFailed("Name a worker, a folder or a requirement. List workers with: mosaic worker list")
+
+
+def _with_absolute_paths(request: InstallRequest) -> InstallRequest:
+    """uv runs in another folder."""
+    files = tuple(existing_file(file) for file in request.files)
+    return replace(request, packages=absolute_folders(request.packages), files=files)
 
 
 def _where_from(root: StateRoot, request: InstallRequest) -> tuple[InstallRequest, Source]:
@@ -97,6 +106,9 @@ def _where_from(root: StateRoot, request: InstallRequest) -> tuple[InstallReques
         other = read_installed(root.envs / request.asked) if request.variant and is_worker_name(request.asked) else None
         return request, find_source(request.asked, other.source if other else "")
     again = replace(request, python=request.python or here.asked_python, torch=request.torch or here.asked_torch)
+    if not (request.packages or request.files):
+        files = tuple(file for file in here.asked_files if Path(file).is_file())
+        again = replace(again, packages=tuple(here.asked_packages), files=files)
     return again, find_source(request.asked, here.source)
 
 
@@ -134,6 +146,7 @@ class Parts:
         lock = source.lock(request.variant)
         # Without the build of torch: _has_build looks at the installed one.
         parts = [worker, sdk, gym_gui, lock.read_text() if lock else "", python, request.variant]
+        parts += [*request.packages, *(Path(file).read_text(errors="replace") for file in request.files)]
         fingerprint = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return cls(source, python, worker, sdk, gym_gui, lock, fingerprint)
 
@@ -217,13 +230,19 @@ def _naming_lock(lock: Path | None) -> Iterator[None]:
 def _fill(uv: Uv, new: Path, parts: Parts, request: InstallRequest) -> None:
     target = ("--python", str(new / "bin" / "python"), "--compile-bytecode")
     upgrade = ("--upgrade", "--refresh") if request.upgrade and not parts.lock else ()
-    packages = ("--no-deps", "-r", str(parts.lock)) if parts.lock else (*upgrade, "--", parts.sdk, parts.worker)
+    more = [word for file in request.files for word in ("-r", file)]
+    whole = (*upgrade, *more, "--", parts.sdk, parts.worker, *request.packages)
+    packages = ("--no-deps", "-r", str(parts.lock)) if parts.lock else whole
     torch = arguments_for(request.torch, uv.environ, lambda: uv.planned(*target, *packages).get("torch", ""))
     with _naming_lock(parts.lock):
         uv.install(*target, *torch, *packages, subject=_subject(parts))
     if parts.lock:
         uv.progress.phase("Installing the worker and mosaic-sdk")
         uv.run("pip", "install", *target, "--no-deps", "--", parts.sdk, parts.worker)
+    if parts.lock and (request.packages or request.files):
+        # What the lock file has stays as it is: uv keeps a version that the new packages accept.
+        asked = ("--", *request.packages) if request.packages else ()
+        uv.install(*target, *more, *asked, subject="that were asked for in addition")
     if not list(new.glob("lib/python3*/site-packages/gym_gui")):
         uv.run("pip", "install", *target, "--no-deps", parts.gym_gui)
     # An incomplete lock file is found now, not an hour into a run.
@@ -257,6 +276,8 @@ def _inspect(new: Path, parts: Parts, request: InstallRequest, uv: Uv) -> Instal
         fingerprint=parts.fingerprint,
         asked_python=request.python,
         asked_torch=request.torch,
+        asked_packages=list(request.packages),
+        asked_files=list(request.files),
     )
 
 

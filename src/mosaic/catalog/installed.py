@@ -1,7 +1,7 @@
 """mosaic.json in an environment: how it was created, so that it can be listed quickly, compared and rebuilt."""
 
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from mosaic.catalog.workers import spelled
@@ -26,6 +26,8 @@ class Installed:
     size_bytes: int = 0
     asked_python: str = ""  # what the user chose, to be used again when it is rebuilt
     asked_torch: str = ""
+    asked_packages: list[str] = field(default_factory=list)  # in addition to what the worker declares
+    asked_files: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -39,7 +41,7 @@ def read_installed(folder: Path) -> Installed | None:
     """The record of an install; None if the environment was created by hand or by an incompatible MOSAIC."""
     try:
         stored = durable.read_json(folder / FILE_NAME, any_owner=True) or {}  # a shared environment
-        return Installed(**{field.name: stored[field.name] for field in fields(Installed) if field.name in stored})
+        return Installed(**{each.name: stored[each.name] for each in fields(Installed) if each.name in stored})
     except (TypeError, OSError):
         return None
 

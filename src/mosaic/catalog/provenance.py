@@ -14,6 +14,7 @@ from typing import Any
 import mosaic
 from mosaic.catalog.command import Command
 from mosaic.catalog.environment import Environment, environment_at
+from mosaic.catalog.pythons import version_of
 from mosaic.catalog.secrets import redact, redact_arguments
 from mosaic.model import durable
 from mosaic.model.run import RunConfig, WorkerSpec
@@ -138,8 +139,8 @@ def _python_version(environment: Environment) -> str:
     if environment.is_own:
         return platform.python_version()
     settings = environment.python.parent.parent / "pyvenv.cfg"
-    # venv calls it version, uv version_info.
-    return _field(settings, "version", "=") or _field(settings, "version_info", "=") or ""
+    # venv calls it version, uv version_info. An interpreter of the system or of conda has no such file.
+    return _field(settings, "version", "=") or _field(settings, "version_info", "=") or version_of(environment.python)
 
 
 def _field(path: str | Path, name: str, separator: str = ":") -> str | None:

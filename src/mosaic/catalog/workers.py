@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mosaic_sdk import __version__
 
-from mosaic.catalog.environment import Environment, broken_in, environments_in, own_environment
+from mosaic.catalog.environment import Environment, broken_in, environment_at, environments_in, own_environment
 from mosaic.model.errors import UnknownWorker
 from mosaic.model.names import VALID, is_worker_name
 from mosaic.model.run import WorkerSpec
@@ -102,6 +102,8 @@ class Catalog:
 
     def environment_for(self, spec: WorkerSpec) -> Environment:
         """The environment of a run's worker. A script names it with `variant` (`cleanrl`, `cleanrl@jax`)."""
+        if spec.python:
+            return environment_at(Path(spec.python))
         if not spec.module:
             return self.environment(spec.variant)
         return self.for_module(spec.module, spec.variant, spec.name).environment

@@ -103,6 +103,18 @@ def worker_candidates(_: Given, __: str) -> Iterator[Candidate]:
     )
 
 
+def program_candidates(given: Given, word: str) -> Iterator[Candidate]:
+    """What `mosaic run` takes first: a worker, or a program of the user's own."""
+    yield Candidate("python", "a script of your own")
+    yield from worker_candidates(given, word)
+
+
+def environment_candidates(_: Given, __: str) -> Iterator[Candidate]:
+    from mosaic.catalog.script_envs import script_environments
+
+    return (Candidate(env.name, env.made_from) for env in script_environments(StateRoot.from_environment()))
+
+
 def source_candidates(_: Given, __: str) -> Iterator[Candidate]:
     from mosaic.catalog.sources import bundled_names
 
@@ -202,6 +214,8 @@ CANDIDATES: Mapping[str, Callable[[Given, str], Iterator[Candidate]]] = {  # by 
     "STATE": state_candidates,
     "WORKER": worker_candidates,
     "WORKER[@VARIANT]": worker_candidates,
+    "WORKER[@VARIANT]|python": program_candidates,
+    "ENV": environment_candidates,
     "NAME[@VARIANT]": worker_candidates,
     "NAME|PATH|REQUIREMENT": source_candidates,
     "NAME": curve_candidates,

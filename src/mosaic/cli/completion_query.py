@@ -19,8 +19,10 @@ LIMIT_S = 5.0
 FILES = ":files"
 # Arguments that are the name of a file, by their name in the help.
 FILE_NAMES = frozenset(
-    {"FILE", "RUN|FILE", "FILE.png", "FILE.gif", "CONFIG.json", "PATH", "FOLDER", "NAME|PATH|REQUIREMENT"}
+    {"FILE", "RUN|FILE", "FILE.png", "FILE.gif", "CONFIG.json", "PATH", "FOLDER", "NAME|PATH|REQUIREMENT", "uv.lock"}
 )
+
+_PROGRAM = argparse.Action([], "program", nargs="*", metavar="FILE")
 
 
 def main(words: Sequence[str]) -> int:
@@ -85,6 +87,10 @@ class Place:
             self._take_positional(word)
 
     def _take_positional(self, word: str) -> None:
+        if self._begins_program(word):
+            # Its own command line follows: a file, and then words that only it knows.
+            self.is_raw, self.positionals = True, [_PROGRAM]
+            return
         if not self.positionals:
             return
         action = self.positionals[0]
@@ -98,6 +104,12 @@ class Place:
             self.positionals = self.parser._get_positional_actions()
         elif action.nargs not in ("*", "+"):
             self.positionals = self.positionals[1:]
+
+    def _begins_program(self, word: str) -> bool:
+        from mosaic.catalog.programs import is_program
+
+        is_first = "worker" not in self.given and "script" not in self.given
+        return bool(getattr(self.parser, "split", None)) and is_first and is_program(word)
 
     def _note(self, action: argparse.Action, word: str) -> None:
         self.given.setdefault(action.dest, []).append(word)

@@ -105,7 +105,8 @@ class Census:
 
     def items(self, root: StateRoot) -> Iterator[Item]:
         # Environments first: a file that they share with the cache is only freed when they are removed.
-        yield from self._environments(root)
+        for envs in (root.envs, root.script_envs):
+            yield from self._environments(envs)
         yield self._item("own files", "registry and configs", [root.configs, *_files_in(root.trainer)])
         yield self._item("own files", "telemetry index and daemon logs", [root.telemetry, root.logs])
         yield self._item("cache", "workers' answers", [root.answers])
@@ -114,9 +115,9 @@ class Census:
             if item.bytes:
                 yield item
 
-    def _environments(self, root: StateRoot) -> Iterator[Item]:
-        is_changing = is_locked(root.envs / ".lock")
-        for folder in sorted(root.envs.iterdir()) if root.envs.is_dir() else []:
+    def _environments(self, envs: Path) -> Iterator[Item]:
+        is_changing = is_locked(envs / ".lock")
+        for folder in sorted(envs.iterdir()) if envs.is_dir() else []:
             if folder.name.startswith(UNFINISHED):
                 note = (
                     "an install is running"

@@ -250,9 +250,13 @@ def check_environments(installation: Installation) -> Iterator[Finding]:
 
 def check_unfinished(installation: Installation) -> Iterator[Finding]:
     """Folders that a killed install left. Those of a running install are not a problem."""
+    for envs in (installation.root.envs, installation.root.script_envs):
+        yield from _unfinished_in(envs)
+
+
+def _unfinished_in(envs: Path) -> Iterator[Finding]:
     from mosaic.catalog.place import tidy_now
 
-    envs = installation.root.envs
     left = sorted([*envs.glob(".new-*"), *envs.glob(".old-*")])
     if not left or is_locked(envs / ".lock"):
         return
@@ -260,8 +264,8 @@ def check_unfinished(installation: Installation) -> Iterator[Finding]:
         replaced = envs / folder.name.removeprefix(".old-")
         if folder.name.startswith(".old-") and not replaced.exists():
             yield Finding(
-                f"The environment of worker '{replaced.name}' is missing because an install was killed.",
-                "Runs of this worker are refused.",
+                f"The environment '{replaced.name}' is missing because an install was killed.",
+                "Runs in it are refused.",
                 f"Move {folder.name} back.",
                 partial(tidy_now, envs),
             )

@@ -16,6 +16,7 @@ from mosaic.cli.terminal_text import STATE_STYLE, is_screen, paint
 from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.states import RunState
 from mosaic.present.durations import format_duration
+from mosaic.present.observed import observed_lines
 from mosaic.present.scores import count, describe_score, describe_stored, env_steps, is_evaluation, is_rate_known, trace
 from mosaic.present.states import MEANING, explain
 from mosaic.present.text import bar, number, printable
@@ -42,15 +43,22 @@ def follow(client: "TrainerClient", run: "Run", ending: "Ending | None" = None) 
         print((ending or summary)(run))
     except KeyboardInterrupt:
         return interrupted(client, run)
-    _print_next_steps(client, run)
+    # WatchRuns sends runs without their config, which these depend on.
+    whole = client.get_run(run.run_id)
+    _print_observed(whole)
+    _print_next_steps(whole)
     return exit_code(run)
 
 
-def _print_next_steps(client: "TrainerClient", run: "Run") -> None:
+def _print_observed(run: "Run") -> None:
+    for line in observed_lines(run):
+        print(line if line.startswith("Nothing") else f"observed {line}")
+
+
+def _print_next_steps(run: "Run") -> None:
     from mosaic.cli.resume import next_steps
 
-    # WatchRuns sends runs without their config, which the next steps depend on.
-    steps = next_steps(client.get_run(run.run_id))
+    steps = next_steps(run)
     if steps:
         print("Next: " + "\n      ".join(steps))
 

@@ -39,6 +39,7 @@ MODULES = {
     "daemon": ("daemon",),
     "root": ("root",),
     "worker": ("worker",),
+    "env": ("env",),
     "registry": ("registry",),
     "doctor": ("doctor",),
     "completion": ("completion",),
@@ -47,6 +48,7 @@ OVERVIEW = """\
 MOSAIC runs any reinforcement-learning library, each in its own process and environment.
 
   mosaic run toy steps=500 rate=50     start a run and follow it
+  mosaic run python train.py --lr 1e-3 start a script of your own, unmodified
   mosaic runs                          list the runs
   mosaic watch                         watch them live
   mosaic gui                           the same and more in a window

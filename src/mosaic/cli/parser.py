@@ -4,7 +4,7 @@ Options cannot be abbreviated: `--env CartPole-v1` must not be taken for --env-o
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from mosaic.model.nearest import did_you_mean, nearest
@@ -22,10 +22,11 @@ SYNONYMS = {
     **dict.fromkeys(("plot", "metrics"), "curve"),
     **dict.fromkeys(("top", "monitor"), "watch"),
     **dict.fromkeys(("window", "ui", "desktop"), "gui"),
-    **dict.fromkeys(("workers", "envs"), "worker list"),
+    **dict.fromkeys(("workers",), "worker list"),
     **dict.fromkeys(("install", "add"), "worker install"),
     **dict.fromkeys(("status", "health"), "daemon status"),
     **dict.fromkeys(("clean", "prune", "cleanup"), "gc"),
+    "envs": "env list",
     "check": "doctor",
 }
 
@@ -36,6 +37,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **options})
         self.actions: dict[str, Parser] = {}  # parsers of a verb that takes an action or something else as first word
+        # Of a verb that starts a program: its own words, and the program's command line, which is not parsed.
+        self.split: Callable[[argparse.ArgumentParser, Sequence[str]], tuple[list[str], list[str]]] | None = None
 
     def parse_known_args(  # type: ignore[override]
         self, args: Any = None, namespace: Any = None
@@ -43,6 +46,11 @@ class Parser(argparse.ArgumentParser):
         words = list(args or ())
         if words and words[0] in self.actions:
             return self.actions[words[0]].parse_known_args(words[1:], namespace)
+        if self.split:
+            words, program = self.split(self, words)
+            found, extra = super().parse_known_args(words, namespace)
+            found.program = program
+            return found, extra
         return super().parse_known_args(args, namespace)
 
     def add_parser(self, name: str, help: str = "", **options: Any) -> "Parser":

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,16 @@ from mosaic.cli.amounts import cpus, memory
 from mosaic.cli.connection import connected, host_of, refuse_host, seen_from_here
 from mosaic.cli.durations import parse_duration
 from mosaic.cli.follow import follow, wait_quietly
+from mosaic.cli.parser import Parser
+from mosaic.cli.run_program import (
+    add_program_options,
+    program_hint,
+    program_part,
+    refuse_program_options,
+    split_program,
+    variables_of,
+    wanted_of,
+)
 from mosaic.cli.settings import parse_settings
 from mosaic.cli.verb import BadUsage, add_json, add_verb, count
 from mosaic.model.errors import MosaicError
@@ -26,16 +37,27 @@ mosaic run toy steps=500 rate=50
 mosaic run cleanrl algo=ppo env=CartPole-v1 seed=1 total_timesteps=1e5 learning_rate=3e-4
 mosaic run cleanrl@jax algo=dqn_jax env=CartPole-v1 --gpus 1 --gpus-mandatory --time-limit 12h --detach
 mosaic run toy --help                                  the settings of this worker
-mosaic run --script train.py --env-of cleanrl -- --seed 1      your own script, in the environment of a worker
+mosaic run python train.py --lr 3e-4                   your own script, in the environment of its project
+mosaic run --gpus 1 --env-of cleanrl python train.py   the same in the environment of a worker
+mosaic run --module my_package.train --lr 3e-4         a module of your own
+mosaic run --script train.sh -- --seed 1               a script of any kind, written for MOSAIC
 mosaic run --script babyai_quick_test --env-of cleanrl --set total_timesteps=20000       a script that a worker ships
 """
 
+PROGRAMS = """Everything after `python FILE` and `--module PKG.MOD` belongs to your program;
+options of `mosaic run` come before it. See docs/howto/scripts.md."""
+
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(verbs, "run", run_worker, "start a run and follow it", RUN_EXAMPLES, has_help=False)
+    parser = add_verb(verbs, "run", run_worker, "start a run and follow it", RUN_EXAMPLES, PROGRAMS, has_help=False)
+    if isinstance(parser, Parser):
+        parser.split = split_program
     parser.add_argument("-h", "--help", action=WorkerHelp, help="show this help, or after WORKER its settings")
     parser.add_argument(
-        "worker", metavar="WORKER[@VARIANT]", nargs="?", help="a worker that `mosaic worker list` shows"
+        "worker",
+        metavar="WORKER[@VARIANT]|python",
+        nargs="?",
+        help="a worker that `mosaic worker list` shows; or `python`, followed by your script and its arguments",
     )
     parser.add_argument(
         "settings", metavar="key=value", nargs="*", help="settings of the worker; a dot in a key nests: extras.lr=3e-4"
@@ -47,8 +69,9 @@ def add_verbs(verbs: "Verbs") -> None:
         help="run this script, or one that the worker of --env-of ships; arguments after -- are passed to it",
     )
     parser.add_argument(
-        "--env-of", default="", metavar="WORKER[@VARIANT]", help="run the --script in this worker's environment"
+        "--env-of", default="", metavar="WORKER[@VARIANT]", help="run your own program in this worker's environment"
     )
+    add_program_options(parser)
     parser.add_argument(
         "--set",
         action="append",
@@ -99,7 +122,8 @@ def _add_submit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_worker(args: argparse.Namespace) -> int:
-    config = build_config(args, script_part(args) if args.script else worker_part(args))
+    part = program_part if args.program else script_part if args.script else worker_part
+    config = build_config(args, part(args))
     with connected(args) as client:
         run = client.submit_run(config, args.idempotency_key)
         if args.detach:
@@ -119,14 +143,18 @@ def submit_config(args: argparse.Namespace) -> int:
 def worker_part(args: argparse.Namespace) -> dict[str, Any]:
     """`metadata.worker` of `mosaic run WORKER key=value …`."""
     if not args.worker:
-        raise BadUsage("name a worker (list them with: mosaic worker list) or a --script")
+        raise BadUsage("name a worker (list them with: mosaic worker list), python and a script, or a --script")
+    if hint := program_hint(args):
+        raise BadUsage(f"there is no worker '{args.worker}'. Did you mean: {hint}")
+    refuse_program_options(args)
     if args.env_of:
-        raise BadUsage("--env-of needs --script; a worker runs in its own environment")
+        raise BadUsage("--env-of needs a program of your own; a worker runs in its own environment")
     if args.set:
         raise BadUsage("--set needs --script; write the settings of a worker without it: key=value")
     # The catalog of another machine cannot be read from here.
     root = None if host_of(args) else StateRoot.from_environment()
-    return worker_section(args.worker, parse_settings(args.settings), root)
+    section = worker_section(args.worker, parse_settings(args.settings), root)
+    return {**section, "observe": False} if args.no_observe else section
 
 
 def script_part(args: argparse.Namespace) -> dict[str, Any]:
@@ -136,7 +164,15 @@ def script_part(args: argparse.Namespace) -> dict[str, Any]:
     refuse_host(args, "run --script")
     # An empty first argument is one too.
     arguments = [*([] if args.worker is None else [args.worker]), *args.settings]
-    return script_section(args.script, args.env_of, parse_settings(args.set), arguments, StateRoot.from_environment())
+    root, wanted = StateRoot.from_environment(), wanted_of(args)
+    section = script_section(args.script, args.env_of, parse_settings(args.set), arguments, root)
+    if wanted.python or wanted.env:
+        from mosaic.catalog.interpreters import choose_interpreter
+
+        section["python"] = str(choose_interpreter(wanted, Path.cwd(), os.environ, root).python)
+    given = {"cwd": args.cwd and os.path.abspath(os.path.expanduser(args.cwd)), "environment": variables_of(args)}
+    section |= {name: value for name, value in given.items() if value}
+    return {**section, "observe": False} if args.no_observe else section
 
 
 def build_config(args: argparse.Namespace, worker: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from mosaic.model.errors import BadConfig
 TYPED = {  # fields of the trainer config, and what sets them on the command line
     "metadata.worker.config.": "",
     "metadata.worker.script": "--script",
+    "metadata.worker.python": "--python",
+    "metadata.worker.cwd": "--cwd",
     "payload.resources.gpus.requested": "--gpus",
     "payload.resources.cpus": "--cpus",
     "payload.resources.memory_mb": "--memory",

@@ -13,6 +13,7 @@ from mosaic.model.errors import UnknownRun
 from mosaic.present import run_facts
 from mosaic.present.best_checkpoint import Best, read_best
 from mosaic.present.durations import format_duration
+from mosaic.present.observed import observed_lines
 from mosaic.present.scores import count, has_no_mean, is_evaluation, trace
 from mosaic.present.states import explain
 from mosaic.present.text import bar, number, printable
@@ -62,7 +63,7 @@ def find_relatives(client: "TrainerClient", run: "Run") -> "dict[str, Run]":
 
 
 def describe(run: "Run", relatives: "Mapping[str, Run]" = NONE, best: Best | None = None, results: str = "") -> str:
-    sections = [_headline(run), _facts(run, relatives, best), results, _history(run), _metrics(run)]
+    sections = [_headline(run), _facts(run, relatives, best), results, _observed(run), _history(run), _metrics(run)]
     sections += [settings_section(run), _config(run)]
     return "\n\n".join(section for section in sections if section)
 
@@ -78,6 +79,7 @@ def _headline(run: "Run") -> str:
 def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str:
     facts = {
         "worker": run.worker_name,
+        "python": run_facts.python(run),
         "progress": _progress(run),
         "env steps": run_facts.env_steps(run),
         "returns": _with_trace(run, run_facts.returns(run)),
@@ -139,6 +141,11 @@ def _history(run: "Run") -> str:
         f"{run_facts.clock(move.at)}  {move.new!s:<10}  {_first_line(move.reason)}".rstrip() for move in run.history
     ]
     return "\n".join([paint("history", "bold"), *lines]) if lines else ""
+
+
+def _observed(run: "Run") -> str:
+    lines = observed_lines(run)
+    return "\n".join([paint("observed", "bold"), *lines]) if lines else ""
 
 
 def _first_line(text: str) -> str:

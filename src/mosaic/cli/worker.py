@@ -49,21 +49,22 @@ def list_workers(args: argparse.Namespace) -> int:
         print(json.dumps(listed, indent=1))
         return 0
     headings = ("WORKER", "VERSION", "PYTHON", "SIZE", "ENVIRONMENT", "MODULE")
-    print(render_table(headings, [_row(worker) for worker in listed]) if listed else "No worker is installed.")
+    more = _not_installed({worker["name"] for worker in listed})
+    rows = [*map(_row, listed), *((name, "", "", "", "not installed", "") for name in more)]
+    print(render_table(headings, rows) if rows else "No worker is installed.")
     for worker in listed:
         if worker["problem"]:
             print(paint(f"{worker['name']} is broken: {worker['problem']}.", "red"), worker["remedy"])
-    _print_more({worker["name"] for worker in listed})
+    if more:
+        print(paint("Install what is included in MOSAIC with: mosaic worker install NAME …", "dim"))
     return 0
 
 
-def _print_more(known: set[str]) -> None:
-    """Print the workers that could be installed."""
+def _not_installed(known: set[str]) -> list[str]:
+    """The workers that are included in MOSAIC and could be installed."""
     from mosaic.catalog.sources import bundled_names
 
-    more = [name for name in bundled_names() if name not in known]
-    if more:
-        print(paint(f"Also included in MOSAIC: {', '.join(more)}. Install one with: mosaic worker install NAME", "dim"))
+    return [name for name in bundled_names() if name not in known]
 
 
 def describe_worker(args: argparse.Namespace) -> int:

@@ -3,21 +3,27 @@
 import argparse
 import json
 import re
+import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import refuse_host
+from mosaic.cli.env import add_package_options
 from mosaic.cli.verb import add_json, add_verb
+from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import StateRoot
 from mosaic.present.text import size
 
 if TYPE_CHECKING:
+    from mosaic.catalog.install import InstallRequest
     from mosaic.catalog.installed import Installed
     from mosaic.cli.verb import Verbs
 
 EXAMPLES = """
 mosaic worker install toy                        a worker that is included in MOSAIC
+mosaic worker install xuance ray                 several, one after the other
 mosaic worker install ./my_worker                a worker in a local folder
+mosaic worker install ./my_worker --with gymnasium -r more.txt     with packages that it does not declare
 mosaic worker install cleanrl --variant jax      a variant, in a separate environment
 mosaic worker install "acme-worker>=2"           a worker from the package index
 mosaic worker install ./my_worker --python 3.12
@@ -27,7 +33,8 @@ WHAT = "a worker that is included in MOSAIC or already installed, a folder, or a
 
 def add_verbs(actions: "Verbs") -> None:
     parser = add_verb(actions, "install", install_worker, "install a worker in its own environment", EXAMPLES)
-    parser.add_argument("what", metavar="NAME|PATH|REQUIREMENT", help=WHAT)
+    parser.add_argument("what", metavar="NAME|PATH|REQUIREMENT", nargs="+", help=WHAT)
+    add_package_options(parser)
     parser.add_argument(
         "--variant", default="", help="install the lock file or extra of this name, in a separate environment"
     )
@@ -50,24 +57,44 @@ def add_verbs(actions: "Verbs") -> None:
 
 
 def install_worker(args: argparse.Namespace) -> int:
-    from mosaic.catalog.install import InstallRequest, install
+    from mosaic.catalog.install import install
     from mosaic.cli.install_progress import progress
 
     refuse_host(args, "worker install")
-    what, variant = _split(args.what, args.variant)
-    request = InstallRequest(what, variant, args.python, args.torch, args.upgrade)
-    with progress() as shown:
-        made, is_new = install(StateRoot.from_environment(), request, shown)
+    done: list[dict[str, Any]] = []
+    failed: list[str] = []
+    for what in args.what:
+        try:
+            with progress() as shown:
+                made, is_new = install(StateRoot.from_environment(), _request(args, what), shown)
+        except MosaicError as error:
+            if len(args.what) == 1:
+                raise
+            failed.append(what)
+            print(f"mosaic: {error}", file=sys.stderr)  # the others do not depend on it
+            continue
+        done.append({**asdict(made), "name": made.name, "is_new": is_new})
+        if not args.json:
+            _print_installed(made, is_new)
     if args.json:
-        print(json.dumps({**asdict(made), "name": made.name, "is_new": is_new}, indent=1))
-    else:
-        done = "is installed" if is_new else "is already installed, nothing has changed"
-        print(
-            f"Worker {made.name} ({made.package} {made.version}, Python {made.python}) {done}: {size(made.size_bytes)}."
-        )
-        _print_unavailable(made)
-        print(f"Test it with: mosaic worker test {made.name}\nSee its settings with: mosaic run {made.name} --help")
+        print(json.dumps(done if len(args.what) > 1 else done[0], indent=1))
+    if failed:
+        raise MosaicError(f"Not installed: {', '.join(failed)}. The reasons are above.")
     return 0
+
+
+def _request(args: argparse.Namespace, what: str) -> "InstallRequest":
+    from mosaic.catalog.install import InstallRequest
+
+    name, variant = _split(what, args.variant)
+    return InstallRequest(name, variant, args.python, args.torch, args.upgrade, tuple(args.packages), tuple(args.files))
+
+
+def _print_installed(made: "Installed", is_new: bool) -> None:
+    done = "is installed" if is_new else "is already installed, nothing has changed"
+    print(f"Worker {made.name} ({made.package} {made.version}, Python {made.python}) {done}: {size(made.size_bytes)}.")
+    _print_unavailable(made)
+    print(f"Test it with: mosaic worker test {made.name}\nSee its settings with: mosaic run {made.name} --help")
 
 
 def remove_worker(args: argparse.Namespace) -> int:

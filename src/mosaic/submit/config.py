@@ -2,6 +2,7 @@
 
 metadata   run_id run_name tags[] notes parent_run_id relation parent_checkpoint operators{}
   worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id commands
+           python cwd inputs observe
 payload
   resources        cpus memory_mb
     gpus           requested mandatory
@@ -101,6 +102,10 @@ def read_worker(section: Section) -> WorkerSpec:
         grpc_target=section.text("grpc_target"),
         worker_id=_read_worker_id(section),
         commands=section.flag("commands"),
+        python=_read_python(section),
+        cwd=section.text("cwd"),
+        inputs=_read_inputs(section),
+        observe=section.flag("observe") if section.values.get("observe") is not None else None,
     )
 
 
@@ -120,6 +125,21 @@ def _read_worker_name(section: Section) -> str:
     if name and section.values.get("script"):
         raise section.bad("name", "not allowed with a script. Choose its environment with metadata.worker.variant.")
     return name
+
+
+def _read_python(section: Section) -> str:
+    python = section.text("python")
+    for other in ("name", "variant"):
+        if python and section.values.get(other):
+            raise section.bad("python", f"metadata.worker.{other} names an environment as well. Keep one of the two.")
+    return python
+
+
+def _read_inputs(section: Section) -> str:
+    inputs = section.text("inputs")
+    if inputs and section.values.get("cwd"):
+        raise section.bad("inputs", "only the run's own folder gets links, and metadata.worker.cwd names another one.")
+    return inputs
 
 
 def _read_arguments(section: Section) -> tuple[str, ...]:

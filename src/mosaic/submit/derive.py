@@ -74,6 +74,12 @@ def schema_settings(parent: Parent, relation: str) -> Mapping[str, Any]:
     if isinstance(from_schema, Mapping) and from_schema:
         return from_schema
     verb = "resumed" if relation == RESUME else "evaluated"
+    if parent.worker.get("python"):
+        raise BadConfig(
+            "",
+            f"Run {parent.run_id} is a program of your own, and MOSAIC does not know how it is {verb}. Start it again "
+            "with its own option for a checkpoint, such as: mosaic run python train.py --resume PATH",
+        )
     who = f"Run {parent.run_id} is a script, which" if parent.worker.get("script") else f"Worker '{parent.worker_name}'"
     raise BadConfig(
         "",

@@ -22,6 +22,7 @@ from mosaic.model.ulid import is_ulid, new_ulid
 from mosaic.submit.config import read_config, read_name, refuse_unknown, total_steps
 from mosaic.submit.header import total_timesteps
 from mosaic.submit.paths import check_writes, resolve, resolve_reads
+from mosaic.submit.program import check_program
 from mosaic.submit.section import Section
 
 DEFAULT_TCP_ADDRESS = "127.0.0.1:50055"
@@ -106,12 +107,16 @@ def _completed(read: WorkerSpec, worker: Section) -> WorkerSpec:
 
 def _find_worker(read: RunConfig, worker: Section, context: SubmitContext) -> str:
     """The name that listings show. Resolves the path of a script."""
+    check_program(worker, context.root.path)
+    if read.worker.module and read.worker.python:
+        return read.worker.module
     if read.worker.module:
         found = context.catalog.for_module(read.worker.module, read.worker.variant, read.worker.name)
         # Recorded, so that an environment installed while the run waits does not make the module ambiguous.
         worker.values["name"] = read.worker.name or found.names[0 if found.entry_point else 1]
         return found.name
-    context.catalog.environment(read.worker.variant)
+    if not read.worker.python:
+        context.catalog.environment(read.worker.variant)
     real = resolve(worker, "script", read.worker.script)
     if not stat.S_ISREG(os.stat(real).st_mode):
         raise worker.bad("script", f"'{read.worker.script}' is not a file.")

@@ -43,7 +43,7 @@ def test_an_unknown_name_is_not_offered_for_installation(catalog):
     advice = advice_for(catalog, "nosuch")
 
     assert "worker install nosuch" not in advice
-    assert "These come with MOSAIC: cleanrl, dreamer" in advice
+    assert "These come with MOSAIC: balrog, cleanrl, dreamer" in advice
 
 
 def test_a_variant_that_the_worker_does_not_have_is_not_offered(catalog):

@@ -16,11 +16,13 @@ BASE = {"PATH": "/usr/bin:/bin", "HOME": "/home/me"}
 
 @pytest.fixture
 def build(root):
-    def build(base=BASE, granted=(), tcp="127.0.0.1:50055", python=Path("/envs/x/bin/python"), **worker):
+    def build(base=BASE, granted=(), tcp="127.0.0.1:50055", python=Path("/envs/x/bin/python"), options=(), **worker):
         worker = WorkerSpec(**({"module": "toy_worker.cli"} if "script" not in worker else {}), **worker)
         config = RunConfig(RUN_ID, "n", "runs", "toy", worker)
         rundir = root.run("runs", RUN_ID)
-        return build_command(config, root, rundir, python, root.worker_file(RUN_ID), granted, tcp, base)
+        return build_command(
+            config, root, rundir, python, root.worker_file(RUN_ID), granted, tcp, base, **dict(options)
+        )
 
     return build
 
@@ -198,3 +200,36 @@ def test_a_users_own_matplotlibrc_is_not_hidden(build, tmp_path):
     (tmp_path / ".config" / "matplotlib" / "matplotlibrc").write_text("backend: agg\n")
 
     assert "MPLCONFIGDIR" not in build(base={**BASE, "HOME": str(tmp_path)}).env
+
+
+def test_a_program_of_the_users_runs_in_its_own_python_and_folder(build, root, tmp_path):
+    path = script(tmp_path, "train", "")  # without a suffix, and yet not a shell script
+    spec = {"script": path, "cwd": "/data", "arguments": ("--lr", "1")}
+
+    python = "/p/.venv/bin/python"
+    command = build(python=Path(python), options={"is_observed": True}, **spec)
+    named = build_command(
+        RunConfig(RUN_ID, "n", "runs", "toy", WorkerSpec(**spec, python=python)),
+        *(root, root.run("runs", RUN_ID), Path(python), root.worker_file(RUN_ID), (), "", BASE),
+    )
+
+    assert command.argv[0] == "bash"
+    assert named.argv == [python, path, "--lr", "1"]
+    assert (named.cwd, named.env["PWD"], named.pipe) == ("/data", "/data", False)
+    assert (command.env["MOSAIC_OBSERVE"], named.env.get("MOSAIC_OBSERVE")) == ("1", None)
+    # Two projects, each with an environment called .venv.
+    assert named.env["NUMBA_CACHE_DIR"] != command.env["NUMBA_CACHE_DIR"] == str(root.cache / ".venv" / "numba")
+
+
+def test_a_module_without_a_config_gets_only_its_arguments(build):
+    command = build(options={"has_config": False}, arguments=("--lr", "1"))
+
+    assert command.argv == ["/envs/x/bin/python", "-m", "toy_worker.cli", "--lr", "1"]
+
+
+def test_a_conda_environment_is_active(build, tmp_path):
+    (tmp_path / "conda-meta").mkdir()
+
+    env = build(python=tmp_path / "bin/python", base={**BASE, "CONDA_PREFIX": "/other"}).env
+
+    assert env["CONDA_PREFIX"] == str(tmp_path)

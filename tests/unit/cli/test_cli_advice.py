@@ -50,7 +50,8 @@ def problem_of(words):
         if word.strip(".'\"") not in action.choices:
             return f"{parser.prog} has no '{word}'"
         parser = action.choices[word.strip(".'\"")]
-    own = " ".join(words).split(" -- ")[0]  # arguments after -- belong to a script
+    # Arguments after --, `python` and --module belong to a program.
+    own = re.split(r" (?:--|python3?|--module) ", " ".join(words))[0]
     unknown = [name for name in OPTION.findall(own) if name not in parser._option_string_actions]
     return f"{parser.prog} has no option {unknown[0]}" if unknown else ""
 
@@ -76,3 +77,5 @@ def test_a_command_that_does_not_exist_is_found():
     assert problem_of(["gc", "--old-chekpoints"]) == "mosaic gc has no option --old-chekpoints"
     assert problem_of(["run", "toy", "steps=5", "--detach"]) == ""
     assert problem_of(["run", "--script", "x.py", "--", "--seed", "1"]) == ""
+    assert problem_of(["run", "--gpus", "1", "python", "x.py", "--seed", "1"]) == ""
+    assert problem_of(["run", "--gpu", "1", "python", "x.py"]) == "mosaic run has no option --gpu"

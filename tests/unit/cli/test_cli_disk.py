@@ -175,7 +175,7 @@ def test_an_environment_that_was_moved_away_is_restored(root):
 
     (found,) = check_unfinished(Installation(root))
 
-    assert "worker 'toy'" in found.what
+    assert "The environment 'toy' is missing" in found.what
     assert apply_fix(found) == "done"
     assert (root.envs / "toy").is_dir()
 
