@@ -87,6 +87,12 @@ def test_the_sdk_imports_only_the_standard_library():
     allowed = sys.stdlib_module_names | {"mosaic_sdk", "sitecustomize"}
     for path in (REPO / "sdk" / "src").rglob("*.py"):
         for name in imports_of(path):
-            # The frames are an extra of their own.
-            may_be_numpy = path.parent.name == "fastlane" and name.split(".")[0] == "numpy"
-            assert may_be_numpy or name.split(".")[0] in allowed, f"{path} imports {name}"
+            # The frames and the client of language models are extras of their own.
+            extra = {"fastlane": {"numpy"}, "llm": {"openai", "httpx2"}}.get(path.parent.name, set())
+            assert name.split(".")[0] in allowed | extra, f"{path} imports {name}"
+
+
+def test_only_its_own_folder_imports_what_asks_language_models():
+    for path in (REPO / "sdk" / "src").rglob("*.py"):
+        if path.parent.name != "llm":
+            assert not any(name.startswith("mosaic_sdk.llm") for name in imports_of(path)), path.name

@@ -121,6 +121,7 @@ class Ground:
             (self.home / name).mkdir()
         self.root = StateRoot(self.home / "h")
         self.is_broken = False
+        self.is_used_up = False  # damage is left in it that no other case may find
         self._count = 0
         self._pool: list[Insider] = []
         try:

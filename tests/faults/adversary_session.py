@@ -135,14 +135,17 @@ def _end_with_the_parent(base: Path) -> None:
 
 
 def play_on_one_ground(batch: list[Case], base: Path, out: IO[str]) -> int:
-    """Play until the ground is broken; returns how many were played. The last verdict includes the bystanders'."""
+    """Play until the ground is broken or used up; returns how many were played.
+
+    The last verdict includes the bystanders'.
+    """
     ground = Ground(base)
     last: Verdict | None = None
     for number, case in enumerate(batch):
         if last:
             print(json.dumps(last.to_dict()), file=out, flush=True)
         last = play(ground, case, sum(one.is_of_one_run for one in batch[number:]))
-        if ground.is_broken:
+        if ground.is_broken or ground.is_used_up:
             break
     else:
         number = len(batch) - 1

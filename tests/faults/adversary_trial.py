@@ -12,7 +12,7 @@ from typing import Any
 
 from adversary import CANCEL, KILL_HOLDER, RESTART, WORKER, Case
 from adversary_ground import Ground, Hangs, Insider, bounded
-from damage import FOLDER, PASSWD, ZERO, inflict, look
+from damage import FOLDER, HUGE_BYTES, PASSWD, ZERO, inflict, look
 from invariants import record_lines
 from trust_table import path_of, read_table
 from watch import still_alive
@@ -28,6 +28,18 @@ ITS_OWN_WORDS = ("run.stdout", "run.stderr", "run.logs", "run.path")
 # The registry mends itself, after a sentence; the rest of the root may refuse a start until the user has acted.
 MENDS_ITSELF = ("root.registry", "root.registry-wal")
 CONTENT = ("missing", "empty", "truncated", "flipped byte", "wrong type")
+# What needs a regular file; and what a daemon may leave as it is, because it can serve with it.
+OF_BYTES = ("empty", "truncated", "flipped byte", "wrong type", "huge", "another run's")
+STAYS = (
+    "FIFO",
+    "directory",
+    "link to itself",
+    "link elsewhere",
+    "link to /dev/zero",
+    "huge",
+    "other owner",
+    "mode 000",
+)
 METRIC = "insider/step"
 SAY_HOW_IT_IS = ("run.exit", "run.started", "run.owner_lock", "run.launch")
 SWEEP_S = 2.5
@@ -58,8 +70,8 @@ def play(ground: Ground, case: Case, still_needed: int = 1) -> Verdict:
     except Exception as error:  # noqa: BLE001 - the edge: a case that cannot continue has found a problem
         ground.is_broken = True
         verdict.violations.append(f"the case could not continue: {type(error).__name__}: {_first_line(error)}")
-    if _outside() != outside:
-        verdict.violations.append(f"something outside the state root changed: {_outside()}")
+    if changed := _outside() ^ outside:
+        verdict.violations.append(f"something outside the state root changed: {sorted(changed)}")
     verdict.wall_s = round(time.monotonic() - began, 2)
     return verdict
 
@@ -228,11 +240,16 @@ def _play_on_the_root(ground: Ground, case: Case, verdict: Verdict, still_needed
     if not os.path.lexists(path):
         verdict.outcome, verdict.note = IMPOSSIBLE, "it does not exist"
         return
+    path = file_in(path, case.damage)
     original = _put_aside(ground, path)
     proof = inflict(case.damage, path, ground.donor(case.place, lambda _: None))
     if proof["refused"]:
         verdict.outcome, verdict.note = IMPOSSIBLE, proof["refused"]
-        _put_back(original, path)
+        if proof["before"] != proof["after"]:
+            # Not below a live daemon: one whose lock or registry has another inode ends.
+            ground.kill_daemon()
+            _put_back(original, path)
+            ground.connect()
         return
     verdict.outcome = REACHED
     _ask_the_live_daemon(ground, verdict)
@@ -248,6 +265,20 @@ def _play_on_the_root(ground: Ground, case: Case, verdict: Verdict, still_needed
         _put_back(original, path)
         ground.connect()
     verdict.violations += ground.check()
+    # The daemon may serve with the damage as it is; the next case must find a whole file.
+    ground.is_used_up = is_left(case, proof["after"], path)
+
+
+def file_in(path: Path, damage: str) -> Path:
+    """What changes the bytes of a file is done to the first one in a folder, such as a piece of the reserve."""
+    if damage not in OF_BYTES or path.is_symlink() or not path.is_dir():
+        return path
+    return next(iter(sorted(path.iterdir())), path)
+
+
+def is_left(case: Case, damaged: dict[str, Any], path: Path) -> bool:
+    now = look(path)
+    return case.damage in STAYS and (now["type"], now.get("inode")) == (damaged["type"], damaged.get("inode"))
 
 
 def _ask_the_live_daemon(ground: Ground, verdict: Verdict) -> None:
@@ -264,10 +295,15 @@ def _ask_the_live_daemon(ground: Ground, verdict: Verdict) -> None:
 
 
 def _put_aside(ground: Ground, path: Path) -> Path:
-    """A second name for a socket, a copy of a file."""
+    """A second name for a socket, a copy of a file or a folder, which must be whole."""
     original = ground.home / "aside" / f"{time.monotonic_ns()}"
+    found = look(path)
+    if found["type"] not in ("file", "folder", "socket or device") or found["size"] >= HUGE_BYTES:
+        raise AssertionError(f"{path} was not whole before this case: {found}")
     if path.is_socket():
         os.link(path, original)
+    elif path.is_dir():
+        shutil.copytree(path, original, symlinks=True)
     else:
         shutil.copy2(path, original)
     return original
@@ -275,13 +311,19 @@ def _put_aside(ground: Ground, path: Path) -> Path:
 
 def _put_back(original: Path, path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
+        path.chmod(0o700)
         shutil.rmtree(path)
+    elif original.is_dir() and os.path.lexists(path):
+        path.unlink()
     original.replace(path)
 
 
-def _outside() -> list[tuple[int, int, int]]:
-    found = [os.stat(path) for path in OUTSIDE]
-    return [(one.st_mode, one.st_uid, one.st_ino) for one in found]
+def _outside() -> set[str]:
+    """Names and bytes too: a daemon of root could write through a link without changing what the link leads to."""
+    names = {f"{FOLDER}/{name}" for name in os.listdir(FOLDER)}
+    found = {path: os.stat(path) for path in OUTSIDE}
+    facts = {f"{path} {one.st_mode:o} {one.st_uid} {one.st_ino}" for path, one in found.items()}
+    return names | facts | {f"{found[PASSWD].st_size} {found[PASSWD].st_mtime_ns}"}
 
 
 def _first_line(words: object) -> str:

@@ -108,8 +108,11 @@ def link_to_zero(path: Path, donor: Path) -> None:
 
 def huge(path: Path, donor: Path) -> None:
     """It is as large as no file of this name ever is."""
-    _need_a_file(path)
+    size = _need_a_file(path)
     os.truncate(path, HUGE_BYTES)
+    if path.stat().st_blocks * 512 > size + (1 << 30):
+        os.truncate(path, size)
+        raise Impossible("this file system has no sparse files")
 
 
 def other_owner(path: Path, donor: Path) -> None:

@@ -6,16 +6,17 @@ every file, one at a time; here it happens together with kills, stops and full d
 
 import contextlib
 import os
-import shutil
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from damage import inflict
+from live_copy import copy_live
 
 from mosaic.client import TrainerClient
 from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
     from trial import Trial
@@ -27,8 +28,10 @@ ROWS_WITHIN_S = 10.0
 def plant_special_files(trial: "Trial", number: int) -> bool:
     """FIFOs and a link without an end at names that the platform reads; the run itself does not need them."""
     rundir = trial.rundir(number)
-    if rundir.exit.exists():
+    if trial.has_ended(number):
         return False
+    if not rundir.started.exists():  # a run is not started in a folder with a link
+        trial.witnesses[number].may_end.add((RunState.FAULTED, f"spawn error: {rundir.analytics} is a symbolic link"))
     kinds = {rundir.analytics: "link to /dev/zero", rundir.provenance: "FIFO", rundir.exit: "FIFO"}
     proofs = [inflict(kind, path, rundir.path) for path, kind in kinds.items()]
     return not any(proof["refused"] for proof in proofs)
@@ -38,7 +41,7 @@ def delete_telemetry(trial: "Trial", number: int) -> bool:
     """Every line still lies in the spool."""
     rundir = trial.rundir(number)
     _wait_for_rows(trial, number)
-    if rundir.exit.exists() or not rundir.telemetry.exists():
+    if trial.has_ended(number) or not rundir.telemetry.exists():
         return False
     trial.witnesses[number].telemetry_was_deleted = True
     for suffix in ("", "-wal", "-shm", "-journal"):
@@ -76,7 +79,7 @@ def copy_root(trial: "Trial", number: int) -> bool:
     """A daemon of the copy must be refused, or leave the original's runs alone."""
     # Its name begins with the original's, so that its processes count as the trial's.
     copy = StateRoot(trial.home / "h-copy")
-    shutil.copytree(trial.root.path, copy.path, symlinks=True, ignore=shutil.ignore_patterns("*.sock", "ballast"))
+    copy_live(trial.root.path, copy.path, leave_out=("ballast",))
     for lock in (copy.address, copy.pid):
         lock.unlink(missing_ok=True)
     try:

@@ -10,7 +10,7 @@ RUN_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
 _KINDS = [
     *(b'"step"', b'"episode"', b'"metric"', b'"STEP"', b'"Metric"', b'"dance"', b"null", b"5", b'["step"]'),
-    b'"st\\u0065p"',
+    *(b'"st\\u0065p"', b'"episode_end"', b'"Episode_Done"', b'"metrics"', b'"scalar"', b'"run_started"'),
 ]
 _EVENTS = [
     *(b'"run_started"', b'"run_completed"', b'"heartbeat"', b'"checkpoint_saved"', b'"run_failed"', b'"telemetry_gap"'),
@@ -20,6 +20,9 @@ _NAMES = [
     *(b"step_index", b"episode_index", b"reward", b"total_reward", b"steps", b"num_steps", b"env_index", b"agent_id"),
     *(b"terminated", b"truncated", b"name", b"value", b"values", b"step", b"ts_unix_ns", b"timestamp", b"payload"),
     *(b"observation", b"info", b"action", b"run_id", b"", b"\\u0000", b"\\ud800", "é".encode(), b"episode_seed"),
+    # Other programs' names: foreign.py.
+    *(b"return", b"episode_return", b"length", b"episode", b"global_step", b"timestep", b"loss", b"metrics", b"data"),
+    *(b"metric", b"tag", b"time"),
 ]
 _VALUES = [
     *(b"0", b"1", b"-1", b"3.0", b"2.5", b"-0", b"1e3", b"1e400", b"-1e400", b"NaN", b"Infinity", b"-Infinity", b"01"),
@@ -40,7 +43,14 @@ _REQUIRED = {
 }
 _TALK = [
     *(b"", b"\r", b"epoch 3: loss 0.5", b"50 %|#####     |\r100 %", b"Traceback (most recent call last):", b"{"),
-    "größe".encode(),
+    *("größe".encode(), b'INFO:root:{"type": "episode_end", "return": 1}', b'12:00:00 {"type": "step", "step": "x"}'),
+    *(
+        b'2026-01-31 {"',
+        b'  "type": "episode",',
+        b"{'loss': 1}",
+        b'{"loss": 1, "step": 2}',
+        b'WARN {"type": "metrics"} }',
+    ),
 ]
 
 

@@ -7,7 +7,7 @@ import stat
 import pytest
 from adversary import CHOSEN, Case, chosen_cases, make_case, walked
 from adversary_session import Session, users
-from adversary_trial import ABSENT, IMPOSSIBLE
+from adversary_trial import ABSENT, IMPOSSIBLE, file_in, is_left
 from damage import DAMAGES, inflict
 
 SEED = 2026
@@ -80,6 +80,29 @@ def test_no_damage_follows_a_link(tmp_path):
         assert precious.read_text() == "unharmed", kind
         assert stat.S_IMODE(precious.stat().st_mode) & 0o400, kind
         assert precious.stat().st_uid == os.geteuid(), kind
+
+
+def test_the_bytes_of_a_folder_are_those_of_its_first_file(tmp_path):
+    for name in ("1", "0"):
+        (tmp_path / name).write_text("a piece of the reserve")
+
+    assert file_in(tmp_path, "truncated") == tmp_path / "0"
+    assert file_in(tmp_path, "missing") == tmp_path
+    assert file_in(tmp_path / "0", "truncated") == tmp_path / "0"
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "directory", "link to /dev/zero", "huge", "mode 000"])
+def test_damage_that_is_still_there_uses_up_the_ground(tmp_path, kind):
+    path = tmp_path / "file"
+    path.write_text("whole")
+    case = Case(0, 0, "root.pid", kind, "outsider", "restart")
+
+    after = inflict(kind, path, tmp_path)["after"]
+    assert is_left(case, after, path)
+
+    path.rename(tmp_path / "aside")
+    path.write_text("whole again")
+    assert not is_left(case, after, path)
 
 
 def test_a_case_survives_its_journal():

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import threading
 
 import pytest
@@ -120,6 +121,17 @@ def test_a_run_that_a_new_daemon_adopts_takes_commands(lab):
     assert lab.client.command_run(run.run_id, FINISH) == 3
     assert lab.wait_until_over(run).state is RunState.TERMINATED
     assert stepped(lab, run) == [1, 2]
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, lambda path: path.write_text('{"attempt": 1, "secret": "a guess"}')])
+def test_an_exit_file_that_proves_nothing_does_not_stop_commands(lab, plant):
+    run = lab.submit_worker(WORKER)
+    lab.client.command_run(run.run_id, STEP)
+    lab.wait_until_run(run, lambda now: now.summary.steps == 1, "its first step")
+    plant(lab.rundir(run).exit)
+
+    assert lab.client.command_run(run.run_id, FINISH) == 2
+    assert lab.wait_until_over(run).state is RunState.TERMINATED
 
 
 def test_the_lab_kills_the_daemon_between_commands(tmp_path):

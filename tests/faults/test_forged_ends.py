@@ -127,7 +127,8 @@ def test_a_run_of_an_older_version_that_ended_without_a_daemon_is_finished(lab):
 
 
 def test_a_finished_run_of_an_older_version_is_shown_resumed_and_deleted(lab):
-    run = lab.wait_until_over(lab.submit(steps=20, checkpoint_every=10))
+    run = lab.wait_until_over(lab.submit(steps=20, checkpoint_every=8))
+    assert run.state is S.TERMINATED
     lab.stop_daemon()
     make_old(lab.rundir(run))
 
@@ -137,6 +138,12 @@ def test_a_finished_run_of_an_older_version_is_shown_resumed_and_deleted(lab):
     assert len(lab.events(run, "step")) == 20
     folder = lab.rundir(run)
     assert folder.control.is_symlink()
+    more = {"parent_run_id": run.run_id, "relation": "resume", "worker": {"config": {"steps": 24}}}
+    resumed = lab.client.submit_run({"metadata": more})
+    assert lab.wait_until_over(resumed).state is S.TERMINATED
+    assert (resumed.parent_run_id, lab.state(run)) == (run.run_id, S.TERMINATED)
+    assert [event["step_index"] for event in lab.events(resumed, "step")] == [20, 21, 22, 23]
+    assert not lab.rundir(resumed).control.is_symlink()
     lab.client.delete_run(run.run_id)
     assert not folder.path.exists()
     assert not os.path.lexists(folder.control)

@@ -7,10 +7,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from invariants import CANCEL, Witness, _check_record, violations_of
+from invariants import CANCEL, FAILURE, Witness, _check_commands, _check_record, violations_of
 from lab import Lab
 
-from mosaic.model.rundir import StateRoot
+from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import RunState
 
 S = RunState
@@ -113,6 +113,37 @@ def test_the_record_of_a_worker_matches_the_store_except_for_one_interrupted_lin
     violations = list(_check_record(stored, Witness("", set(), record=record)))
 
     assert (violations == []) == is_good
+
+
+@pytest.mark.parametrize(("may_lose_lines", "is_good"), [(True, True), (False, False)])
+def test_a_line_that_print_wrote_late_is_good_only_if_the_disk_refused_lines(tmp_path, may_lose_lines, is_good):
+    record = tmp_path / "record"
+    record.write_text("0 step 0\n1 lifecycle:run_failed 0\n")
+    witness = Witness("", set(), record=record, may_lose_lines=may_lose_lines)
+
+    assert (list(_check_record([*STEPS[:2], FAILURE], witness)) == []) == is_good
+
+
+@pytest.mark.parametrize(
+    ("carried_out", "words"),
+    [
+        ([1, 2, 3], ""),
+        ([1, 2], "3 commands were acknowledged and its worker carried out 2"),
+        ([1, 3], "its worker carried out the commands [1, 3]"),
+        ([1, 2, 2, 3], "its worker carried out the commands [1, 2, 2, 3]"),
+    ],
+)
+def test_a_command_that_is_lost_or_carried_out_twice_is_found(tmp_path, carried_out, words):
+    rundir = RunDir(tmp_path / "runs" / "r")
+    rundir.make()
+    rundir.commands.write_text("".join(f'{{"seq": {seq}}}\n' for seq in (1, 2, 3)))
+    record = tmp_path / "record"
+    record.write_text("".join(f"{number} command {seq}\n" for number, seq in enumerate(carried_out)))
+    witness = Witness("r", set(), takes_commands=True, acknowledged=[1, 2, 3], record=record)
+
+    found = list(_check_commands(rundir, S.TERMINATED, witness))
+
+    assert found[:1] == ([words] if words else [])
 
 
 def test_a_reported_state_that_is_not_in_the_history_is_found(copy):

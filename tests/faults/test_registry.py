@@ -1,12 +1,14 @@
 """The registry is lost or damaged while runs are live: they are found again, and none is started twice."""
 
+import contextlib
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 
 import pytest
-from lab import Lab, alive
+from lab import Lab, alive, wait_until
 
 from mosaic.model.durable import read_json
 from mosaic.model.states import RunState
@@ -89,3 +91,46 @@ def test_a_rebuild_is_refused_while_a_daemon_serves_and_two_do_not_meet(lab):
     assert refused.returncode == 3
     assert "mosaic daemon stop" in refused.stderr
     assert codes in ([0, 0], [0, 3])
+
+
+def overwrite(root):
+    """What a stray program does: the pages are garbage, under the daemon's open file."""
+    with open(root.registry, "r+b") as file:
+        file.write(b"\xa5" * root.registry.stat().st_size)
+
+
+def replace_by_an_old_copy(root):
+    other = root.registry.with_name("copy.db")
+    with contextlib.closing(sqlite3.connect(other)) as db:
+        db.execute("CREATE TABLE runs (id TEXT)")
+    os.rename(other, root.registry)
+
+
+LIVE_DAMAGES = {"overwritten": overwrite, "replaced": replace_by_an_old_copy, "deleted": lose}
+
+
+@pytest.mark.parametrize("damage", LIVE_DAMAGES.values(), ids=LIVE_DAMAGES)
+def test_damage_under_a_running_daemon_is_said_at_once_and_costs_no_run(lab, damage):
+    run = lab.submit("live", steps=1_000_000, rate=200)
+    over = lab.wait_until_over(lab.submit("over", steps=5))
+    lab.wait_until_run(run, lambda now: now.summary.steps > 20, "20 steps")
+    worker = lab.root_pid(run)
+    lab.stop_daemon()  # so that the pages are in the file; those in the WAL hide what is wrong with it
+    lab.restart_daemon()
+    assert lab.client.health().healthy
+
+    damage(lab.root)
+    wait_until(lambda: not lab.client.health().healthy, 10, "a health report that names the damage")
+    problem = lab.client.health().problem
+    lab.stop_daemon()
+    lab.restart_daemon()
+
+    assert "registry.db cannot be trusted: " in problem
+    assert "mosaic daemon stop && mosaic daemon start" in problem
+    assert lab.client.health().healthy
+    assert lab.wait_for(run, S.EXECUTING, timeout_s=20).name == "live"
+    assert (lab.state(over), alive(worker)) == (S.TERMINATED, True)
+    lab.client.cancel_run(run.run_id)
+    assert lab.wait_until_over(run).state is S.CANCELLED
+    steps = [event["step_index"] for event in lab.events(run, "step")]
+    assert steps == list(range(len(steps)))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from commander import Commander
 from file_faults import FILE_FAULTS
 from invariants import Witness, violations_of, violations_of_all
 from lab import Lab, alive, cmdline, wait_until
+from live_copy import copy_live
 from page_cache import dirty_pages
 from preload import Preload
 from schedule import (
@@ -57,7 +59,8 @@ EXIT_WITHIN_S = 20.0
 READY_WITHIN_S = 2.0
 BROKEN_FOR_S = 0.5
 HOUR_S = 3600
-SMALL_DISK = b"size=32m"
+SMALL_DISK, LARGER_DISK = b"size=32m", b"size=64m"
+MS_REMOUNT = 32
 LIBC = ctypes.CDLL(None, use_errno=True)
 # A holder that is killed at one of these points ends its run; before them the run is launched again.
 FATAL_TO_THE_RUN = ("hold.started", "hold.going", "exit.proven")
@@ -86,7 +89,9 @@ def run_trial(schedule: Schedule, keep: bool = False, python_path: str = "") -> 
         with _variables(schedule, home, python_path, preload), _disk(schedule, home / "h"):
             Trial(schedule, home, report, preload).run()
     except Exception as error:  # noqa: BLE001 - the edge: a trial that cannot continue has found a problem
-        report.violations.append(f"the trial could not continue: {type(error).__name__}: {error}")
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(where.filename).name}:{where.lineno} {where.line}"
+        report.violations.append(f"the trial could not continue: {type(error).__name__}: {error} (at {place})")
     report.wall_s = time.monotonic() - began
     if report.violations and keep:
         report.kept = str(home)
@@ -129,7 +134,7 @@ def _disk(schedule: Schedule, path: Path) -> Iterator[None]:
     finally:
         if is_mounted:
             if kept := next(path.glob("trainer"), None):
-                shutil.copytree(kept, path.parent / "trainer", ignore=shutil.ignore_patterns("*.sock"))
+                copy_live(kept, path.parent / "trainer")
             LIBC.umount2(os.fsencode(path), 2)
 
 
@@ -159,7 +164,7 @@ class Trial:
 
     def run(self) -> None:
         try:
-            with Watch(self.lab, self.schedule.stopped_for_s) as watch:
+            with Watch(self.lab, self.schedule.stopped_for_s, self.home, self.report.violations) as watch:
                 for number, toy in enumerate(self.schedule.runs):
                     self._submit(number, toy)
                 for fault in self.schedule.faults:
@@ -170,7 +175,6 @@ class Trial:
                 for number in self.deleted:
                     self._delete(number)
                 self._check_that_no_process_is_left(watch)
-            self.report.violations += watch.violations
             self._stop_daemon()
             self._judge()
         finally:
@@ -215,7 +219,8 @@ class Trial:
         config = {"metadata": {"worker": worker}, "payload": {"limits": toy.habit.limits, "resources": resources}}
         run = self.ask(lambda lab: lab.client.submit_run(config, f"run {number}"))
         self.runs.append(run)
-        self.witnesses.append(Witness(run.run_id, {toy.habit.end}, [run.state], record=record))
+        may_lose = self.schedule.may_lose_lines
+        self.witnesses.append(Witness(run.run_id, {toy.habit.end}, [run.state], record=record, may_lose_lines=may_lose))
         Path(f"/dev/shm/mosaic.fastlane.{run.run_id}").touch()
         self._check_durability(number)
         if toy.habit.takes_commands:
@@ -249,7 +254,11 @@ class Trial:
     def _victim(self, number: int) -> int:
         """The chosen run, or the next one that has not ended: a fault has no effect on a dead run."""
         order = [*range(number, len(self.runs)), *range(number)]
-        return next((n for n in order if not self.rundir(n).exit.exists()), number)
+        return next((n for n in order if not self.has_ended(n)), number)
+
+    def has_ended(self, number: int) -> bool:
+        """By its exit.json; a special file that the trial has put there is not one."""
+        return read_json(self.rundir(number).exit) is not None
 
     def _do(self, fault: Fault) -> None:
         verb, _, victim = fault.kind.partition(" ")
@@ -288,7 +297,7 @@ class Trial:
     def _wait_for(self, number: int, ready: Callable[[], bool]) -> None:
         """Wait a moment until the run is ready for the fault; if it does not get there, inject the fault anyway."""
         deadline = time.monotonic() + READY_WITHIN_S
-        while not ready() and not self.rundir(number).exit.exists() and time.monotonic() < deadline:
+        while not ready() and not self.has_ended(number) and time.monotonic() < deadline:
             time.sleep(0.02)
 
     def _pid(self, number: int, victim: str) -> int:
@@ -349,9 +358,9 @@ class Trial:
 
     def _time_readoption(self, number: int, before: int) -> None:
         locked_at = self.root.pid.stat().st_mtime
-        is_printing = (read_json(self.rundir(number).started) or {}) and not self.rundir(number).exit.exists()
+        is_printing = (read_json(self.rundir(number).started) or {}) and not self.has_ended(number)
         deadline = time.monotonic() + 5
-        while before and is_printing and time.monotonic() < deadline and not self.rundir(number).exit.exists():
+        while before and is_printing and time.monotonic() < deadline and not self.has_ended(number):
             if self._rows(number) > before:
                 self.report.readopted_s.append(max(0.0, time.time() - locked_at))
                 return
@@ -401,6 +410,7 @@ class Trial:
         self.witnesses[number].may_end.add(DIED)
         wait_until(lambda: not still_alive(tree), words="the end of the torn run's tree")
         if read_json(rundir.exit) is None:
+            rundir.exit.unlink(missing_ok=True)  # it may be a FIFO
             rundir.exit.write_bytes(b'{"version": 1, "atte')
             rundir.stdout.chmod(0o600)  # the mode protects it from the worker
             with open(rundir.stdout, "ab") as spool:
@@ -483,11 +493,17 @@ class Trial:
 
     def _wait_for_the_tailer(self, number: int) -> None:
         mark = self.runs[number].run_id.encode()
-        wait_until(
-            lambda: not [p for p in self.lab.processes() if mark in cmdline(p) and b"mosaic.tail" in cmdline(p)],
-            EXIT_WITHIN_S,
-            "the tailer of a run that is over to exit",
-        )
+
+        def is_gone() -> bool:
+            self._need_daemon()
+            return not [p for p in self.lab.processes() if mark in cmdline(p) and b"mosaic.tail" in cmdline(p)]
+
+        wait_until(is_gone, EXIT_WITHIN_S, "the tailer of a run that is over to exit")
+
+    def _need_daemon(self) -> None:
+        """A failpoint may have killed it after the last reply, and a tailer waits for the next one."""
+        if not self._daemon_pid():
+            self._connect()
 
     def _check_that_no_process_is_left(self, watch: Watch) -> None:
         for client in self.clients:
@@ -496,6 +512,7 @@ class Trial:
         ours = {client.pid for client in self.clients}
 
         def left() -> list[int]:
+            self._need_daemon()
             return [pid for pid in self.lab.processes() if pid not in ours and pid != self._daemon_pid()]
 
         try:
@@ -531,6 +548,8 @@ class Trial:
             )
 
     def _judge_run(self, number: int) -> None:
+        if self.schedule.has_small_disk:  # the runs themselves may have filled it, and SQLite needs room to read
+            LIBC.mount(b"tmpfs", os.fsencode(self.root.path), b"tmpfs", MS_REMOUNT, LARGER_DISK)
         witness = self.witnesses[number]
         excused = witness.may_end | self._excuses(self.schedule.runs[number].habit)
         for violation in violations_of(self.root, replace(witness, may_end=excused)):

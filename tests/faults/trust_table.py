@@ -59,6 +59,7 @@ PLACES = {  # row → an attribute of RunDir ("run.") or StateRoot ("root."), an
     "`gui.ini`": "root.window_settings",
     "`envs/<worker>/`, `mosaic.json`": "root.envs",
     "`envs/.answers/`": "root.answers",
+    "`envs/.scripts/<name>/`": "root.script_envs",
     "`cache/`": "root.cache",
     "`trainer/control/`": "root.control",
     "`trainer/`": "root.trainer",
@@ -72,6 +73,7 @@ NOT_DAMAGED = {
     "root.logs",
     "root.envs",
     "root.answers",
+    "root.script_envs",
     "root.cache",
 }
 OF_ONE_RUN = {"root.config_file", "root.worker_file"}

@@ -15,6 +15,7 @@ from mosaic.model.rundir import AREAS, RunDir
 
 CHECK_EVERY_S = 0.04
 CONTINUE_EVERY = 5  # checks
+LEAST_ROOM = 64 << 20  # bytes
 
 
 @dataclass
@@ -29,8 +30,10 @@ class Seen:
 class Watch:
     """A thread that collects violations, and continues stopped processes after a while."""
 
-    def __init__(self, lab: Lab, stopped_for_s: float) -> None:
-        self.violations: list[str] = []
+    def __init__(self, lab: Lab, stopped_for_s: float, home: Path, violations: list[str]) -> None:
+        self.violations = violations
+        self._home = home
+        self._disk_was_full = False
         self._lab = lab
         self._stopped_for_s = stopped_for_s
         self._runs: dict[str, Seen] = {}
@@ -64,6 +67,7 @@ class Watch:
             self._check_gpus()
             if checks % CONTINUE_EVERY == 0:
                 self._continue_stopped()
+                self._check_disk()
 
     def _rundirs(self) -> list[RunDir]:
         found = []
@@ -91,6 +95,16 @@ class Watch:
                 # Checked again: the two were checked one after the other, and the first may have ended since.
                 if other != run_id and still_alive(self._runs[other].tree) and still_alive(seen.tree):
                     self.violations.append(f"{gpu} is used by {other} and by {run_id}")
+
+    def _check_disk(self) -> None:
+        """A trial fills a small disk of its own. Records are on the machine's disk, and nothing is judged without."""
+        disk = os.statvfs(self._home)
+        if not self._disk_was_full and disk.f_bavail * disk.f_frsize < LEAST_ROOM:
+            self._disk_was_full = True
+            self.violations.append(
+                f"the disk of {self._home} itself was full, which no fault of the schedule causes: what else is "
+                "reported proves nothing. Free some space and repeat the schedule."
+            )
 
     def _continue_stopped(self) -> None:
         now = time.monotonic()

@@ -89,10 +89,7 @@ def test_cancel_ends_a_run_and_rm_deletes_it(mosaic):
 
 def test_other_verbs_work(mosaic, finished):
     assert finished in mosaic("du", "--json") or "a run" in mosaic("du")
-    assert (
-        "Also included in MOSAIC: cleanrl, dreamer, eval, llm. Install one with: mosaic worker install NAME"
-        in mosaic("worker", "list")
-    )
+    assert "Install what is included in MOSAIC with: mosaic worker install NAME …" in mosaic("worker", "list")
     assert json.loads(mosaic("worker", "list", "--json"))
     assert json.loads(mosaic("daemon", "status", "--json"))["healthy"]
     assert mosaic("curve", finished, "toy/loss")

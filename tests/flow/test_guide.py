@@ -70,6 +70,14 @@ def test_the_guides_worker_without_the_sdk_keeps_the_contract(tmp_path):
     assert card.is_clean, str(card)
 
 
+def test_what_the_guide_shows_of_a_worker_is_in_the_worker():
+    quoted = [block.text.partition("\n") for block in blocks_of(GUIDE) if block.text.startswith("# workers/")]
+
+    assert len(quoted) == 4
+    for first, _, code in quoted:
+        assert code in (REPO / first.removeprefix("# ")).read_text(), first
+
+
 @pytest.fixture
 def public_environment(lab):
     """A worker with the public MOSAIC's imports (gym_gui) and without mosaic_sdk's."""

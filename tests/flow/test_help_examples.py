@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import venv
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,10 @@ def lab():
 @pytest.fixture(scope="module")
 def execute(lab, tmp_path_factory):
     folder = tmp_path_factory.mktemp("here")
-    (folder / "train.py").write_text("print('hello')\n")
+    for name in ("train.py", "train.sh", "my_package/__init__.py", "my_package/train.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("print('hello')\n")
+    venv.create(folder / ".venv", symlinks=True, with_pip=False)  # of the project that the examples are in
 
     def run(*words):
         env = {**os.environ, "MOSAIC_HOME": str(lab.root.path)}

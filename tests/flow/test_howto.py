@@ -32,16 +32,19 @@ MODEL_SERVER = "needs a model server"
 PERSON, INTERRUPTED = "needs a person", "needs an interrupted evaluation"
 RECORDED = "needs recorded episodes"
 DISPLAY = "needs a display"
+SB3 = "needs Stable-Baselines3"
+GAMES = "needs the balrog worker"
 EVALUATES = "needs the eval worker and a trained policy"
 NOT_RUN = {
     "README.md": {INSTALLS: 4, MODEL_SERVER: 2, DISPLAY: 1},
+    "balrog.md": {INSTALLS: 1, GAMES: 3, MODEL_SERVER: 2},
     "cleanrl.md": {INSTALLS: 1},
     "cleanrl-modes.md": {},
     "command-line.md": {ELSEWHERE: 1},
     "commands.md": {},
     "comparing.md": {EVALUATES: 1},
     "dreamer.md": {INSTALLS: 2, GPU: 3, ELSEWHERE: 3},
-    "dreamer-agent.md": {GPU: 8},
+    "dreamer-agent.md": {GPU: 10},
     "dreamer-envs.md": {},
     "evaluation-envs.md": {RECORDED: 1},
     "evaluation-script.md": {},
@@ -51,8 +54,13 @@ NOT_RUN = {
     "install.md": {INSTALLS: 5, SYSTEMD: 3},  # test_installed.py and test_unit.py run these
     "llm-operators.md": {INSTALLS: 1, MODEL_SERVER: 1},
     "new-worker.md": {},
+    "observe.md": {SB3: 2},
     "operators.md": {},
     "python-client.md": {},
+    "scripts.md": {INSTALLS: 4},
+    "stable-baselines3.md": {INSTALLS: 7},
+    "ray.md": {INSTALLS: 6},
+    "telemetry-lines.md": {},
     "window-curves.md": {},
     "window-frames.md": {},
     "window-live.md": {},
@@ -62,8 +70,9 @@ NOT_RUN = {
     "window.md": {INSTALLS: 1, DISPLAY: 4},
     "window-new-run.md": {},
     "window-analytics.md": {},
+    "xuance.md": {INSTALLS: 5},
 }
-FRAGMENTS = {"commands.md": 1, "dreamer-agent.md": 1, "dreamer-envs.md": 1, "evaluation-envs.md": 1, "new-worker.md": 5}
+FRAGMENTS = {"commands.md": 1, "dreamer-agent.md": 1, "dreamer-envs.md": 1, "evaluation-envs.md": 1, "new-worker.md": 9}
 ENVIRONMENTS = ("cleanrl", "dreamer")
 
 

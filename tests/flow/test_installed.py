@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,8 @@ REPO = Path(__file__).parents[2]
 PARTS = ("src", "sdk", "workers", "pyproject.toml", "setup.py", "MANIFEST.in", "Makefile")
 PARTS += ("VERSION", "README.md", "LICENSE", "CHANGELOG.md")
 PACKAGES = {"mosaic_rl", "mosaic_sdk", "mosaic_gym_gui", "mosaic_toy_worker"}
-PACKAGES |= {f"mosaic_{name}_worker" for name in ("cleanrl", "dreamer", "eval", "llm")}
+WORKERS = ("balrog", "cleanrl", "dreamer", "eval", "llm", "ray", "stable_baselines3", "xuance")
+PACKAGES |= {f"mosaic_{name}_worker" for name in WORKERS}
 
 # One group: the wheels are built once, not once in every process of pytest-xdist.
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("installed")]
@@ -101,7 +103,7 @@ def test_worker_environments_are_made_from_the_bundled_wheels(installed):
     assert made.returncode == 0, made.stderr
     assert "Building" not in made.stderr
     assert json.loads(ran.stdout)["state"] == "TERMINATED", ran.stderr
-    assert "cleanrl, dreamer" in listed
+    assert all(re.search(rf"^{name} +not installed", listed, re.MULTILINE) for name in WORKERS), listed
     (record,) = installed.home.glob("envs/toy/lib/python3*/site-packages/mosaic_sdk-*.dist-info/direct_url.json")
     wheel, _, checksum = json.loads(record.read_text())["url"].partition("#sha256=")
     path = Path(wheel.removeprefix("file://"))

@@ -76,6 +76,19 @@ def test_a_deleted_run_leaves_nothing(lab):
     assert lab.client.list_runs().total == 0
 
 
+def test_a_run_whose_config_was_replaced_by_a_folder_can_be_deleted(lab):
+    run = lab.submit(steps=10)
+    lab.wait_until_over(run)
+    for config in (lab.root.config_file(run.run_id), lab.root.worker_file(run.run_id)):
+        config.unlink(missing_ok=True)
+        (config / "inside").mkdir(parents=True)
+
+    lab.client.delete_run(run.run_id)
+
+    assert not lab.rundir(run).path.exists()
+    assert list(lab.root.configs.iterdir()) == []
+
+
 def test_the_daemon_imports_no_numpy_no_qt_and_no_rl_library(lab):
     maps = Path(f"/proc/{lab.daemon_pid()}/maps").read_text()
 

@@ -442,7 +442,7 @@ def test_a_run_line_names_a_worker_or_a_script(mosaic):
     assert "name a worker" in mosaic("run", code=2)
     assert mosaic("run", "nosuch", "--help", code=1).startswith("mosaic: Worker 'nosuch' is not installed")
     assert "Worker 'nosuch' is not installed" in mosaic("run", "--script", "/x.py", "--env-of", "nosuch", code=1)
-    assert "--env-of needs --script" in mosaic("run", "toy", "--env-of", "toy", code=2)
+    assert "--env-of needs a program of your own" in mosaic("run", "toy", "--env-of", "toy", code=2)
 
 
 def read_all(terminal):

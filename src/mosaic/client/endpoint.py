@@ -80,7 +80,7 @@ def _token(root: StateRoot) -> str | None:
     named = os.environ.get("MOSAIC_TOKEN_FILE")
     path = Path(named) if named else root.token
     try:
-        return (path.read_bytes() if named else read_bytes(path, LARGEST_TOKEN)).decode().strip()
+        return (_read_named(path) if named else read_bytes(path, LARGEST_TOKEN)).decode().strip()
     except FileNotFoundError:
         if named:
             raise NotAllowed(f"MOSAIC_TOKEN_FILE names {path}, which does not exist.") from None
@@ -90,3 +90,12 @@ def _token(root: StateRoot) -> str | None:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", "") or "not a text"
         raise NotAllowed(f"{path} is not a token ({why}). Delete it and restart the daemon, which writes it.") from None
+
+
+def _read_named(path: Path) -> bytes:
+    """What the user named may be a pipe, as in `<(pass show token)`; but it is no more than a token."""
+    with open(path, "rb") as file:
+        data = file.read(LARGEST_TOKEN + 1)
+    if len(data) > LARGEST_TOKEN:
+        raise ValueError
+    return data

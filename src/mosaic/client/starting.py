@@ -5,11 +5,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
+from mosaic.model.durable import open_regular
 from mosaic.model.errors import NoDaemon
 from mosaic.model.rundir import StateRoot
 
 ANSWER_WITHIN_S = 20.0
+LONGEST_SHOWN = 64 << 10
 LOCK_IS_HELD = 3  # exit code of a daemon that found another one running
 
 
@@ -46,9 +49,7 @@ class StartedDaemon:
         log_file = self._root.daemon_log
         self._root.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         log_file.parent.mkdir(mode=0o700, exist_ok=True)
-        # O_NONBLOCK: the log may be a FIFO, and opening it would wait for a reader.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
-        with open(os.open(log_file, flags, 0o600), "ab") as log:
+        with open(_open_log(log_file), "ab") as log:
             self._log_start = log.tell()
             return subprocess.Popen(
                 command(self._root, options),
@@ -61,10 +62,18 @@ class StartedDaemon:
 
     def _last_lines(self, count: int = 8) -> str:
         try:
-            with open(self._root.daemon_log, "rb") as log:
-                log.seek(self._log_start)
-                lines = log.read().decode(errors="replace").splitlines()[-count:]
+            with open(open_regular(self._root.daemon_log), "rb") as log:
+                # From the start of this daemon; from a later place if it has written a lot.
+                log.seek(max(self._log_start, log.seek(0, os.SEEK_END) - LONGEST_SHOWN))
+                lines = log.read(LONGEST_SHOWN).decode(errors="replace").splitlines()[-count:]
         except OSError:
             lines = []
         shown = "".join(f"\n  {line}" for line in lines)
         return f" Its log {self._root.daemon_log} ends with:{shown}" if shown else f" Its log: {self._root.daemon_log}"
+
+
+def _open_log(path: Path) -> int:
+    try:
+        return open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    except OSError as error:
+        raise NoDaemon(f"{path} cannot be opened ({error.strerror}). Remove what is there.") from None

@@ -7,12 +7,13 @@ the registry, so the token of an old attempt is refused.
 
 import hashlib
 import hmac
-import os
 import secrets
 
-from mosaic.model.durable import write_bytes
+from mosaic.model.durable import read_bytes, write_bytes
 from mosaic.model.errors import BadRoot
 from mosaic.model.rundir import StateRoot
+
+LARGEST_TOKEN = 4096
 
 
 class Tokens:
@@ -22,11 +23,7 @@ class Tokens:
     @classmethod
     def load(cls, root: StateRoot) -> "Tokens":
         """The token of this root; created at the first start."""
-        try:
-            _refuse_open_mode(root)
-            owner = root.token.read_text().strip()
-        except FileNotFoundError:
-            owner = ""
+        owner = _stored(root)
         if not owner:
             owner = secrets.token_urlsafe(32)
             write_bytes(root.token, f"{owner}\n".encode(), mode=0o600)
@@ -52,10 +49,24 @@ def bearer(metadata: object) -> str:
     return ""
 
 
+def _stored(root: StateRoot) -> str:
+    """The token in the file; empty if there is none. BadRoot for a FIFO, a link, another user's file and the like."""
+    try:
+        text = read_bytes(root.token, LARGEST_TOKEN).decode()
+        _refuse_open_mode(root)
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", "") or "not a text"
+        raise BadRoot(f"{root.token} is not a token ({why}). {_delete(root)}") from None
+    return text.strip()
+
+
 def _refuse_open_mode(root: StateRoot) -> None:
-    mode = os.stat(root.token).st_mode & 0o777
+    mode = root.token.lstat().st_mode & 0o777
     if mode & 0o077:
-        raise BadRoot(
-            f"{root.token} can be read by other users (mode {mode:o}). Delete it; the next start creates a new one: "
-            f"rm {root.token}"
-        )
+        raise BadRoot(f"{root.token} can be read by other users (mode {mode:o}). {_delete(root)}")
+
+
+def _delete(root: StateRoot) -> str:
+    return f"Delete it; the next start creates a new one: rm -r {root.token}"

@@ -5,6 +5,8 @@ import os
 from weakref import WeakValueDictionary
 
 from mosaic.daemon.command_log import Command, CommandLog, read_command
+from mosaic.model.durable import read_json
+from mosaic.model.end_proof import has_ended, of_attempt
 from mosaic.model.errors import NoCommands, RunIsOver
 from mosaic.model.run import RunRecord
 from mosaic.model.rundir import RunDir, StateRoot
@@ -63,8 +65,15 @@ class Commands:
     def _refuse_over(self, record: RunRecord) -> None:
         if record.state.is_over:
             raise RunIsOver(record.run_id, str(record.state))
-        if os.path.lexists(self._rundir(record).exit):
+        if self._has_ended(record):
             raise RunIsOver(record.run_id, "ending")  # its worker is gone; the last output is being stored
+
+    def _has_ended(self, record: RunRecord) -> bool:
+        """Whether exit.json proves it: anything else may lie there while the worker waits for commands."""
+        rundir = self._rundir(record)
+        if not os.path.lexists(rundir.exit):
+            return False
+        return has_ended(rundir, of_attempt(read_json(rundir.launch), record.attempt) or {"attempt": record.attempt})
 
     def _rundir(self, record: RunRecord) -> RunDir:
         return self._root.run(record.area, record.run_id)

@@ -1,5 +1,6 @@
 """Where the daemon listens: always on a Unix socket, and on a loopback TCP port if one is needed."""
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -68,7 +69,11 @@ class Endpoints:
 
     async def open_unix(self) -> None:
         path = socket_path(self._root)
-        path.unlink(missing_ok=True)  # we hold the daemon's lock, so the socket is stale
+        try:
+            path.unlink(missing_ok=True)  # we hold the daemon's lock, so the socket is stale
+        except OSError as error:
+            raise BadRoot(f"{path} is in the way of the daemon's socket ({error.strerror}). Remove it.") from None
+        _refuse_folder(self._root.address)  # before clients can connect to a daemon that cannot start completely
         self.unix = await self._open(f"unix:{path}")
 
     async def open_tcp(self, address: str) -> str:
@@ -89,7 +94,8 @@ class Endpoints:
             await server.stop(grace=0.5)
         if _is_ours(self._root.pid):
             for path in (self._root.address, socket_path(self._root), self._root.pid):
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # a folder in its place: said at the start, and not ours to delete
+                    path.unlink()
 
     async def _open(self, address: str) -> str:
         is_private = address.startswith("unix:")
@@ -110,11 +116,8 @@ class Endpoints:
 
     def _write(self) -> None:
         text = json.dumps(self._content(), indent=1)
-        try:
-            is_written = write_on_full_disk(self._root.address, f"{text}\n".encode())
-        except IsADirectoryError:
-            raise BadRoot(f"{self._root.address} is a folder. Remove it.") from None
-        if not is_written:
+        _refuse_folder(self._root.address)
+        if not write_on_full_disk(self._root.address, f"{text}\n".encode()):
             raise StoreUnavailable(f"{self._root.address} cannot be written. Free some disk space and try again.")
 
     def _content(self) -> dict[str, object]:
@@ -150,6 +153,11 @@ def _runtime_folder() -> Path:
     named = Path(os.environ.get("XDG_RUNTIME_DIR") or "")
     is_usable = named.is_absolute() and _is_usable(named / f"{daemon_address.FALLBACK}{'0' * 16}.sock")
     return named if is_usable else Path(f"/tmp/mosaic-{os.getuid()}")
+
+
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        raise BadRoot(f"{path} is a folder. Remove it.")
 
 
 def _is_ours(pid_file: Path) -> bool:

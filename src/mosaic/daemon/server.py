@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import contextlib
 import logging
-import logging.handlers
 import os
 import signal
 import sys
@@ -32,12 +31,14 @@ from mosaic.daemon.admission import Admission
 from mosaic.daemon.auth import Tokens
 from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import Endpoints, new_server, refuse_taken
+from mosaic.daemon.freed_memory import keep_giving_back
 from mosaic.daemon.guard import Guard
 from mosaic.daemon.lock import DaemonLock
+from mosaic.daemon.log_file import log_to_file
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.receiving import Receiving
-from mosaic.daemon.registry_care import keep_backups
+from mosaic.daemon.registry_care import RegistryCare
 from mosaic.daemon.restore import restore_if_needed
 from mosaic.daemon.service import Service
 from mosaic.daemon.sessions import Sessions
@@ -51,7 +52,6 @@ from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
 from mosaic.model.errors import AddressTaken, AlreadyRunning, MosaicError, RootGone
-from mosaic.model.log_format import LogFormat
 from mosaic.model.machine import detect
 from mosaic.model.old_layout import give_control_folders
 from mosaic.model.place import refuse_shifted
@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         reserve.spend_if_scarce()  # on a full disk, so that the files of a start can be written
         check_root(root)
-        _log_to_file(root)
+        log_to_file(root)
         lock = DaemonLock.take(root)
         give_control_folders(root)
         settings = settings_at_start(root, _asked(args))
@@ -112,7 +112,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
     tokens = Tokens.load(root)
     health = grpc_health.aio.HealthServicer()
 
-    receiving = Receiving()
+    receiving, care = Receiving(), RegistryCare(root)
 
     def make_server(is_private: bool) -> Any:
         server = new_server(Guard(Admission(tokens, trainer.sessions, is_private), receiving), is_private)
@@ -161,12 +161,13 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         commands=Commands(root, registry),
         endpoints=endpoints,
         open_tcp=open_tcp,
+        registry_problem=care.problem,
         started_at=time.time(),
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop, False)
     dispatching: asyncio.Task[None] | None = None
-    keeping: asyncio.Task[None] | None = None
+    keeping: list[asyncio.Task[None]] = []
     try:
         if settings.tcp and not settings.tcp_is_automatic:
             refuse_taken(settings.tcp)  # before clients connect to a daemon that cannot start completely
@@ -175,13 +176,13 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
             await _open_stored_tcp(endpoints, settings, root)
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         dispatching = asyncio.create_task(dispatcher.run())
-        keeping = asyncio.create_task(keep_backups(root))
+        keeping = [asyncio.create_task(care.keep()), asyncio.create_task(keep_giving_back())]
         log.info("The daemon (pid %d) serves %s at %s.", os.getpid(), root.path, ", ".join(endpoints.addresses))
         await _until_stopped(stopping, dispatching, ingest, health, partial(_look_after, root, lock, endpoints))
     finally:
         if on_purpose:
             _remember_purpose(root)
-        tasks = [task for task in (dispatching, keeping) if task]
+        tasks = [*keeping, *([dispatching] if dispatching else [])]
         for task in tasks:
             task.cancel()
         # An error in one is already being raised; it must not prevent the files from being closed.
@@ -265,13 +266,6 @@ def _parser() -> argparse.ArgumentParser:
 def _asked(args: argparse.Namespace) -> Asked | None:
     """The options of this start; None: only the stored settings."""
     return None if args.from_settings else Asked(args.tcp, args.gpus, args.cpus, args.memory, args.max_runs)
-
-
-def _log_to_file(root: StateRoot) -> None:
-    handler = logging.handlers.RotatingFileHandler(root.daemon_log, maxBytes=10 << 20, backupCount=3)
-    root.daemon_log.chmod(0o600)  # the client that starts the daemon may have created it
-    handler.setFormatter(LogFormat("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
 if __name__ == "__main__":

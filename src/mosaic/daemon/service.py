@@ -8,11 +8,14 @@ from mosaic.daemon.auth import bearer
 from mosaic.daemon.frames import Frames
 from mosaic.daemon.health import report_health
 from mosaic.daemon.listing import curve_names, list_runs
+from mosaic.daemon.lost_telemetry import refuse_lost
 from mosaic.daemon.trainer import Trainer
 from mosaic.daemon.watching import Query, watch
 from mosaic.ingest.check import LARGEST
 from mosaic.ingest.follow import stream_logs
 from mosaic.model.errors import BadConfig
+from mosaic.model.run import RunRecord
+from mosaic.model.rundir import RunDir
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import state_from_wire
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceServicer
@@ -89,8 +92,7 @@ class Service(TrainerServiceServicer):
             yield batch
 
     async def _stream(self, request: pb.StreamRequest, kinds: tuple[str, ...] | None) -> AsyncIterator[pb.EventBatch]:
-        record = await self._trainer.find(request.run_id)
-        rundir = self._trainer.rundir(record)
+        record, rundir = await self._stored(request.run_id)
         since = min(request.since_seq, LARGEST)
         if request.tail:
             since = await self._trainer.ingest.since_of_tail(rundir, request.tail, kinds)
@@ -100,9 +102,8 @@ class Service(TrainerServiceServicer):
             yield batch
 
     async def StreamRunLogs(self, request: pb.StreamLogsRequest, context: Any) -> AsyncIterator[pb.LogBatch]:
-        record = await self._trainer.find(request.run_id)
-        rundir, live = self._trainer.rundir(record), not record.state.is_over
-        async for batch in stream_logs(self._trainer.ingest, rundir, request, live):
+        record, rundir = await self._stored(request.run_id)
+        async for batch in stream_logs(self._trainer.ingest, rundir, request, live=not record.state.is_over):
             yield batch
 
     async def StreamFrames(self, request: pb.StreamFramesRequest, context: Any) -> AsyncIterator[pb.Frame]:
@@ -110,10 +111,17 @@ class Service(TrainerServiceServicer):
             yield frame
 
     async def QueryCurve(self, request: pb.QueryCurveRequest, context: Any) -> pb.Curve:
-        rundir = self._trainer.rundir(await self._trainer.find(request.run_id))
+        _, rundir = await self._stored(request.run_id)
         if not request.name:
             return curve_names(await self._trainer.ingest.curve_names(rundir), request.names_after)
         return await self._trainer.ingest.curve(rundir, request)
+
+    async def _stored(self, run_id: str) -> tuple[RunRecord, RunDir]:
+        """A run whose telemetry is asked for."""
+        record = await self._trainer.find(run_id)
+        rundir = self._trainer.rundir(record)
+        refuse_lost(record, rundir)
+        return record, rundir
 
     # ---- daemon
 

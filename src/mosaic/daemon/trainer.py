@@ -16,6 +16,7 @@ from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
 from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import Endpoints
+from mosaic.daemon.lost_telemetry import why_lost
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.request_streams import RequestStreams
@@ -67,6 +68,7 @@ class Trainer:
     commands: Commands
     endpoints: Endpoints
     open_tcp: Callable[[], Awaitable[str]]
+    registry_problem: Callable[[], Awaitable[str]]  # empty if there is none
     started_at: float
     request_streams: RequestStreams = field(default_factory=RequestStreams)
     # By idempotency key; a lock disappears when it is neither held nor awaited.
@@ -166,6 +168,7 @@ class Trainer:
         document = await asyncio.to_thread(read_json, self.root.config_file(record.run_id))
         config = redact(document or {})
         info = (await self.infos([record], WHOLE_BYTES))[0]
+        info.telemetry = why_lost(record, self.rundir(record)) or info.telemetry
         info.history.extend(move_to_wire(move) for move in history)
         info.config_json = document_or_note(json.dumps(config), "The config")
         settings = redact(await self.registry.do(lambda r: r.settings(record.run_id)))
@@ -225,9 +228,9 @@ class Trainer:
             await asyncio.sleep(0.1)
 
     def _erase_files(self, run_id: str, rundir: RunDir) -> Removal:
-        for path in (self.root.config_file(run_id), self.root.worker_file(run_id)):
-            path.unlink(missing_ok=True)
+        configs = [remove_folder(path) for path in (self.root.config_file(run_id), self.root.worker_file(run_id))]
         removal = remove_folder(rundir.path)
+        removal.problems += [problem for one in configs for problem in one.problems]
         rundir.remove_control()
         return removal
 

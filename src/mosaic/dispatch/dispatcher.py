@@ -216,7 +216,7 @@ class Dispatcher:
 
     def _look(self, live: LiveRun, attempt: int) -> Situation | None:
         """The situation of a run; None without its folders."""
-        if not live.rundir.path.is_dir() or not live.rundir.control.is_dir():
+        if not live.rundir.is_in_place:
             return None
         run_output.open_up(live.rundir)
         return situation(live.rundir, attempt, self._launcher)

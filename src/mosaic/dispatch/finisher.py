@@ -15,7 +15,7 @@ from mosaic.model import durable
 from mosaic.model.errors import IllegalMove, MosaicError, SchemaTooNew, StoreFailed, StoreUnavailable
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunRecord
-from mosaic.model.rundir import RunDir
+from mosaic.model.rundir import RunDir, is_folder
 from mosaic.model.states import RunState
 from mosaic.registry.thread import RegistryThread
 
@@ -155,9 +155,28 @@ class Finisher:
         if not await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, {}):
             self._runs.wake_later(record.run_id)
             return
+        # Now, because a record of the next change makes the folder again.
+        gone = live.rundir.path if live.rundir.has_control else live.rundir.control
+        missing = await self._bytes_left_behind(record, live)
+        if missing > 0 and not await self._lost_patience(record, live, missing, run_output.printed(live.rundir)):
+            self._runs.wake_later(record.run_id)
+            return  # its tailer may still be sending them
         await self._ingest.finish(record.run_id)
-        gone = live.rundir.control if live.rundir.path.is_dir() else live.rundir.path
-        await self.end(record, RunState.FAULTED, f"its folder {gone} was deleted while it was live")
+        if missing:
+            await self._registry.do(lambda r: r.note(record.run_id, telemetry="incomplete"))
+        why = f"its folder {gone} was deleted while it was live"
+        await self._end_as(record, lambda newest: _without_exit(newest, why))
+
+    async def _bytes_left_behind(self, record: RunRecord, live: LiveRun) -> int:
+        """How much of the spool is not in the store, without an exit.json that would tell; negative if unknown."""
+        if not is_folder(live.rundir.path):
+            return NOT_EVEN_OPEN
+        try:
+            cursor = await self._ingest.open(record.run_id, live.rundir)
+        except MosaicError:
+            return NOT_EVEN_OPEN
+        printed = await asyncio.to_thread(run_output.printed, live.rundir)
+        return run_output.bytes_missing(printed, cursor.stdout_offset, cursor.stderr_offset)
 
     async def give_up(self, record: RunRecord, live: LiveRun, error: Exception) -> None:
         """Its folder cannot tell how the run ended: end it all the same, once none of its processes lives."""

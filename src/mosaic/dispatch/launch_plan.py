@@ -13,6 +13,7 @@ from mosaic_sdk.names import WorkerEnv
 from mosaic.catalog.answers import Answers
 from mosaic.catalog.capabilities import known_capabilities
 from mosaic.catalog.command import Command, build_command
+from mosaic.catalog.observation import is_observed, takes_config
 from mosaic.catalog.workers import Catalog
 from mosaic.dispatch.operator_commands import OperatorCommand, write_operators
 from mosaic.model.run import RunConfig
@@ -61,7 +62,12 @@ def plan_launch(
     """Resolve the worker, write its config file and its operators, and describe what the holder is to start."""
     python = catalog.python_for(config.worker)
     worker_file = write_worker_file(root, config)
-    command = build_command(config, root, rundir, python, worker_file, granted, addresses.tcp, environment)
+    answers = Answers(root.answers)
+    command = build_command(
+        *(config, root, rundir, python, worker_file, granted, addresses.tcp, environment),
+        has_config=takes_config(config.worker, catalog),
+        is_observed=is_observed(config.worker, catalog, answers),
+    )
     operators = write_operators(root, rundir, config, catalog, granted, environment, command.env)
     nonce = secrets.token_hex(16)
     extras = config.worker.config.get("extras")
@@ -72,10 +78,11 @@ def plan_launch(
         "nonce": nonce,
         "secret": secrets.token_hex(32),  # only the holder and the daemon know it: it proves who wrote exit.json
         "worker_id": config.worker.worker_id,
-        "capabilities": known_capabilities(Answers(root.answers), catalog, config.worker),
+        "capabilities": known_capabilities(answers, catalog, config.worker),
         "argv": list(command.argv),
         "env": {**command.env, **_registration(config, attempt, nonce)},
         "cwd": str(command.cwd),
+        "inputs": config.worker.inputs,
         "pipe": command.pipe,
         "commands": config.worker.commands,
         "hold": "auto",

@@ -21,6 +21,7 @@ from mosaic.model import durable, procfs, shortage
 from mosaic.model.end_proof import is_elsewhere, is_of_another_root, lives_here, own_start, tree_lives
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
+from mosaic.model.inputs import is_input_link, link_inputs
 from mosaic.model.rundir import RunDir
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,9 @@ class LocalLauncher:
         self._tailers: dict[str, subprocess.Popen[bytes]] = {}
 
     def launch(self, rundir: RunDir, launch: dict[str, Any]) -> None:
-        _refuse_links(rundir)
+        _refuse_links(rundir, str(launch.get("inputs") or ""))
+        if launch.get("inputs"):
+            link_inputs(rundir.path, launch["inputs"])
         durable.write_json(rundir.launch, launch)
         failpoint("spawn.written")
         command = [sys.executable, "-I", "-S", str(HOLDER), "--run-dir", str(rundir.path)]
@@ -132,6 +135,10 @@ class LocalLauncher:
         pidfd = _pidfd(_holder_pid(rundir))
         if pidfd is None:
             return
+        # Checked after opening the pidfd: while its lock is held the holder lives, so the number is still its own.
+        if not _is_locked(rundir.owner_lock):
+            os.close(pidfd)
+            return
         self._watched[rundir.run_id] = pidfd
         self._keep_root(rundir)
 
@@ -143,8 +150,8 @@ class LocalLauncher:
 
     def _keep_root(self, rundir: RunDir) -> None:
         """Keep hold of the tree's root: started.json may be replaced later where a worker can write it."""
-        started = durable.read_json(rundir.started) or {}
-        pidfd = _pidfd(started.get("root_pid")) if tree_lives(started) else None
+        started = own_start(durable.read_json(rundir.started) or {}, durable.read_json(rundir.launch) or {})
+        pidfd = _tree_root(started)
         if pidfd is not None:
             self._roots[rundir.run_id] = pidfd
 
@@ -181,11 +188,13 @@ class LocalLauncher:
             _kill_exactly(started)
         if rundir.run_id in self._roots:
             _send(self._roots[rundir.run_id], signal.SIGKILL)
-        for pid in _strays(rundir):
+        for pid in _strays(rundir, started):
             procfs.send(pid, signal.SIGKILL)
-        return not self.lives(rundir, started) and not _strays(rundir)
+        return not self.lives(rundir, started) and not _strays(rundir, started)
 
     def tail(self, rundir: RunDir) -> None:
+        if not rundir.is_in_place:
+            return  # there is nothing to read, or its log would be written elsewhere
         running = self._tailers.get(rundir.run_id)
         if running is not None and running.poll() is None:
             return
@@ -197,7 +206,9 @@ class LocalLauncher:
 
     def is_untailed(self, rundir: RunDir) -> bool:
         # If the holder is just restarting its tailer, ours waits for the lock, and finds nothing left to do.
-        return rundir.started.exists() and self.is_held(rundir) and not _is_locked(rundir.tail_lock)
+        return (
+            rundir.has_control and rundir.started.exists() and self.is_held(rundir) and not _is_locked(rundir.tail_lock)
+        )
 
     def cpu_s(self, rundir: RunDir) -> float | None:
         started = durable.read_json(rundir.started)
@@ -222,10 +233,18 @@ class LocalLauncher:
         return True
 
 
-def _refuse_links(rundir: RunDir) -> None:
+def _refuse_links(rundir: RunDir, inputs: str) -> None:
     # Only this daemon has written here so far, so another program planted the link: all writes would follow it.
-    for path in (rundir.path, rundir.logs, *rundir.path.iterdir(), *rundir.logs.iterdir(), *rundir.control.iterdir()):
-        if path.is_symlink():
+    planted = () if rundir.has_control else (rundir.control,)
+    for path in (
+        *planted,
+        rundir.path,
+        rundir.logs,
+        *rundir.path.iterdir(),
+        *rundir.logs.iterdir(),
+        *rundir.control.iterdir(),
+    ):
+        if path.is_symlink() and not is_input_link(path, inputs):
             raise MosaicError(
                 f"{path} is a symbolic link, and a run writes only inside its folder. Submit the run again."
             )
@@ -291,10 +310,15 @@ def _has_exited(pidfd: int) -> bool:
     return bool(poll.poll(0))
 
 
-def _strays(rundir: RunDir) -> list[int]:
-    """Processes whose environment names this run: how they are found where no namespace holds them."""
+def _strays(rundir: RunDir, started: Mapping[str, Any]) -> list[int]:
+    """Processes whose environment names this run: how they are found where no namespace holds them.
+
+    Not those from before its tree, which is as old as `started` says.
+    """
+    ticks = started.get("root_start_ticks") if started.get("boot_id") == procfs.boot_id() else None
+    named = procfs.started_with({"MOSAIC_RUN_ID": rundir.run_id}, ticks if isinstance(ticks, int) else None)
     # Not this process: a daemon that was started from a worker has the variables too.
-    named = [pid for pid in procfs.with_variable("MOSAIC_RUN_ID", rundir.run_id) if pid != os.getpid()]
+    named = [pid for pid in named if pid != os.getpid()]
     return [pid for pid in named if (folder := _run_folder(pid)) and not is_of_another_root(folder, rundir)]
 
 
@@ -311,14 +335,17 @@ def _relocated(tailer_argv: list[str], rundir: RunDir) -> list[str]:
 
 def _kill_exactly(started: dict[str, Any]) -> None:
     """Send SIGKILL to the tree's root, if its pid still belongs to the process that was started."""
-    if not tree_lives(started):
-        return
-    pidfd = _pidfd(started["root_pid"])
-    if pidfd is None:
-        return
-    try:
-        # Checked again after opening the pidfd: from here on the number cannot pass to another process.
-        if tree_lives(started):
-            _send(pidfd, signal.SIGKILL)
-    finally:
+    pidfd = _tree_root(started)
+    if pidfd is not None:
+        _send(pidfd, signal.SIGKILL)
         os.close(pidfd)
+
+
+def _tree_root(started: Mapping[str, Any]) -> int | None:
+    """A pidfd of the tree's root; None if it is gone, even if another process has its pid."""
+    pidfd = _pidfd(started["root_pid"]) if tree_lives(started) else None
+    # Checked again after opening the pidfd: from here on the number cannot pass to another process.
+    if pidfd is not None and not tree_lives(started):
+        os.close(pidfd)
+        return None
+    return pidfd

@@ -51,9 +51,13 @@ def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[
         "signal": None,
         "ended_by": "holder died",
         "unkillable": unkillable,
-        "stdout_bytes": _plain_size(rundir.stdout),
-        "stderr_bytes": _plain_size(rundir.stderr),
+        **printed(rundir),
     }
+
+
+def printed(rundir: RunDir) -> dict[str, int]:
+    """How much the worker has printed on each stream, as exit.json says it."""
+    return {"stdout_bytes": _plain_size(rundir.stdout), "stderr_bytes": _plain_size(rundir.stderr)}
 
 
 def release_reserve(rundir: RunDir) -> None:
@@ -93,7 +97,7 @@ def bytes_missing(exit: Mapping[str, Any], stdout_offset: int, stderr_offset: in
 
 def total_bytes(rundir: RunDir) -> int:
     """How much the worker has printed, on both streams, since it started."""
-    return _plain_size(rundir.stdout) + _plain_size(rundir.stderr)
+    return sum(printed(rundir).values())
 
 
 def has_unread_line(rundir: RunDir, stdout_offset: int) -> bool:

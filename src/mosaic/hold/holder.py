@@ -8,6 +8,7 @@ depends on it. Its promises (tests/unit/hold/test_hold.py):
 4. an idle run costs no CPU: the holder sleeps in poll() without a timeout.
 """
 
+import errno
 import gc
 import os
 import select
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 _CAUSES = {int(signal.SIGTERM): "cancel", int(signal.SIGUSR1): "hang"}
 _REQUESTS = {Step.AUTOPSY: init.AUTOPSY, Step.TERMINATE: init.TERMINATE, Step.KILL: init.KILL}
 _CHECK_STRAYS_S = 0.05
-_RETRY_WRITE_S = 1.0
+_RETRY_WRITE_S = 1.0  # then twice as long each time, up to …
+_LONGEST_RETRY_S = 15.0
 
 
 def main(arguments: "list[str]") -> int:
@@ -85,6 +87,8 @@ class Holder:
         self._is_over = False  # no process of the tree is left, or it cannot be killed
         self._is_written = False  # exit.json
         self._check_again_at: float | None = None
+        self._write_at = 0.0  # not before this time: the last try has failed
+        self._write_pause_s = _RETRY_WRITE_S
 
     def run(self) -> None:
         self._start_worker()
@@ -253,7 +257,7 @@ class Holder:
             self._ending.worker_ended(now)
         if root_is_gone and not self._is_over:
             spared = {os.getpid(), *self._tailer.family()}
-            self._is_over = not self._tree.kill_strays(self._launch.run_id, spared)
+            self._is_over = not self._tree.kill_strays(self._launch.env, spared)
             self._check_again_at = None if self._is_over else now + _CHECK_STRAYS_S
 
     # The end
@@ -261,6 +265,14 @@ class Holder:
     def _finish(self, now: float) -> None:
         """Write exit.json once all output is in the spool; retried until it succeeds, because the run ends with it."""
         if not (self._outcome.is_unkillable or all(drain.is_empty for drain in self._drains)):
+            return
+        if now < self._write_at:
+            self._check_again_at = self._write_at
+            return
+        if not self._run_dir.has_control:
+            # A link in its place leads elsewhere, and trying again would not help: the daemon sees the same.
+            say("The run's control folder is gone; exit.json is not written.")
+            self._is_written = True
             return
         if self._commands:
             self._commands.close()
@@ -275,10 +287,20 @@ class Holder:
             say("The run's folder is gone; exit.json is not written.")
             self._is_written = True
         except OSError as error:
-            say(f"exit.json cannot be written ({error.strerror}); retrying.")
-            self._check_again_at = now + _RETRY_WRITE_S
+            self._write_later(error, now)
             return
         failpoint("exit.written")
+
+    def _write_later(self, error: OSError, now: float) -> None:
+        """Try again after a pause that grows: a disk may be full for days, with many holders waiting for it."""
+        say(f"exit.json cannot be written ({error.strerror}); trying again in {self._write_pause_s:g} s.")
+        self._write_at = self._check_again_at = now + self._write_pause_s
+        # Three times, not more: another program may take what is freed, and the daemon needs some of it.
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) and self._write_pause_s < 8 * _RETRY_WRITE_S:
+            from mosaic.model.reserve import Reserve as DiskReserve  # only here, because it imports much
+
+            DiskReserve(self._run_dir.control.parent.parent / "reserve").spend()
+        self._write_pause_s = min(2 * self._write_pause_s, _LONGEST_RETRY_S)
 
     def _release_reserves(self) -> None:
         if not self._outcome.is_unkillable:

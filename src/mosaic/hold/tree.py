@@ -7,7 +7,7 @@ holder ─fork─▶ middle ─unshare, fork─▶ root (init.py) ─fork, exec�
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from mosaic.hold import init, kernel, spawn
@@ -55,6 +55,7 @@ class Tree:
         self.reports = reports
         self._requests = requests
         self._text = b""
+        self._start_ticks = procfs.start_ticks(root_pid)
         self.is_silent = False  # the root process closed its reports: it is exiting
         self.root_status: int | None = None  # once it is reaped
         self.cpu_s = 0.0
@@ -101,17 +102,22 @@ class Tree:
                 self.max_rss_kb = usage.ru_maxrss
         return self.root_status is not None
 
-    def kill_strays(self, run_id: str, spared: "set[int]") -> bool:
-        """Kill processes outside the tree whose environment names the run; True when there was one.
+    def kill_strays(self, env: "Mapping[str, str]", spared: "set[int]") -> bool:
+        """Kill processes outside the tree that have the worker's `env`; True when there was one.
 
         A pid namespace has none. Under a subreaper they exist when the root process was killed and lost its orphans.
         """
         if self.means is not SUBREAPER:
             return False
-        strays = set(procfs.with_variable("MOSAIC_RUN_ID", run_id)) - spared
+        strays = set(procfs.started_with(_marks_of(env), self._start_ticks)) - spared
         for pid in strays:
             procfs.send(pid, signal.SIGKILL)
         return bool(strays)
+
+
+def _marks_of(env: "Mapping[str, str]") -> "dict[str, str]":
+    """What only processes of this run have. The folder too: the run of a copied root has the same id."""
+    return {name: env[name] for name in ("MOSAIC_RUN_ID", "MOSAIC_RUN_DIR") if name in env}
 
 
 def start_tree(

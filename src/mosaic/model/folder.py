@@ -37,7 +37,7 @@ def remove_folder(path: Path) -> Removal:
         if not stat.S_ISDIR(path.lstat().st_mode):
             path.unlink()
             return removal
-        top = _open(path.name, os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), close=True)
+        top = open_folder(path)
     except FileNotFoundError:
         return removal
     except OSError as error:
@@ -55,6 +55,11 @@ def remove_folder(path: Path) -> Removal:
         if not removal.problems:
             removal.note(path.name, _why(error))
     return removal
+
+
+def open_folder(path: Path) -> int:
+    """A descriptor of a folder, never of one that a link leads to; it gets mode 0700 if it is ours and has less."""
+    return _open(path.name, os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), close=True)
 
 
 class _Emptying:

@@ -5,7 +5,7 @@ Each function copes with a process that ends while it is read, with zombies, and
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -112,10 +112,14 @@ def working_folder(pid: int) -> str:
         return ""
 
 
-def with_variable(name: str, value: str) -> "list[int]":
-    """Processes that were started with this environment variable, as far as we may read theirs."""
-    wanted = f"{name}={value}".encode()
-    return [pid for pid in pids() if wanted in environment(pid)]
+def started_with(variables: "Mapping[str, str]", since_ticks: "int | None" = None) -> "list[int]":
+    """Processes that were started with all these environment variables (as far as we may read theirs), and not
+    before `since_ticks`."""
+    wanted = {os.fsencode(f"{name}={value}") for name, value in variables.items()}
+    if not wanted:
+        return []
+    found = ((pid, stat(pid)) for pid in pids() if wanted.issubset(environment(pid)))
+    return [pid for pid, one in found if one and one.start_ticks >= (since_ticks or 0)]
 
 
 def pid_of(pidfd: int) -> int:

@@ -67,6 +67,10 @@ class WorkerSpec:
     grpc_target: str = ""  # may repeat that address; another one is an error
     worker_id: str = ""  # how the worker identifies itself; empty: worker-001
     commands: bool = False  # the worker reads commands, one JSON object per line, on its stdin (docs/howto/commands.md)
+    python: str = ""  # the interpreter of a script or module that is not in an environment of MOSAIC
+    cwd: str = ""  # its working directory; empty: the run's folder
+    inputs: str = ""  # a folder whose files are linked into the run's folder, so that relative paths work there
+    observe: bool | None = None  # hear the libraries that it uses; None: a script yes, a worker if its metadata says so
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,8 @@ class RunRecord:
 # Limits of what one run can add to listings and to the daemon's memory.
 MOST_CURVES = 4096  # further metric names are stored as events, without a curve
 MOST_LAST_VALUES = 256  # in a summary; all metrics have a curve, up to the limit above
+UNNUMBERED = -(1 << 63)  # the index of an episode whose worker gave it none, until the store numbers it
+MOST_OBSERVED = 64  # hooks of a run's summary
 LONGEST_NAME = 256  # characters, of a metric or an agent; a line with a longer one is a reject
 
 
@@ -176,6 +182,8 @@ class RunSummary:
     last_values: dict[str, float] = field(default_factory=dict)  # newest value of the first MOST_LAST_VALUES metrics
     values_left_out: int = 0  # metrics that are not in last_values, because there are too many
     note: str = ""  # what is missing or odd in the stored telemetry; empty: nothing
+    observed: list[tuple[str, str]] = field(default_factory=list)  # what was heard of a script's libraries, and where
+    checkpoints: int = 0  # that were reported as saved
 
     @property
     def training_episodes(self) -> int:

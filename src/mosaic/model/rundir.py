@@ -11,11 +11,12 @@
     registry.db  reserve/  daemon.pid daemon.lock daemon.token daemon.addr daemon.sock daemon.json
   telemetry/telemetry.sqlite        the index over all runs
   logs/  gym_gui.log trainer_daemon.log
-  envs/<worker>[@variant]/
+  envs/<worker>[@variant]/  .scripts/<name>/   environments of workers, and those of `mosaic env create`
   gui.ini                   what the window remembers
 """
 
 import os
+import stat
 from pathlib import Path
 
 EVALS = "evals"
@@ -72,13 +73,26 @@ class RunDir:
     def is_evaluation(self) -> bool:
         return self.path.parent.name == EVALS
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether both folders are there. A link in their place would lead every write elsewhere."""
+        return is_folder(self.path) and self.has_control
+
+    @property
+    def has_control(self) -> bool:
+        """Whether its control folder is there: a folder, or an older version's link to the run's own folder."""
+        try:
+            return is_folder(self.control) or os.path.samefile(self.control, self.path)
+        except OSError:
+            return False
+
     def make(self) -> None:
         for folder in (self.control, self.path, self.logs, self.tensorboard, self.checkpoints, self.videos):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def remove_control(self) -> None:
-        if self.control.is_symlink():
-            self.control.unlink()
+        if not is_folder(self.control):
+            self.control.unlink(missing_ok=True)
         else:
             import shutil  # only here, because the holder imports this file
 
@@ -117,6 +131,7 @@ class StateRoot:
         self.window_settings = self.path / "gui.ini"
         self.envs = self.path / "envs"
         self.answers = self.envs / ".answers"
+        self.script_envs = self.envs / ".scripts"  # of `mosaic env create`
         self.cache = self.path / "cache"  # compiled by the libraries of workers, per environment
 
     @classmethod
@@ -142,3 +157,11 @@ class StateRoot:
 
     def worker_file(self, run_id: str) -> Path:
         return self.configs / f"worker-{run_id}.json"
+
+
+def is_folder(path: Path) -> bool:
+    """Not so for a link to a folder."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False

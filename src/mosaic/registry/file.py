@@ -1,7 +1,11 @@
 """registry.db: its schema, and what a user reads when the file cannot be used."""
 
+import contextlib
+import errno
 import json
+import os
 import sqlite3
+import stat
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -21,6 +25,7 @@ STEPS: tuple[str, ...] = tuple(
 def open_file(path: Path, steps: Sequence[str] = STEPS) -> sqlite3.Connection:
     """Open the file, upgraded to version `len(steps)`; every commit is on the disk when it returns."""
     try:
+        _refuse_odd_log(Path(f"{path}-wal"))
         db = sqlite.open_writable(path, synchronous="FULL", newest=len(steps), check_pages=True)
         with sqlite.closed_on_error(db):
             _upgrade(db, path, steps)
@@ -45,6 +50,13 @@ def fetch(db: sqlite3.Connection, sql: str, values: Sequence[object] = ()) -> li
         return db.execute(sql, values).fetchall()
     finally:
         db.text_factory = str
+
+
+def _refuse_odd_log(path: Path) -> None:
+    """SQLite opens a FIFO as an empty log, and then no change can be stored."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise OSError(errno.EINVAL, f"{path.name} is not a regular file")
 
 
 def _upgrade(db: sqlite3.Connection, path: Path, steps: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ that is killed in between loses no record of a process: its successor finds `rev
 Records need no fsync: after a power loss the registry itself is on the disk, and its rows are recorded again.
 """
 
+import errno
 import json
 import logging
 import os
@@ -51,11 +52,19 @@ class Records:
     def append(self, run_id: str, line: Mapping[str, Any]) -> None:
         """Add a line to a run's record. Raises OSError; then the next line should be a whole one."""
         place = self._folder / run_id
+        self._refuse_link_elsewhere(place)
         try:
             _append(place / NAME, line)
         except FileNotFoundError:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             _append(place / NAME, line)
+
+    def _refuse_link_elsewhere(self, place: Path) -> None:
+        """Only the run's own folder may be linked here, by an older version."""
+        if place.is_symlink():
+            area, name = os.path.split(os.path.realpath(place))
+            if (os.path.dirname(area), name) != (os.path.realpath(self._folder.parent), place.name):
+                raise OSError(errno.ELOOP, "is a link that leads elsewhere", str(place))
 
     def has(self, run_id: str) -> bool:
         return (self._folder / run_id / NAME).exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 import pytest
+from oddities import plant
 
 from mosaic.cli.main import build_parser
 from mosaic.client import starting
@@ -145,6 +146,35 @@ def test_a_daemon_that_dies_while_starting_shows_the_end_of_its_log(root, monkey
 
     with pytest.raises(errors.NoDaemon, match=r"(?s)exit code 7.*the disk is on fire"):
         TrainerClient.connect(root)
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("oddity", ["fifo", "folder", "socket"])
+def test_a_log_that_is_not_a_file_is_named_and_no_daemon_is_started(root, monkeypatch, oddity):
+    monkeypatch.setattr(starting, "command", lambda *_: ["sh", "-c", f"touch {root.path}/started"])
+    plant(root.daemon_log, oddity)
+
+    with pytest.raises(errors.NoDaemon, match=r"trainer_daemon\.log cannot be opened .* Remove what is there\."):
+        TrainerClient.connect(root)
+
+    assert not (root.path / "started").exists()
+
+
+@pytest.mark.timeout(10)
+def test_a_log_that_becomes_a_fifo_does_not_stop_the_report_of_a_failed_start(root, monkeypatch):
+    to_a_fifo = f"rm {root.daemon_log}; mkfifo {root.daemon_log}; exit 7"
+    monkeypatch.setattr(starting, "command", lambda *_: ["sh", "-c", to_a_fifo])
+
+    with pytest.raises(errors.NoDaemon, match="exit code 7"):
+        TrainerClient.connect(root)
+
+
+@pytest.mark.timeout(10)
+def test_a_named_token_without_an_end_is_refused(root, monkeypatch):
+    monkeypatch.setenv("MOSAIC_TOKEN_FILE", "/dev/zero")
+
+    with pytest.raises(errors.NotAllowed, match="/dev/zero is not a token"):
+        find_endpoint(root)
 
 
 def test_a_daemon_that_found_another_one_is_not_a_failure(root, monkeypatch):

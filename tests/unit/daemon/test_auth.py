@@ -4,6 +4,7 @@ import os
 import stat
 
 import pytest
+from oddities import ODDITIES, plant
 
 from mosaic.daemon.auth import Tokens, bearer, token_hash
 from mosaic.model.errors import BadRoot
@@ -55,6 +56,25 @@ def test_a_token_file_with_an_open_mode_is_refused(root, mode):
     root.token.chmod(mode)
 
     with pytest.raises(BadRoot, match="can be read by other users"):
+        Tokens.load(root)
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("oddity", sorted(ODDITIES.keys() - {"file without mode"}))  # which root can read
+def test_a_token_that_is_not_a_file_of_ours_is_named_at_once(root, oddity):
+    if oddity == "file of another user" and os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    plant(root.token, oddity)
+
+    with pytest.raises(BadRoot, match=r"daemon\.token is not a token .* rm -r "):
+        Tokens.load(root)
+
+
+def test_a_token_that_is_not_a_text_is_named(root):
+    root.token.write_bytes(b"\xff\xfe")
+    root.token.chmod(0o600)
+
+    with pytest.raises(BadRoot, match="not a text"):
         Tokens.load(root)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from mosaic.daemon.endpoints import MAX_SOCKET_PATH, OPTIONS, Endpoints, socket_path
 from mosaic.model.durable import read_json
-from mosaic.model.errors import AddressTaken
+from mosaic.model.errors import AddressTaken, BadRoot
 from mosaic.model.rundir import StateRoot
 
 
@@ -105,6 +105,25 @@ def test_the_bound_addresses_are_in_daemon_addr_and_removed_at_close(root):
     assert not tcp.endswith(":0")
     assert not root.address.exists()
     assert not socket_path(root).exists()
+
+
+@pytest.mark.parametrize("name", ["address", "socket"])
+def test_a_folder_in_the_place_of_a_file_is_named_and_nothing_listens(root, name):
+    getattr(root, name).mkdir()
+    root.pid.write_text(f"{os.getpid()}\n")
+    endpoints = Endpoints(root, make_server)
+
+    async def open_and_close():
+        try:
+            await endpoints.open_unix()
+        finally:
+            await endpoints.close()
+
+    with pytest.raises(BadRoot, match=f"{getattr(root, name)} is .*Remove it"):
+        asyncio.run(open_and_close())
+
+    assert endpoints.addresses == []
+    assert not root.pid.exists()
 
 
 def test_the_files_of_another_daemon_in_the_same_root_are_left_alone(root):

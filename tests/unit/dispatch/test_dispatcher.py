@@ -577,6 +577,42 @@ def test_a_run_whose_control_folder_is_deleted_is_stopped_and_ends_with_that_rea
     assert rig.over(run) == (RunState.FAULTED, f"its folder {rig.rundir(run).control} was deleted while it was live")
 
 
+@pytest.mark.parametrize("target", ["elsewhere", "file", "itself"])
+def test_nothing_is_read_or_written_through_a_link_in_place_of_the_control_folder(rig, tmp_path, target):
+    run = rig.running()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "file").touch()
+    control = rig.rundir(run).control
+    shutil.rmtree(control)
+    control.symlink_to(control if target == "itself" else tmp_path / target)
+
+    rig.turn()
+    assert rig.launcher.stopped == [run]
+    rig.kill_holder(run)
+    rig.turn()
+
+    assert rig.over(run) == (RunState.FAULTED, f"its folder {control} was deleted while it was live")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_run_without_its_control_folder_is_incomplete_if_a_line_is_not_stored(rig):
+    run, cancelled = rig.running(), rig.running()
+    rig.print(run, b"the last line\n")
+    rig.cancel(cancelled)
+    for one in (run, cancelled):
+        shutil.rmtree(rig.rundir(one).control)
+        rig.kill_holder(one)
+
+    rig.turn()
+    rig.wait(CUT_PATIENCE_S + 1)
+
+    control = rig.rundir(run).control
+    assert rig.over(run) == (RunState.FAULTED, f"its folder {control} was deleted while it was live")
+    assert rig.get(run).telemetry == "incomplete"
+    assert rig.over(cancelled) == (RunState.CANCELLED, "cancelled by request")
+    assert rig.get(cancelled).telemetry == ""
+
+
 # ---- dead holders
 
 

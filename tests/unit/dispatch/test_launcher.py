@@ -1,5 +1,6 @@
 """Which processes the local launcher takes for those of a run: never those of another root's."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -75,6 +76,55 @@ def test_a_process_in_started_json_is_killed_by_its_own_root(rundir, worker):
     clean_up(rundir, started(worker))
 
     assert worker.wait(10) == -9
+
+
+def test_a_process_from_before_the_tree_is_not_its_leftover(rundir, worker):
+    tree = {**started(worker), "root_pid": 0, "root_start_ticks": procfs.start_ticks(worker.pid) + 1}
+
+    clean_up(rundir, tree)
+
+    assert worker.poll() is None
+
+
+async def watched(rundir):
+    """Which processes a daemon that watches the run takes for its holder, and whether the tree's root lives for it."""
+    launcher = LocalLauncher()
+    launcher.watch(rundir, lambda: None)
+    try:
+        return launcher.roots(), launcher.lives(rundir, {})
+    finally:
+        launcher.forget(rundir)
+
+
+def write_start(rundir, process, secret="ours"):
+    durable.write_json(rundir.launch, {"attempt": 1, "secret": "ours"})
+    holder = {"attempt": 1, "secret": secret, "holder_pid": process.pid}
+    durable.write_json(rundir.started, {**started(process), **holder})
+
+
+def test_a_holder_that_holds_its_lock_is_watched_with_its_tree(rundir, worker):
+    write_start(rundir, worker)
+    lock = LocalLauncher().fence(rundir)
+
+    assert asyncio.run(watched(rundir)) == ([worker.pid], True)
+
+    os.close(lock)
+
+
+def test_the_pid_of_a_dead_holder_may_belong_to_another_process(rundir, worker):
+    """Nobody holds the lock, so what has the holder's number now is a stranger, which a cancel must not end."""
+    write_start(rundir, worker)
+
+    assert asyncio.run(watched(rundir)) == ([], False)
+
+
+def test_the_tree_in_a_started_json_of_another_launch_is_not_kept(rundir, worker):
+    launcher = LocalLauncher()
+    write_start(rundir, worker, secret="of an earlier launch")
+
+    launcher._keep_root(rundir)
+
+    assert not launcher.lives(rundir, {})
 
 
 def test_the_tailer_of_a_copied_run_reads_the_copy(rundir, copy, tmp_path):

@@ -80,7 +80,7 @@ class HeldRun:
             "attempt": attempt,
             "nonce": "n",
             "argv": argv,
-            "env": {"PATH": os.environ["PATH"], "MOSAIC_RUN_ID": self.mark},
+            "env": {"PATH": os.environ["PATH"], "MOSAIC_RUN_ID": self.mark, "MOSAIC_RUN_DIR": str(self.dir.path)},
             "cwd": str(self.dir.path),
             "time_limit_s": None,
             "grace_s": 20.0,

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import resource
 import signal
 import subprocess
@@ -401,16 +402,29 @@ def test_kill_9_of_the_root_process_ends_the_run(hold_run: HeldRun, hold: str) -
     assert not alive(hold_run.mark)
 
 
-def test_a_stray_process_whose_environment_names_the_run_is_killed(hold_run: HeldRun) -> None:
+def test_a_stray_process_of_the_run_is_killed_and_no_other(hold_run: HeldRun) -> None:
+    marks = {"MOSAIC_RUN_ID": hold_run.mark, "MOSAIC_RUN_DIR": str(hold_run.dir.path)}
+    older = subprocess.Popen(["sleep", "600"], env={**os.environ, **marks})
     hold_run.launch(hold_run.script(WAIT), hold="subreaper")
     hold_run.start()
     hold_run.printed("up")
-    stray = subprocess.Popen(["sleep", "600"], env={**os.environ, "MOSAIC_RUN_ID": hold_run.mark})
+    stray = subprocess.Popen(["sleep", "600"], env={**os.environ, **marks})
+    others = {
+        "with the run's id only": {"MOSAIC_RUN_ID": hold_run.mark},
+        "of a copied root": {**marks, "MOSAIC_RUN_DIR": f"/copy{hold_run.dir.path}"},
+    }
+    spared = {words: subprocess.Popen(["sleep", "600"], env={**os.environ, **env}) for words, env in others.items()}
+    spared["from before the run"] = older
 
     hold_run.processes[0].terminate()
 
     hold_run.ended()
     assert stray.wait(DEADLINE_S) == -signal.SIGKILL
+    killed = [words for words, process in spared.items() if process.poll() is not None]
+    for process in spared.values():
+        process.kill()
+        process.wait()
+    assert killed == []
 
 
 def test_orphans_are_reaped_while_the_run_is_live(hold_run: HeldRun) -> None:
@@ -539,6 +553,40 @@ def test_writing_exit_json_is_retried_until_it_succeeds(hold_run: HeldRun, monke
 
     assert hold_run.ended()["ended_by"] == "cancel"
     assert "exit.json cannot be written" in hold_run.log
+
+
+@pytest.mark.parametrize("target", ["/dev/null", "elsewhere"])
+def test_a_holder_writes_nothing_through_a_link_in_place_of_the_control_folder(hold_run: HeldRun, target: str) -> None:
+    hold_run.launch(hold_run.script(WAIT))
+    holder = hold_run.start()
+    hold_run.printed("up")
+    control, elsewhere = hold_run.dir.control, hold_run.dir.path.parent / "elsewhere"
+    elsewhere.mkdir()
+    control.rename(control.with_name("moved"))
+    control.symlink_to(elsewhere if target == "elsewhere" else target)
+
+    holder.terminate()
+
+    assert holder.wait(20) == 0
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_full_disk_costs_the_holder_less_and_less_and_frees_some_of_the_platforms_reserve(
+    hold_run: HeldRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOSAIC_FAILPOINTS", "exit.proven:full:3")
+    reserve = hold_run.dir.control.parent.parent / "reserve"
+    reserve.mkdir()
+    for number in range(5):
+        (reserve / str(number)).write_bytes(bytes(1024))
+    hold_run.launch(hold_run.script("pass"))
+
+    hold_run.start()
+
+    hold_run.ended()
+    pauses = re.findall(r"exit\.json cannot be written .* again in (\d+) s", hold_run.log)
+    assert pauses == ["1", "2", "4"]
+    assert len(list(reserve.iterdir())) == 2
 
 
 def test_exit_json_waits_until_all_output_is_in_the_spool(hold_run: HeldRun) -> None:

@@ -105,7 +105,12 @@ def test_a_name_with_parentheses_and_blanks_does_not_shift_the_fields():
 def test_program_environment_and_folder_can_be_read(sleeper):
     assert procfs.command_line(sleeper.pid) == [b"cat", b"-u"]
     assert b"MOSAIC_TEST_MARK=procfs" in procfs.environment(sleeper.pid)
-    assert procfs.with_variable("MOSAIC_TEST_MARK", "procfs") == [sleeper.pid]
+    ticks = procfs.start_ticks(sleeper.pid)
+    assert procfs.started_with({"MOSAIC_TEST_MARK": "procfs"}) == [sleeper.pid]
+    assert procfs.started_with({"MOSAIC_TEST_MARK": "procfs"}, ticks) == [sleeper.pid]
+    assert procfs.started_with({"MOSAIC_TEST_MARK": "procfs"}, ticks + 1) == []
+    assert procfs.started_with({"MOSAIC_TEST_MARK": "procfs", "MOSAIC_OTHER": ""}) == []
+    assert procfs.started_with({}) == []
     assert procfs.working_folder(sleeper.pid) == "/usr"
 
 

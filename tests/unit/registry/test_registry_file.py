@@ -1,3 +1,4 @@
+import os
 import shutil
 import signal
 import sqlite3
@@ -76,6 +77,14 @@ def test_opening_a_current_file_makes_no_backup(tmp_path):
         Registry.open(path).close()
 
     assert [file.name for file in tmp_path.glob("*backup*")] == []
+
+
+def test_a_log_that_is_a_fifo_is_refused_because_nothing_could_be_stored(tmp_path):
+    Registry(tmp_path / "registry.db").close()
+    os.mkfifo(tmp_path / "registry.db-wal")
+
+    with pytest.raises(BadRoot, match=r"registry\.db-wal is not a regular file"):
+        Registry(tmp_path / "registry.db")
 
 
 @pytest.mark.parametrize("damage", ["garbage", "middle", "folder", "other tables"])
