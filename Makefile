@@ -18,7 +18,7 @@ JOBS ?= 2
 ONCE_MORE =
 COMPILE = $(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header
 
-.PHONY: run gui test test-core test-gui test-workers test-jax test-all check debian-gui faults bench setup dist lock proto docs clean
+.PHONY: run gui test test-core test-gui test-workers test-observe test-jax test-all check debian-gui faults bench setup dist lock proto docs clean
 
 setup: .venv/.ready
 
@@ -38,6 +38,12 @@ $(UV):
 .venv-frames/.ready: $(UV) requirements/frames.txt
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-frames
 	$(UV) pip sync -q --python .venv-frames/bin/python requirements/frames.txt
+	@touch $@
+
+# The libraries that the observer's tests listen to. They have no mosaic_sdk, as a user's environment has none.
+.venv-observe/.ready: $(UV) requirements/observe.txt
+	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-observe
+	$(UV) pip sync -q --python .venv-observe/bin/python --compile-bytecode requirements/observe.txt
 	@touch $@
 
 # The platform's environment with the window. Not .venv itself: `make run` needs no window.
@@ -102,6 +108,8 @@ lock: $(UV)
 	$(COMPILE) requirements/gui.in -o requirements/gui.txt
 	$(COMPILE) requirements/frames.in -o requirements/frames.txt
 	$(COMPILE) requirements/suite.in -o requirements/suite.txt
+	@# Without torch's hash: its builds differ (cpu, cu128 …).
+	$(COMPILE) requirements/observe.in | awk '/^torch==/ { print "torch==2.13.0"; skip = 1; next } skip && /^    --hash/ { next } { skip = 0; print }' > requirements/observe.txt
 	$(COMPILE) requirements/docs.in -o requirements/docs.txt
 
 check: setup .venv-frames/.ready .venv-gui/.ready
@@ -135,7 +143,15 @@ debian-gui:
 	if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q --no-install-recommends $$missing; \
 	else echo "The window needs Debian packages that are not installed. Install them with: sudo apt-get install$$missing"; exit 1; fi
 
+# Workers of whole libraries: types, then their quick suite, in their own environment. One target for each: suite-ray …
+LIBRARIES = balrog ray stable_baselines3 xuance
+suite-balrog: .venv-llm-server/.ready
+suite-%: setup .venv-%/.ready
+	$(BIN)/mypy --config-file workers/$*_worker/pyproject.toml --python-executable .venv-$*/bin/python workers/$*_worker/$*_worker
+	cd workers/$*_worker && ../../.venv-$*/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) $(ONCE_MORE)
+
 # The workers: types, and their own suites in their own environments.
+test-workers: test-observe $(LIBRARIES:%=suite-%)
 test-workers: setup .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready
 	$(BIN)/mypy workers/toy_worker/toy_worker
 	$(BIN)/mypy --config-file workers/cleanrl_worker/pyproject.toml --python-executable .venv-cleanrl/bin/python workers/cleanrl_worker/cleanrl_worker
@@ -147,17 +163,22 @@ test-workers: setup .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready 
 	cd workers/eval_worker && ../../.venv-eval/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) --dist loadgroup $(ONCE_MORE)
 	cd workers/llm_worker && ../../.venv-llm/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) $(ONCE_MORE)
 
+# Unmodified scripts of many libraries, observed.
+test-observe: setup .venv-observe/.ready
+	$(BIN)/python -m pytest tests/observe -m "not slow" -n $(JOBS) $(ONCE_MORE)
+
 # CleanRL's variant jax: its environment, its scripts, and what needs jax.
 test-jax: .venv-jax/.ready
 	cd workers/cleanrl_worker && ../../.venv-jax/bin/python -m pytest -q tests/test_jax.py tests/test_all_scripts.py tests/test_registry.py -m "slow or not slow" -n $(JOBS)
 
-test-all: setup debian-gui .venv-frames/.ready .venv-gui/.ready .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready
+test-all: setup debian-gui .venv-frames/.ready .venv-observe/.ready .venv-gui/.ready .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready $(LIBRARIES:%=.venv-%/.ready)
 	$(BIN)/python -m pytest tests workers/toy_worker --ignore tests/gui -n $(JOBS) --dist loadgroup
 	.venv-gui/bin/python -m pytest tests/gui -n $(JOBS) --dist loadgroup
 	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "slow or not slow" -n $(JOBS)
 	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "slow or not slow" -n $(JOBS)
 	cd workers/eval_worker && ../../.venv-eval/bin/python -m pytest -q tests -m "slow or not slow" -n $(JOBS) --dist loadgroup
 	cd workers/llm_worker && ../../.venv-llm/bin/python -m pytest -q tests -m "slow or not slow" -n $(JOBS)
+	for worker in $(LIBRARIES); do (cd workers/$${worker}_worker && ../../.venv-$$worker/bin/python -m pytest -q tests -m "slow or not slow" -n $(JOBS)) || exit 1; done
 
 # The demonstration: starts the daemon, trains a policy with a live view, and evaluates the result.
 run: setup
@@ -175,7 +196,7 @@ faults: setup
 	$(BIN)/python benchmarks/soak.py --minutes 30
 	$(BIN)/python benchmarks/fuzz.py --lines 1000000 --seed 7
 
-bench: setup .venv-frames/.ready .venv-gui/.ready
+bench: setup .venv-frames/.ready .venv-gui/.ready .venv-observe/.ready
 	$(BIN)/python benchmarks/emit.py
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/long_lines.py
@@ -183,6 +204,7 @@ bench: setup .venv-frames/.ready .venv-gui/.ready
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/listing.py
 	$(BIN)/python benchmarks/worker_list.py
+	$(BIN)/python benchmarks/libraries.py
 	SDL_VIDEODRIVER=dummy PYTHONPATH=sdk/src .venv-frames/bin/python benchmarks/fastlane.py
 	.venv-gui/bin/python benchmarks/gui.py
 

@@ -10,7 +10,7 @@ from typing import Any, Dict, TextIO
 
 from toy_worker.config import ToyConfig
 from toy_worker.learning import Noise
-from toy_worker.telemetry import Telemetry
+from toy_worker.telemetry import CARRIED_OUT, Telemetry
 
 STEP, FINISH = "step", "finish"
 
@@ -28,6 +28,7 @@ class ToyServant:
         for line in commands:
             command = json.loads(line)
             problem = self._do(command)
+            self._telemetry.record.note(CARRIED_OUT, command["seq"])
             answer = {"seq": command["seq"], "cmd": command["cmd"], "ok": not problem, "message": problem}
             self._telemetry.lifecycle("command_done", answer)
             self.done += 1

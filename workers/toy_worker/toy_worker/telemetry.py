@@ -8,7 +8,8 @@ The record has one text line `<index> <kind> <step>` per printed line, written a
     …
     total 1125 episode=20 lifecycle:run_started=1 metric=100 …
 
-So every line in the record was printed. With `record_sync` at most one printed line is missing at its end (SIGKILL)
+So every line in the record was printed, except `<index> command <seq>`: a command that was carried out, noted even if
+its `command_done` cannot be printed. With `record_sync` at most one printed line is missing at its end (SIGKILL)
 and at most one before `run_cancelled` (SIGTERM), because a signal may arrive between a line and its note.
 """
 
@@ -21,6 +22,7 @@ from mosaic_sdk.names import EPISODE, METRIC, STEP, WorkerEnv
 
 from toy_worker.config import ToyConfig
 
+CARRIED_OUT = "command"
 _CHUNK_LINES = 2000
 
 
