@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mosaic.model.run import Move, RunSummary
@@ -45,6 +45,10 @@ class Run:
     algo: str = ""  # algorithm, environment and seed, as far as the settings say
     env_id: str = ""
     seed: int | None = None
+    experiment: str = ""  # the name of its experiment
+    axes: dict[str, Any] = field(default_factory=dict)  # the settings that its experiment varies, with dotted keys
+    note: str = ""
+    origin: str = ""  # where an imported run came from; "" if it ran here
     history: tuple[Move, ...] = ()  # get_run only
     config: dict[str, Any] | None = None  # get_run only; secrets redacted
     settings: dict[str, Any] | None = None  # get_run only: with defaults, under dotted keys; secrets redacted
@@ -85,6 +89,10 @@ class Run:
             algo=info.algo,
             env_id=info.env_id,
             seed=info.seed if info.HasField("seed") else None,
+            experiment=info.experiment,
+            axes=json.loads(info.axes_json) if info.axes_json else {},
+            note=info.note,
+            origin=info.origin,
             history=tuple(move_from_wire(move) for move in info.history),
             config=json.loads(info.config_json) if info.config_json else None,
             settings=json.loads(info.settings_json) if info.settings_json else None,

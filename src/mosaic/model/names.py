@@ -3,6 +3,7 @@
     envs/<worker>[@<variant>]/     a worker's name is that of its entry point, so a package chooses it
     requirements/<variant>.txt     in a worker's folder
     operators/<operator>.json      in a run's folder
+    experiments                    have names of the same form
 
 Run ids are ULIDs (model/ulid.py), and areas are those of model/rundir.py.
 """

@@ -33,6 +33,14 @@ class Lineage:
 
 
 @dataclass(frozen=True)
+class Membership:
+    """The experiment that a run belongs to, and what makes it differ from the experiment's other runs."""
+
+    experiment: str = ""  # its name; empty: none
+    axes: Mapping[str, Any] = field(default_factory=dict)  # dotted keys: {"extras.algo_params.learning_rate": 0.001}
+
+
+@dataclass(frozen=True)
 class Settings:
     """The worker's settings in force, defaults included."""
 
@@ -101,6 +109,8 @@ class RunConfig:
     config_hash: str = field(default="", compare=False)
     resources: ResourceRequest = ResourceRequest()
     lineage: Lineage = Lineage()
+    membership: Membership = field(default_factory=Membership)
+    origin: str = ""  # where an imported run came from
     operators: Mapping[str, Operator] = field(default_factory=dict)  # by their names
     settings: Settings = field(default_factory=Settings)
     raw: Mapping[str, Any] = field(default_factory=dict)  # the config document, completed by the submit
@@ -145,6 +155,9 @@ class RunRecord:
     revision: int = 0  # increases with every change of any run
     damage: str = ""  # what is wrong with its row; the dispatcher leaves such a run alone
     number: int = 0  # 1, 2, 3 … in the order of submission; never given twice
+    membership: Membership = field(default_factory=Membership)
+    note: str = ""  # what people wrote about it
+    origin: str = ""  # where an imported run came from; empty if it ran here
 
 
 # Limits of what one run can add to listings and to the daemon's memory.

@@ -1,12 +1,13 @@
 """Rows of the table `runs`: built from a config, read as a record."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-from mosaic.model.run import GpuRequest, Limits, Lineage, Move, ResourceRequest, RunConfig, RunRecord
+from mosaic.model.run import GpuRequest, Limits, Lineage, Membership, Move, ResourceRequest, RunConfig, RunRecord
 from mosaic.model.rundir import AREAS
 from mosaic.model.states import RunState
 from mosaic.model.task import Task
@@ -14,7 +15,8 @@ from mosaic.model.task import Task
 COLUMNS = (
     "id, name, area, worker_name, state, reason, attempt, created_at, updated_at, gpus_requested, gpus_mandatory, "
     "limits, tags, total_steps, cancel_requested, waiting_for, held_by, telemetry, revision, "
-    "cpus, memory_mb, parent_run_id, relation, settings_note, algo, env_id, seed, number"
+    "cpus, memory_mb, parent_run_id, relation, settings_note, algo, env_id, seed, number, "
+    "experiment, axes, note, origin"
 )
 
 RESTORE = "Restore it with: mosaic daemon stop && mosaic registry rebuild"
@@ -49,6 +51,9 @@ def new_row(config: RunConfig, now: float, revision: int) -> dict[str, object]:
         "algo": task.algo,
         "env_id": task.env_id,
         "seed": task.seed,
+        "experiment": config.membership.experiment,
+        "axes": json.dumps(dict(config.membership.axes)),
+        "origin": config.origin,
         "revision": revision,
     }
 
@@ -98,6 +103,9 @@ def _record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
         settings_note=row[23],
         task=Task(row[24], row[25], row[26]),
         number=row[27],
+        membership=Membership(row[28], _axes(row[29])),
+        note=row[30],
+        origin=row[31],
     )
 
 
@@ -129,6 +137,11 @@ def _tags(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 
+@lru_cache(maxsize=1024)
+def _axes(text: str) -> Mapping[str, Any]:
+    return MappingProxyType(json.loads(text))
+
+
 # Checks of damaged rows. SQLite keeps a value of any type in any column, and a flipped bit changes type or value.
 
 _GOOD_TYPES: set[tuple[type, ...]] = set()
@@ -149,6 +162,7 @@ def _odd_values(row: Sequence[Any]) -> bool:
         and 0 <= row[20] < _INT64
         and _is_limits(row[11])
         and _is_tags(row[12])
+        and _is_axes(row[29])
     )
 
 
@@ -182,6 +196,14 @@ def _is_tags(text: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=1024)
+def _is_axes(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (TypeError, ValueError):
+        return False
+
+
 def _or_none(check: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: value is None or check(value)
 
@@ -210,6 +232,9 @@ _RULES: tuple[tuple[Callable[[Any], bool], Any], ...] = (
     *(((_text, ""),) * 5),
     (_or_none(lambda value: isinstance(value, int)), None),
     (_whole(_INT64), 0),
+    (_text, ""),
+    (lambda value: _text(value) and _is_axes(value), "{}"),
+    *(((_text, ""),) * 2),
 )
 _INSTEAD = tuple(instead for _, instead in _RULES)
 

@@ -1,6 +1,7 @@
 """A trainer config as a typed object: shapes and ranges, nothing that depends on this machine.
 
 metadata   run_id run_name tags[] notes parent_run_id relation parent_checkpoint operators{}
+  experiment       name axes{}
   worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id commands
            python cwd inputs observe
 payload
@@ -9,13 +10,15 @@ payload
   limits           time_s heartbeat_s spin_s no_progress_s quiet_s grace_s
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 from mosaic.model.machine import MAX_CPUS, MAX_MEMORY_MB
-from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest, RunConfig, WorkerSpec
+from mosaic.model.names import VALID, is_worker_name
+from mosaic.model.run import GpuRequest, Limits, Lineage, Membership, ResourceRequest, RunConfig, WorkerSpec
 from mosaic.model.ulid import is_ulid
 from mosaic.submit.operators import read_operators
 from mosaic.submit.route import area_of
@@ -31,6 +34,7 @@ METADATA = {  # keys and their meaning
     "parent_run_id": "the run that this one is derived from; any run reference",
     "relation": "`resume` or `eval`; without a module or script, the parent's config completes this one",
     "parent_checkpoint": "written by the daemon: `path` and `step` of the checkpoint that was used",
+    "experiment": "the experiment that the run belongs to: `name`, and in `axes` the settings that vary in it",
     "operators": "policies, LLMs and other workers that this run's worker asks for actions, by their names",
 }
 FIELDS: dict[
@@ -38,6 +42,7 @@ FIELDS: dict[
 ] = {  # of each object in a config, by its path; metadata.worker.config is the worker's
     "": ("metadata", "payload"),
     "metadata": tuple(METADATA),
+    "metadata.experiment": ("name", "axes"),
     "metadata.worker": tuple(field.name for field in fields(WorkerSpec)),
     "payload": ("resources", "limits"),
     "payload.resources": ("gpus", *(field.name for field in fields(ResourceRequest))),
@@ -51,6 +56,7 @@ MAX_STEP = 2**63 - 1  # the wire and the databases have 64 bits for it
 MAX_NAME = 120
 MAX_TAGS = 32
 MAX_TAG = 64
+MAX_AXES = 4096  # bytes, as JSON: every listing contains them
 TOTAL_NAMES = ("total_timesteps", "total_steps", "steps")  # names that workers use for their number of steps
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -75,6 +81,7 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
         total_steps=total_steps(worker.config),
         idempotency_key=idempotency_key,
         lineage=_read_lineage(metadata),
+        membership=_read_membership(metadata.section("experiment")),
         operators=operators,
         raw=document,
     )
@@ -186,6 +193,15 @@ def _read_lineage(metadata: Section) -> Lineage:
         raise metadata.bad("relation", "set both metadata.parent_run_id and metadata.relation, or neither.")
     _check_parent_checkpoint(metadata, parent)
     return Lineage(parent, relation)
+
+
+def _read_membership(section: Section) -> Membership:
+    name, axes = section.text("name"), section.section("axes").values
+    if section.values and not is_worker_name(name):
+        raise section.bad("name", f"'{name}' is not a valid name. {VALID}")
+    if len(json.dumps(axes)) > MAX_AXES:
+        raise section.bad("axes", f"takes more than {MAX_AXES} bytes.")
+    return Membership(name, axes)
 
 
 def _check_parent_checkpoint(metadata: Section, parent: str) -> None:

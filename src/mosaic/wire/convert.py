@@ -3,6 +3,7 @@
 Telemetry has no model class: it is protobuf from the tailer to the client, and ingest/rows.py stores it.
 """
 
+import json
 from pathlib import Path
 
 from mosaic.model.errors import BadConfig
@@ -65,6 +66,10 @@ def run_to_wire(
         algo=record.task.algo,
         env_id=record.task.env_id,
         seed=record.task.seed,
+        experiment=record.membership.experiment,
+        axes_json=json.dumps(dict(record.membership.axes)) if record.membership.axes else "",
+        note=record.note,
+        origin=record.origin,
     )
     return bound(info, most_bytes)
 

@@ -12,7 +12,7 @@ from mosaic.model.errors import (
     StoreUnavailable,
     UnknownRun,
 )
-from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest, Settings
+from mosaic.model.run import GpuRequest, Limits, Lineage, Membership, ResourceRequest, Settings
 from mosaic.model.states import LIVE_STATES, MOVES, RunState
 from mosaic.model.task import Task
 from mosaic.registry.registry import Registry
@@ -386,3 +386,13 @@ def test_a_run_keeps_its_resources_its_parent_and_its_settings(registry, make_co
     assert (record.resources, record.lineage) == (ResourceRequest(2.5, 4096), Lineage(parent, "resume"))
     assert (registry.settings(record.run_id), record.settings_note) == ({"extras.seed": 3}, "the worker has no schema")
     assert [child.run_id for child in registry.children(parent)] == [record.run_id]
+
+
+def test_a_run_keeps_its_experiment_and_its_origin(registry, make_config):
+    membership = Membership("lr-sweep", {"learning_rate": 0.001})
+    config = make_config(membership=membership, origin="tensorboard:runs/1")
+
+    registry.add(config)
+
+    found = registry.get(config.run_id)
+    assert (found.membership, found.origin, found.note) == (membership, "tensorboard:runs/1", "")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mosaic.model.errors import BadConfig, UnknownWorker
 from mosaic.model.machine import Machine
-from mosaic.model.run import GpuRequest, Limits, Lineage, ResourceRequest
+from mosaic.model.run import GpuRequest, Limits, Lineage, Membership, ResourceRequest
 from mosaic.model.ulid import is_ulid, new_ulid
 from mosaic.submit.document import fingerprint, read_document
 from mosaic.submit.needs import with_worker_needs
@@ -92,7 +92,7 @@ BAD = [
     (
         trainer_config(metadata={"artifacts": {}}),
         "metadata.artifacts",
-        "Valid fields: notes, operators, parent_checkpoint, parent_run_id",
+        "Valid fields: experiment, notes, operators, parent_checkpoint, parent_run_id",
     ),
     (trainer_config(metadata={"config": {}}), "metadata.config", "Did you mean 'metadata.worker.config'?"),
     (trainer_config(metadata={"tag": []}), "metadata.tag", "Did you mean 'tags'?"),
@@ -519,3 +519,27 @@ def test_generated_ids_are_valid(make_context):
     ours = new_ulid()
 
     assert validate(trainer_config(metadata={"run_id": ours}), make_context()).run_id == ours
+
+
+def test_a_config_names_its_experiment_and_what_varies_in_it(make_context):
+    experiment = {"name": "lr-sweep", "axes": {"learning_rate": 0.001}}
+
+    config = validate(trainer_config(metadata={"experiment": experiment}), make_context())
+
+    assert config.membership == Membership("lr-sweep", {"learning_rate": 0.001})
+
+
+@pytest.mark.parametrize(
+    ("experiment", "field"),
+    [
+        ({"name": "../x"}, "metadata.experiment.name"),
+        ({"axes": {"lr": 1}}, "metadata.experiment.name"),
+        ({"name": "x", "axis": {}}, "metadata.experiment.axis"),
+        ({"name": "x", "axes": {"lr": "1" * 5000}}, "metadata.experiment.axes"),
+    ],
+)
+def test_a_bad_experiment_is_refused(make_context, experiment, field):
+    with pytest.raises(BadConfig) as refused:
+        validate(trainer_config(metadata={"experiment": experiment}), make_context())
+
+    assert refused.value.field == field
