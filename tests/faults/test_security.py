@@ -39,6 +39,7 @@ OWNERS = {
         "GetHealth",
     ),
     "Shutdown",
+    *("SubmitRuns", "PutExperiment", "GetExperiment", "ListExperiments", "DeleteExperiment"),
 }
 TAILERS = {"RegisterWorker", "Heartbeat", "PublishTelemetry"}
 RUN_CALLS = {

@@ -24,7 +24,7 @@ class Answers:
     """One file per worker in `envs/.answers/`, valid until the environment's packages or the worker's files change."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def of(self, worker: Worker, limit_s: float = TIME_LIMIT_S) -> Descriptor:
         """The cached answer, or a new one."""
@@ -54,14 +54,14 @@ class Answers:
         state, answer = state_of(worker), describe(worker, limit_s)
         # If the folder is not writable, the worker is asked again the next time; nothing else is lost.
         with suppress(OSError):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             durable.write_json(self._path(worker), {"state": state, "asked_at": time.time(), "answer": asdict(answer)})
         return answer
 
     def _path(self, worker: Worker) -> Path:
         # By its Python too: two installations with one state folder each have an environment called OWN.
         mark = hashlib.sha256(f"{worker.environment.python}\0{worker.entry_point}".encode()).hexdigest()[:12]
-        return self._folder / f"{as_file_name(worker.name)}-{mark}.json"
+        return self.folder / f"{as_file_name(worker.name)}-{mark}.json"
 
 
 def state_of(worker: Worker) -> str:

@@ -88,23 +88,30 @@ def worker_section(worker: str, settings: dict[str, Any], root: StateRoot | None
 
     `root`: whose catalog knows the worker. None, for a daemon on another machine: the module follows from the name.
     """
+    return worker_sections(worker, [settings], root)[0]
+
+
+def worker_sections(worker: str, many: Sequence[dict[str, Any]], root: StateRoot | None) -> list[dict[str, Any]]:
+    """`worker_section` for many settings of one worker, which is described once."""
     name, _, variant = worker.partition("@")
     if root is None:
-        module = f"{name.removesuffix('_worker')}_worker.cli"
+        module, placed = f"{name.removesuffix('_worker')}_worker.cli", list(many)
     else:
-        module, settings = place_settings(name, variant, settings, root)
-    section: dict[str, Any] = {"module": module, "name": name, "config": settings}
-    return {**section, "variant": variant} if variant else section
+        module, placed = place_settings(name, variant, many, root)
+    about: dict[str, Any] = {"variant": variant} if variant else {}
+    return [{"module": module, "name": name, "config": settings, **about} for settings in placed]
 
 
-def place_settings(name: str, variant: str, settings: dict[str, Any], root: StateRoot) -> tuple[str, dict[str, Any]]:
-    """The worker's module, and its settings with each key where the worker's schema has it."""
+def place_settings(
+    name: str, variant: str, many: Sequence[dict[str, Any]], root: StateRoot
+) -> tuple[str, list[dict[str, Any]]]:
+    """The worker's module, and the settings with each key where the worker's schema has it."""
     from mosaic.catalog.common import with_common
     from mosaic.catalog.placement import put_in_place
 
     worker, answer = describe_worker(name, variant, root)
     schema = with_common(answer.schema)
-    return worker.module, with_absolute_paths(put_in_place(settings, schema), schema)
+    return worker.module, [with_absolute_paths(put_in_place(settings, schema), schema) for settings in many]
 
 
 def describe_worker(name: str, variant: str, root: StateRoot) -> "tuple[Worker, Descriptor]":

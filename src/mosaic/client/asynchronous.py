@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from mosaic.client.channel import open_channel
 from mosaic.client.endpoint import Endpoint, endpoint_elsewhere, find_endpoint, how_to_start, is_elsewhere
 from mosaic.client.evaluation import AsyncEvaluation, EvaluationSource, submit_evaluation
 from mosaic.client.events import Curve, Event, LogPiece
+from mosaic.client.experiments import Continued, ExperimentRuns, resume_runs, run_experiment
 from mosaic.client.frames import Frame, FrameRequest, FrameStream
 from mosaic.client.handle import AsyncRunHandle
 from mosaic.client.request_text import command_text, config_text, states_to_wire
@@ -22,12 +23,14 @@ from mosaic.client.starting import StartedDaemon, may_start
 from mosaic.client.status import error_from, with_sentence
 from mosaic.client.streams import EventPage, EventStream, LogStream, repeat_until_answered, watch_runs
 from mosaic.model.errors import BadConfig, NoDaemon
+from mosaic.model.experiment import Experiment
 from mosaic.model.home import refuse_odd
 from mosaic.model.owner import refuse_foreign
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 from mosaic.model.ulid import is_ulid, new_ulid
 from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.convert import experiment_from_wire
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 
 REACH_WITHIN_S = 10.0
@@ -195,6 +198,79 @@ class AsyncTrainerClient:
         request = pb.SubmitRunRequest(config_json=config_text(config), idempotency_key=idempotency_key)
         return Run.from_wire(await self._ask(self._stub.SubmitRun, request))
 
+    async def submit_runs(
+        self,
+        configs: Sequence[Mapping[str, Any] | str | Path],
+        idempotency_keys: Sequence[str] = (),
+        *,
+        experiment: str = "",
+        document: Mapping[str, Any] | None = None,
+        is_new_experiment: bool = False,
+        is_dry_run: bool = False,
+    ) -> list[Run]:
+        """Submit many trainer configs in one call: all become runs, or none if one of them is invalid.
+
+        With a `document` the `experiment` is created or extended together with them (`is_new_experiment`: its name
+        must be unused). With `is_dry_run` they are only checked, and the result is empty.
+        """
+        keys = [*idempotency_keys, *[""] * (len(configs) - len(idempotency_keys))]
+        request = pb.SubmitRunsRequest(
+            runs=[
+                pb.SubmitRunRequest(config_json=config_text(config), idempotency_key=key)
+                for config, key in zip(configs, keys, strict=True)
+            ],
+            experiment=None
+            if document is None
+            else pb.PutExperimentRequest(
+                name=experiment, document_json=config_text(document), must_be_new=is_new_experiment
+            ),
+            is_dry_run=is_dry_run,
+        )
+        reply = await self._ask(self._stub.SubmitRuns, request, SLOW_CALL_TIMEOUT_S)
+        return [Run.from_wire(info) for info in reply.runs]
+
+    # Experiments
+
+    async def put_experiment(self, name: str, document: Mapping[str, Any], note: str | None = None) -> Experiment:
+        """Create an experiment, or add the seeds and axis values of `document` to it; see `mosaic.model.experiment`.
+
+        ExperimentDiffers if the name belongs to an experiment with another worker, base or axes.
+        """
+        request = pb.PutExperimentRequest(name=name, document_json=config_text(document), note=note)
+        return experiment_from_wire(await self._ask(self._stub.PutExperiment, request))
+
+    async def experiment(self, name: str) -> Experiment:
+        """One experiment with the number of its runs in each state; `list_runs(experiment=name)` has the runs."""
+        return experiment_from_wire(await self._ask(self._stub.GetExperiment, pb.ExperimentRequest(name=name)))
+
+    async def experiments(self) -> list[Experiment]:
+        """All experiments, newest first."""
+        reply = await self._ask(self._stub.ListExperiments, pb.ListExperimentsRequest())
+        return [experiment_from_wire(wire) for wire in reply.experiments]
+
+    async def delete_experiment(self, name: str) -> None:
+        """Delete an experiment that has no runs any more."""
+        await self._ask(self._stub.DeleteExperiment, pb.ExperimentRequest(name=name))
+
+    async def run_experiment(
+        self,
+        name: str,
+        document: Mapping[str, Any],
+        *,
+        retry_faulted: bool = False,
+        is_new: bool = False,
+        is_dry_run: bool = False,
+    ) -> ExperimentRuns:
+        """Submit the runs of the document's grid that the experiment does not have yet, in one call.
+
+        `retry_faulted`: also those whose newest run is FAULTED. `is_new`: the name must be unused.
+        """
+        return await run_experiment(self, self._root, name, document, retry_faulted, is_new, is_dry_run)
+
+    async def resume_experiment(self, name: str, runs: Sequence[Run]) -> list[Continued]:
+        """Continue these runs of an experiment, from their checkpoints, or from the beginning where there is none."""
+        return await resume_runs(self, self._root, await self.experiment(name), runs)
+
     async def cancel_run(self, run_id: str) -> Run:
         """Request the end of a run. The request is durable when this returns; the run ends shortly afterwards."""
         return Run.from_wire(await self._ask(self._stub.CancelRun, pb.RunRequest(run_id=run_id)))
@@ -221,10 +297,17 @@ class AsyncTrainerClient:
         """One run with its history and config. `run_id` may be an id, a prefix of one, a name, `last` or `last~N`."""
         return Run.from_wire(await self._ask(self._stub.GetRun, pb.RunRequest(run_id=run_id)))
 
-    async def list_runs(self, states: Collection[RunState | str] = (), limit: int = 0) -> RunList:
-        """Newest first. Default: runs in all states, without a limit. A state may be given by its name."""
+    async def list_runs(
+        self, states: Collection[RunState | str] = (), limit: int = 0, *, experiment: str = ""
+    ) -> RunList:
+        """Newest first. Default: runs in all states, without a limit. A state may be given by its name.
+
+        `experiment`: only its runs.
+        """
         pages: list[pb.ListRunsReply] = []
-        request = pb.ListRunsRequest(states=states_to_wire(states), limit=limit, page_runs=PAGE_RUNS)
+        request = pb.ListRunsRequest(
+            states=states_to_wire(states), limit=limit, page_runs=PAGE_RUNS, experiment=experiment
+        )
         while not pages or request.before:
             pages.append(await self._ask(self._stub.ListRuns, request))
             request.before = pages[-1].next
@@ -237,10 +320,17 @@ class AsyncTrainerClient:
         limit: int = 0,
         interval_ms: int = 500,
         run_ids: Collection[str] = (),
+        *,
+        experiment: str = "",
     ) -> AsyncGenerator[RunList, None]:
         """All runs that match, then changes, without end. After 5 s without a change the next item is empty."""
-        wire_states = states_to_wire(states)
-        request = pb.WatchRunsRequest(states=wire_states, limit=limit, interval_ms=interval_ms, run_ids=run_ids)
+        request = pb.WatchRunsRequest(
+            states=states_to_wire(states),
+            limit=limit,
+            interval_ms=interval_ms,
+            run_ids=run_ids,
+            experiment=experiment,
+        )
         return watch_runs(self._open(self._stub.WatchRuns), request, self.target, self._wait_for_daemon)
 
     # Telemetry

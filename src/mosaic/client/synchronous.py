@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,10 +11,12 @@ from mosaic.client.asynchronous import AsyncTrainerClient
 from mosaic.client.endpoint import Endpoint
 from mosaic.client.evaluation import Evaluation, EvaluationSource
 from mosaic.client.events import Curve, Event, LogPiece
+from mosaic.client.experiments import Continued, ExperimentRuns
 from mosaic.client.frames import Frame
 from mosaic.client.handle import RunHandle
 from mosaic.client.run import Run, RunList
 from mosaic.model.errors import MosaicError
+from mosaic.model.experiment import Experiment
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
@@ -165,6 +167,57 @@ class TrainerClient:
     def submit_run(self, config: Mapping[str, Any] | str | Path, idempotency_key: str = "") -> Run:
         return self._loop.run(self._inner.submit_run(config, idempotency_key))
 
+    def submit_runs(
+        self,
+        configs: Sequence[Mapping[str, Any] | str | Path],
+        idempotency_keys: Sequence[str] = (),
+        *,
+        experiment: str = "",
+        document: Mapping[str, Any] | None = None,
+        is_new_experiment: bool = False,
+        is_dry_run: bool = False,
+    ) -> list[Run]:
+        return self._loop.run(
+            self._inner.submit_runs(
+                configs,
+                idempotency_keys,
+                experiment=experiment,
+                document=document,
+                is_new_experiment=is_new_experiment,
+                is_dry_run=is_dry_run,
+            )
+        )
+
+    def put_experiment(self, name: str, document: Mapping[str, Any], note: str | None = None) -> Experiment:
+        return self._loop.run(self._inner.put_experiment(name, document, note))
+
+    def experiment(self, name: str) -> Experiment:
+        return self._loop.run(self._inner.experiment(name))
+
+    def experiments(self) -> list[Experiment]:
+        return self._loop.run(self._inner.experiments())
+
+    def delete_experiment(self, name: str) -> None:
+        return self._loop.run(self._inner.delete_experiment(name))
+
+    def run_experiment(
+        self,
+        name: str,
+        document: Mapping[str, Any],
+        *,
+        retry_faulted: bool = False,
+        is_new: bool = False,
+        is_dry_run: bool = False,
+    ) -> ExperimentRuns:
+        return self._loop.run(
+            self._inner.run_experiment(
+                name, document, retry_faulted=retry_faulted, is_new=is_new, is_dry_run=is_dry_run
+            )
+        )
+
+    def resume_experiment(self, name: str, runs: Sequence[Run]) -> list[Continued]:
+        return self._loop.run(self._inner.resume_experiment(name, runs))
+
     def cancel_run(self, run_id: str) -> Run:
         return self._loop.run(self._inner.cancel_run(run_id))
 
@@ -177,8 +230,8 @@ class TrainerClient:
     def get_run(self, run_id: str) -> Run:
         return self._loop.run(self._inner.get_run(run_id))
 
-    def list_runs(self, states: Collection[RunState | str] = (), limit: int = 0) -> RunList:
-        return self._loop.run(self._inner.list_runs(states, limit))
+    def list_runs(self, states: Collection[RunState | str] = (), limit: int = 0, *, experiment: str = "") -> RunList:
+        return self._loop.run(self._inner.list_runs(states, limit, experiment=experiment))
 
     def watch_runs(
         self,
@@ -186,8 +239,10 @@ class TrainerClient:
         limit: int = 0,
         interval_ms: int = 500,
         run_ids: Collection[str] = (),
+        *,
+        experiment: str = "",
     ) -> Iterator[RunList]:
-        return self._loop.iterate(self._inner.watch_runs(states, limit, interval_ms, run_ids))
+        return self._loop.iterate(self._inner.watch_runs(states, limit, interval_ms, run_ids, experiment=experiment))
 
     def listen(
         self, source: Callable[[AsyncTrainerClient], AsyncIterator[T]], receive: Callable[[T | MosaicError], None]

@@ -16,11 +16,13 @@ CHUNK_RUNS = 250  # read at once; other calls are answered in between
 async def list_runs(trainer: Trainer, request: pb.ListRunsRequest) -> pb.ListRunsReply:
     """One page of runs. It ends at a run's number, so runs that are added or deleted do not shift the next page."""
     states = tuple(map(state_from_wire, request.states))
+    if request.experiment:
+        await trainer.registry.do(lambda r: r.experiments.get(request.experiment))  # UnknownExperiment
     most = request.page_runs if 0 < request.page_runs < (request.limit or LARGEST) else request.limit
     before = min(request.before, LARGEST)
     # One more shows whether there is another page.
-    records = await trainer.registry.do(lambda r: r.list(states, most + 1 if most else 0, before))
-    total = await trainer.registry.do(lambda r: r.count(states))
+    records = await trainer.registry.do(lambda r: r.list(states, most + 1 if most else 0, before, request.experiment))
+    total = await trainer.registry.do(lambda r: r.count(states, request.experiment))
     reply = pb.ListRunsReply(total=total)
     room = PAGE_BYTES if request.page_runs else REPLY_BYTES
     last = 0

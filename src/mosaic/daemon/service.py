@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from mosaic.daemon.auth import bearer
+from mosaic.daemon.experiments import put_experiment, submit_runs
 from mosaic.daemon.frames import Frames
 from mosaic.daemon.health import report_health
 from mosaic.daemon.listing import curve_names, list_runs
@@ -17,7 +18,7 @@ from mosaic.model.errors import BadConfig
 from mosaic.model.run import RunRecord
 from mosaic.model.rundir import RunDir
 from mosaic.wire import mosaic_pb2 as pb
-from mosaic.wire.convert import state_from_wire
+from mosaic.wire.convert import experiment_to_wire, state_from_wire
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceServicer
 
 
@@ -51,8 +52,28 @@ class Service(TrainerServiceServicer):
     async def WatchRuns(self, request: pb.WatchRunsRequest, context: Any) -> AsyncIterator[pb.ListRunsReply]:
         interval_s = max(0.05, (request.interval_ms or 500) / 1000)
         states = tuple(map(state_from_wire, request.states))
-        async for reply in watch(self._trainer, Query(states, request.limit, tuple(request.run_ids)), interval_s):
+        query = Query(states, request.limit, tuple(request.run_ids), request.experiment)
+        async for reply in watch(self._trainer, query, interval_s):
             yield reply
+
+    # ---- experiments
+
+    async def SubmitRuns(self, request: pb.SubmitRunsRequest, context: Any) -> pb.SubmitRunsReply:
+        return await submit_runs(self._trainer, request)
+
+    async def PutExperiment(self, request: pb.PutExperimentRequest, context: Any) -> pb.ExperimentInfo:
+        return await put_experiment(self._trainer, request)
+
+    async def GetExperiment(self, request: pb.ExperimentRequest, context: Any) -> pb.ExperimentInfo:
+        return experiment_to_wire(await self._trainer.registry.do(lambda r: r.experiments.get(request.name)))
+
+    async def ListExperiments(self, request: pb.ListExperimentsRequest, context: Any) -> pb.ListExperimentsReply:
+        found = await self._trainer.registry.do(lambda r: r.experiments.list())
+        return pb.ListExperimentsReply(experiments=map(experiment_to_wire, found))
+
+    async def DeleteExperiment(self, request: pb.ExperimentRequest, context: Any) -> pb.DeleteExperimentReply:
+        await self._trainer.registry.do(lambda r: r.experiments.delete(request.name))
+        return pb.DeleteExperimentReply()
 
     # ---- workers and tailers
 

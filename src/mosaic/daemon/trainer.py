@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 from mosaic.broadcast.subscribers import Broadcaster
@@ -21,6 +21,7 @@ from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.request_streams import RequestStreams
 from mosaic.daemon.sessions import Sessions
+from mosaic.daemon.submission import IdempotencyKey, Look, prepare, read
 from mosaic.dispatch.dispatcher import Dispatcher
 from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live_runs import LiveRuns
@@ -33,20 +34,10 @@ from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.registry.registry import Registry
 from mosaic.registry.thread import RegistryThread
-from mosaic.submit.document import fingerprint, read_document
-from mosaic.submit.needs import with_worker_needs
 from mosaic.submit.record import record as record_submission
-from mosaic.submit.validate import SubmitContext, settle, validate
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.bounds import LISTED_BYTES, WHOLE_BYTES, document_or_note
 from mosaic.wire.convert import move_to_wire, run_to_wire
-
-
-class IdempotencyKey(NamedTuple):
-    """Makes two submits one run: the client's key, and the hash of the config that it belongs to."""
-
-    text: str  # empty: every submit is a new run
-    config_hash: str
 
 
 @dataclass
@@ -77,55 +68,37 @@ class Trainer:
     # ---- runs
 
     async def submit(self, config_json: str, idempotency_key: str) -> pb.RunInfo:
-        # Parsed once, here; the rest of the submit works on this document and completes it.
-        document = await asyncio.to_thread(read_document, config_json)
-        key = IdempotencyKey(idempotency_key, await asyncio.to_thread(fingerprint, document))
+        document, key = await read(config_json, idempotency_key)
         # One at a time for each key: the second must find the first one's run, not its unfinished folder.
-        turn = self.turns.setdefault(key.text, asyncio.Lock()) if key.text else asyncio.Lock()
-        async with turn:
+        async with self.turn(key.text):
             return await self._submit(document, key)
+
+    def turn(self, key: str) -> asyncio.Lock:
+        """The lock of an idempotency key."""
+        return self.turns.setdefault(key, asyncio.Lock()) if key else asyncio.Lock()
 
     async def _submit(self, document: dict[str, Any], key: IdempotencyKey) -> pb.RunInfo:
         earlier = await self.registry.do(lambda r: r.with_key(*key))
         if earlier:
             return await self.info(earlier)
-        traced = await self.parents.trace(document)
-        operators = await self.operators.resolve(traced.document)
-        config = await self.registry.do(lambda r: validate(traced.document, self._context(r, key)))
-        verdict = await self.inspector.inspect(config.worker)
-        config = await self.registry.do(lambda r: settle(config, verdict, self._context(r, key)))
-        of_operators = [operator.capabilities for operator in operators]
-        config = with_worker_needs(config, verdict.capabilities, self.dispatcher.machine, of_operators)
+        prepared = await prepare(self, document, key, Look.of(self))
+        config, note = prepared.config, prepared.note
         if config.worker.use_grpc:
             await self.open_tcp()
         failpoint("submit.validated")
         # The folder first, the row last: a crash in between leaves an unused folder, never a run without a config.
         rundir = await asyncio.to_thread(record_submission, self.root, config)
         failpoint("submit.recorded")
-        notes = [note for operator in operators for note in operator.notes]
-        note = "; ".join(filter(None, (traced.note, *notes, verdict.note)))
         try:
             record, is_new = await self.registry.do(lambda r: r.add(config, note))
         except KeyTaken:
-            await asyncio.to_thread(self._erase_files, config.run_id, rundir)
+            await asyncio.to_thread(self.erase_files, config.run_id, rundir)
             raise
         failpoint("submit.added")
         if not is_new:
-            await asyncio.to_thread(self._erase_files, config.run_id, rundir)
+            await asyncio.to_thread(self.erase_files, config.run_id, rundir)
         self.dispatcher.wake()
         return await self.info(record)
-
-    def _context(self, registry: Registry, key: "IdempotencyKey") -> SubmitContext:
-        return SubmitContext(
-            root=self.root,
-            catalog=self.catalog,
-            run_exists=registry.has,
-            tcp_address=self.endpoints.tcp,
-            gpu_count=len(self.dispatcher.gpus.all),
-            machine=self.dispatcher.machine,
-            idempotency_key=key.text,
-            config_hash=key.config_hash,
-        )
 
     async def cancel(self, run_id: str) -> pb.RunInfo:
         record = await self.find(run_id)
@@ -156,7 +129,7 @@ class Trainer:
             await self.registry.do(lambda r: r.delete(record.run_id))
         self.sessions.forget(record.run_id)  # again: a publish may have arrived meanwhile
         failpoint("delete.unlisted")
-        removal = await asyncio.to_thread(self._erase_files, record.run_id, rundir)
+        removal = await asyncio.to_thread(self.erase_files, record.run_id, rundir)
         failpoint("delete.done")
         if removal.problems:
             raise FolderRemains(record.run_id, rundir.path, removal.problems)
@@ -227,7 +200,7 @@ class Trainer:
                 self.dispatcher.wake(record.run_id)
             await asyncio.sleep(0.1)
 
-    def _erase_files(self, run_id: str, rundir: RunDir) -> Removal:
+    def erase_files(self, run_id: str, rundir: RunDir) -> Removal:
         configs = [remove_folder(path) for path in (self.root.config_file(run_id), self.root.worker_file(run_id))]
         removal = remove_folder(rundir.path)
         removal.problems += [problem for one in configs for problem in one.problems]

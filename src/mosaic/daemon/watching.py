@@ -24,13 +24,16 @@ class Query:
     states: tuple[RunState, ...] = ()  # empty: all
     limit: int = 0  # only the newest; 0: all
     run_ids: tuple[str, ...] = ()  # empty: all
+    experiment: str = ""  # only its runs; empty: all
 
     def select(self, registry: Registry) -> tuple[list[RunRecord], int]:
         """The matching runs, newest first, and their number without the limit."""
         if not self.run_ids:
-            return registry.list(self.states, self.limit), registry.count(self.states)
+            found = registry.list(self.states, self.limit, experiment=self.experiment)
+            return found, registry.count(self.states, self.experiment)
         named = [registry.get(run_id) for run_id in self.run_ids if registry.has(run_id)]
         found = [record for record in named if not self.states or record.state in self.states]
+        found = [record for record in found if self.experiment in ("", record.membership.experiment)]
         return found[: self.limit or None], len(found)
 
 

@@ -234,7 +234,8 @@ class Dispatcher:
         live = await self._registry.do(lambda r: r.live())
         waiting = [run for run in live if run.state is RunState.INIT and not run.damage]
         holders, gpu_count = self.holders(live), len(self.gpus.all)
-        decisions = list(decide(waiting, holders, self.machine, self.max_runs, free, gpu_count))
+        limits = await self._registry.do(lambda r: r.experiments.limits())
+        decisions = list(decide(waiting, holders, self.machine, self.max_runs, free, gpu_count, limits))
         await self._note_waiting(waiting, decisions)
         starts = [decision for decision in decisions if isinstance(decision, Start)]
         for start in starts:

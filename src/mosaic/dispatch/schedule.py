@@ -1,6 +1,6 @@
 """Decides which waiting runs may start now, and with which GPUs. No I/O."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mosaic.model.machine import Machine, format_cpus, format_memory
@@ -31,6 +31,7 @@ class Room:
     slots: int
     gpus: list[str]
     holders: list[RunRecord]
+    limits: Mapping[str, int] = field(default_factory=dict)  # of an experiment: how many of its runs at a time
     first_in_line: RunRecord | None = field(default=None)  # waits for CPUs or memory; no run after it gets any
 
     @property
@@ -52,6 +53,16 @@ class Room:
             return f"{format_memory(asked.memory_mb)} of memory: {use}"
         return ""
 
+    def lacks_turn(self, run: RunRecord) -> str:
+        """The other runs of its experiment that the run must wait for; empty when it need not."""
+        name = run.membership.experiment
+        limit = self.limits.get(name, 0)
+        # A run without axes is not one of those that are limited: it may be the driver of a search for them.
+        if not limit or not run.membership.axes:
+            return ""
+        started = sum(bool(each.membership.experiment == name and each.membership.axes) for each in self.holders)
+        return f"another run of the experiment {name} (at most {limit} at a time)" if started >= limit else ""
+
     def _cpus_in_use(self) -> str:
         users = [f"{run.name} {run.run_id[:13]}" for run in self.holders if run.resources.cpus]
         more = f" and {len(users) - MOST_NAMED} more" if len(users) > MOST_NAMED else ""
@@ -66,6 +77,7 @@ def decide(
     max_runs: int,
     free_gpus: Sequence[str],
     gpu_count: int,
+    limits: Mapping[str, int] | None = None,
 ) -> Iterator[Start | Wait]:
     """One decision per waiting run, oldest first.
 
@@ -75,8 +87,9 @@ def decide(
     3. Runs that request neither CPUs nor memory (drivers, which wait for other runs) are limited by `max_runs` only.
     4. A run that requests more than the whole machine, GPUs included (there was more when it was submitted), waits
        without delaying others.
+    5. So does a run of an experiment of which as many runs as `limits` allows have started.
     """
-    room = Room(machine, gpu_count, max_runs - len(running), list(free_gpus), list(running))
+    room = Room(machine, gpu_count, max_runs - len(running), list(free_gpus), list(running), limits or {})
     for run in waiting:
         yield _decide(run, room, max_runs)
 
@@ -87,6 +100,8 @@ def _decide(run: RunRecord, room: Room, max_runs: int) -> Start | Wait:
         return Wait(run.run_id, f"a free slot: {max_runs} runs are live, the most that are allowed")
     if too_large := exceeds(run, room.machine, room.gpu_count):
         return Wait(run.run_id, f"{too_large}. Cancel it, or restart the daemon with more")
+    if others := room.lacks_turn(run):
+        return Wait(run.run_id, others)
     if run.gpus.mandatory and wanted > len(room.gpus):
         free, room.gpus = len(room.gpus), []
         return Wait(run.run_id, f"{_format_gpus(wanted)} ({free} free)")

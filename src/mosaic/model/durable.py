@@ -25,8 +25,10 @@ class Replacement:
     The umask applies to `mode`. A writer that needs a name instead of a file object finds it in `file.name`.
     """
 
-    def __init__(self, path: "str | os.PathLike[str]", mode: int = 0o600) -> None:
+    def __init__(self, path: "str | os.PathLike[str]", mode: int = 0o600, syncs_folder: bool = True) -> None:
+        """Without `syncs_folder` the caller calls `sync_folder`, once for many files."""
         self._path = os.fspath(path)
+        self._syncs_folder = syncs_folder
         self._temp = f"{self._path}.{os.getpid()}.tmp"
         self._mode = mode
 
@@ -51,7 +53,7 @@ class Replacement:
         finally:
             if not is_replaced:
                 os.unlink(self._temp)
-        if is_replaced:
+        if is_replaced and self._syncs_folder:
             sync_folder(os.path.dirname(self._path))
 
     def _open(self, path: str, flags: int) -> int:
@@ -113,11 +115,12 @@ def make_way(path: "str | os.PathLike[str]") -> None:
         os.chmod(path, 0o600)
 
 
-def write_json(path: "str | os.PathLike[str]", value: Any, mode: int = 0o600) -> None:
+def write_json(path: "str | os.PathLike[str]", value: Any, mode: int = 0o600, syncs_folder: bool = True) -> None:
     text = json.dumps(value, indent=1)
     if len(text) >= LARGEST_JSON:  # a long list: one line for each number makes it many times as large
         text = json.dumps(value)
-    write_bytes(path, text.encode() + b"\n", mode)
+    with Replacement(path, mode, syncs_folder) as file:
+        file.write(text.encode() + b"\n")
 
 
 def open_regular(

@@ -4,6 +4,10 @@ MosaicError
 ├── BadConfig          a field of a submitted config is invalid
 │   └── UnknownWorker  no environment has this worker
 ├── UnknownRun         a reference that matches no run
+├── UnknownExperiment  a name that no experiment has
+├── ExperimentDiffers  the name of an experiment with other settings
+├── ExperimentTaken    a name that is used already, where a new one is needed
+├── ExperimentHasRuns  an experiment that cannot be deleted yet
 ├── AmbiguousRun       a name or id prefix that several runs share
 ├── IllegalMove        a state change that is not in the table of states
 ├── KeyTaken           an idempotency key that belongs to a run with another config
@@ -58,6 +62,39 @@ class UnknownRun(MosaicError):
 
     def __init__(self, reference: str, hint: str = "", advice: str = "List all runs with: mosaic runs --all") -> None:
         super().__init__(" ".join(filter(None, (f"There is no run '{reference}'.", hint, advice))))
+
+
+class UnknownExperiment(MosaicError):
+    """A name that no experiment has."""
+
+    def __init__(self, name: str, hint: str = "") -> None:
+        advice = "List all experiments with: mosaic experiment list"
+        super().__init__(" ".join(filter(None, (f"There is no experiment '{name}'.", hint, advice))))
+
+
+class ExperimentDiffers(MosaicError):
+    """The name of an experiment with other settings; `differences` say which."""
+
+    def __init__(self, name: str, differences: Sequence[str]) -> None:
+        super().__init__(
+            f"The experiment '{name}' exists and is another one: {'; '.join(differences)}. "
+            "Choose another name with --name, or delete it with: mosaic experiment rm"
+        )
+
+
+class ExperimentTaken(MosaicError):
+    """A name that is used already, where a new one is needed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is an experiment '{name}' already. Choose another name.")
+
+
+class ExperimentHasRuns(MosaicError):
+    """An experiment that cannot be deleted yet."""
+
+    def __init__(self, name: str, runs: int) -> None:
+        them = "its run" if runs == 1 else f"its {runs:,} runs"
+        super().__init__(f"The experiment '{name}' still has {them}. Delete both with: mosaic experiment rm {name}")
 
 
 class AmbiguousRun(MosaicError):

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 CHANGING = (
     "state, reason, attempt, updated_at, session, cancel_requested, held_by, telemetry, capabilities, calls_beats"
 )
+EXPERIMENT = ("name", "document", "note", "created_at")  # what is recorded of one
 _DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -63,8 +64,16 @@ class Changes:
             return
         rows = self._db.execute("SELECT id, revision FROM runs WHERE revision > ?", (done,)).fetchall()
         deleted = self._db.execute("SELECT run_id, revision FROM deleted WHERE revision > ?", (done,)).fetchall()
+        experiments = self._db.execute("SELECT name, document, note, created_at, revision FROM experiments").fetchall()
         self._behind.update(run_id for run_id, _ in rows)
         self._untold += [{"deleted": run_id, "revision": at} for run_id, at in deleted]
+        # All names: an experiment may have been deleted without a record.
+        self._untold.append({"experiment_names": [row[0] for row in experiments], "revision": now})
+        self._untold += [
+            {"experiment": dict(zip(EXPERIMENT, row[:4], strict=True)), "revision": row[4]}
+            for row in experiments
+            if row[4] > done
+        ]
         self._untold.append({"drained": [list(row) for row in self._db.execute("SELECT * FROM drained")]})
         self._record(now, ())
 

@@ -11,6 +11,7 @@ from mosaic.registry.file import STEPS
 from mosaic.registry.records import Records
 
 TABLES = frozenset({"runs", "history", "gpus", "drained", "deleted", "clock"})
+SINCE_6 = frozenset({"experiments"})
 
 
 def problem_of(path: Path, has_traces: bool) -> str:
@@ -46,8 +47,8 @@ def problem_inside(path: Path) -> str:
         if verdict != "ok" and not verdict.startswith("NULL value in"):
             return f"it is damaged: {verdict.splitlines()[-1]}"
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if version and not tables >= TABLES:
-            return f"it has no table {', '.join(sorted(TABLES - tables))}"
+        if version and (lost := (TABLES | SINCE_6 if version >= 6 else TABLES) - tables):
+            return f"it has no table {', '.join(sorted(lost))}"
         if not version and tables:
             return "it is the database of another program"
         if version and not isinstance(_clock(db), int):

@@ -8,6 +8,7 @@
 Nothing is deleted. A kill at any point leaves the old file, or none: the next start begins again, and ends the same.
 """
 
+import json
 import os
 import sqlite3
 import time
@@ -18,8 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.model import durable, sqlite
+from mosaic.model.errors import MosaicError
+from mosaic.model.experiment import check_name, read_document
 from mosaic.model.states import RunState
 from mosaic.registry.backups import candidates, newest_intact
+from mosaic.registry.experiments import canonical_document
 from mosaic.registry.file import fetch, open_file
 from mosaic.registry.records import Record, Records
 from mosaic.registry.registry import Registry
@@ -88,7 +92,11 @@ def _apply(db: sqlite3.Connection, records: Records, revision: int, done: Rebuil
         if record.revision >= _revision_in(db, record.run_id):
             _put(db, record, columns, done)
     _put_drained(db, records.drained())
-    newest = max([revision, *(record.revision for record in found), *deleted.values()])
+    experiments = records.experiments()
+    for name, (at, values) in experiments.items():
+        _put_experiment(db, name, at, values, done)
+    recorded = [*(record.revision for record in found), *deleted.values(), *(at for at, _ in experiments.values())]
+    newest = max([revision, *recorded])
     # One more, so that no watcher takes a row of the new registry for one that it has seen.
     db.execute("UPDATE clock SET revision = ?", (newest + 1,))
     db.execute("COMMIT")
@@ -135,6 +143,23 @@ def _put_drained(db: sqlite3.Connection, drained: list[list[Any]] | None) -> Non
     db.execute("DELETE FROM drained")
     for row in drained:
         db.execute("INSERT OR REPLACE INTO drained VALUES (?, ?, ?, ?)", row)
+
+
+def _put_experiment(db: sqlite3.Connection, name: str, at: int, values: dict[str, Any] | None, done: Rebuilt) -> None:
+    """Apply what was recorded of an experiment, unless the copy is newer. No values: it was deleted."""
+    row = db.execute("SELECT revision FROM experiments WHERE name = ?", (name,)).fetchone()
+    if row and isinstance(row[0], int) and row[0] > at:
+        return
+    if values is None:
+        db.execute("DELETE FROM experiments WHERE name = ?", (name,))
+        return
+    try:
+        document = read_document(json.loads(values["document"]))
+        text = (check_name(name), canonical_document(document), str(values["note"]), float(values["created_at"]), at)
+    except (MosaicError, KeyError, TypeError, ValueError) as error:
+        done.problems.append(f"The record of the experiment {name} cannot be used: {error}")
+        return
+    db.execute("INSERT OR REPLACE INTO experiments VALUES (?, ?, ?, ?, ?)", text)
 
 
 def _whole_row(db: sqlite3.Connection, run_id: str) -> list[Any]:

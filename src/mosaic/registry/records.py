@@ -2,7 +2,7 @@
 
 control/
   {run_id}/records.jsonl   one line per change of the run's row, appended after the commit
-  registry.jsonl           deleted runs and drained GPUs
+  registry.jsonl           deleted runs, drained GPUs, experiments
   revision                 the newest revision that is recorded
 
 The registry commits first and is the truth. Nothing is spawned or answered before the record is written, so a daemon
@@ -70,7 +70,7 @@ class Records:
         return (self._folder / run_id / NAME).exists()
 
     def note(self, line: Mapping[str, Any]) -> None:
-        """Add a line about deleted runs or drained GPUs."""
+        """Add a line about deleted runs, drained GPUs or experiments."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _append(self._folder / "registry.jsonl", line)
 
@@ -116,6 +116,19 @@ class Records:
         """The ids of deleted runs, and the revision of each deletion."""
         lines = list(_lines(self._folder / "registry.jsonl"))
         return {str(line["deleted"]): _number(line.get("revision")) for line in lines if "deleted" in line}
+
+    def experiments(self) -> dict[str, tuple[int, dict[str, Any] | None]]:
+        """The newest recorded revision and row of each experiment; no row: it was deleted."""
+        found: dict[str, tuple[int, dict[str, Any] | None]] = {}
+        for line in _lines(self._folder / "registry.jsonl"):
+            at, row, names = _number(line.get("revision")), line.get("experiment"), line.get("experiment_names")
+            if isinstance(row, dict) and isinstance(row.get("name"), str):
+                found[row["name"]] = (at, row)
+            elif isinstance(name := line.get("deleted_experiment"), str):
+                found[name] = (at, None)
+            elif isinstance(names, list):
+                found |= {name: (at, None) for name in found if name not in names}
+        return found
 
     def drained(self) -> list[list[Any]] | None:
         """The newest recorded list of drained GPUs (uuid, run id, reason, time); None when none was recorded."""

@@ -22,11 +22,16 @@ from mosaic.model.run import Move, RunConfig, RunRecord
 from mosaic.model.rundir import EVALS
 from mosaic.model.states import LIVE_STATES, MOVES, RunState
 from mosaic.registry.change import Changes
+from mosaic.registry.experiments import Experiments
 from mosaic.registry.file import STEPS, fetch, open_file
 from mosaic.registry.records import Records
 from mosaic.registry.reference import resolve
 from mosaic.registry.room import allocate_wal, even_on_a_full_disk
 from mosaic.registry.row import COLUMNS, RESTORE, new_row, read_object, to_move, to_record
+
+MOST_VALUES = 500  # in one statement
+NewRun = tuple[RunConfig, str]  # and a note for its history
+NewExperiment = tuple[str, Mapping[str, Any], str | None, bool]  # the arguments of `Experiments.put`
 
 
 class Registry:
@@ -46,6 +51,7 @@ class Registry:
         self._db = open_file(path, steps)
         self._changes = Changes(self._db, path, Records(path.parent / "control"))
         self._changes.catch_up()
+        self.experiments = Experiments(self._db, self._changes, now)
         self.reserve = Reserve(path.parent / "reserve")
         allocate_wal(path)
 
@@ -69,6 +75,17 @@ class Registry:
             self._insert(config, revision)
             self._write_history(config.run_id, None, RunState.INIT, note)
         return self.get(config.run_id), True
+
+    def add_all(self, entries: Sequence[NewRun], experiment: NewExperiment | None = None) -> "builtins.list[RunRecord]":
+        """Add many runs in INIT, and create or extend their experiment, in one transaction: all of it or nothing."""
+        with self._changes.change() as revision:
+            if experiment:
+                self.experiments.put_within(revision, *experiment)
+            for config, note in entries:
+                self._refuse_used_id(config.run_id)
+                self._insert(config, revision)
+                self._write_history(config.run_id, None, RunState.INIT, note)
+        return self.with_ids([config.run_id for config, _ in entries])
 
     def with_key(self, key: str, config_hash: str) -> RunRecord | None:
         """The run with this idempotency key, if any; an empty key has none. KeyTaken if its config was another one."""
@@ -98,6 +115,14 @@ class Registry:
     def with_id(self, run_id: str) -> RunRecord | None:
         return next(iter(self._records("WHERE id = ?", (run_id,))), None)
 
+    def with_ids(self, run_ids: Sequence[str]) -> "builtins.list[RunRecord]":
+        """These runs in this order; unknown ids are left out."""
+        found: dict[str, RunRecord] = {}
+        for start in range(0, len(run_ids), MOST_VALUES):
+            some = tuple(run_ids[start : start + MOST_VALUES])
+            found |= {record.run_id: record for record in self._records(f"WHERE id IN ({_marks(some)})", some)}
+        return [found[run_id] for run_id in run_ids if run_id in found]
+
     def submitted_before(self, n: int, trainings_only: bool = False) -> RunRecord | None:
         """The newest run for 0, the one before it for 1, and so on."""
         where = f"WHERE area != '{EVALS}'" if trainings_only else ""
@@ -120,16 +145,19 @@ class Registry:
     def now(self) -> float:
         return self._now()
 
-    def list(self, states: Iterable[RunState] = (), limit: int = 0, before: int = 0) -> "builtins.list[RunRecord]":
-        """Newest first. No states: runs in any state. Limit 0: all of them. `before`: older than this number."""
-        where, names = _in_states(states)
-        older = f"{'AND' if where else 'WHERE'} number < ?" if before else ""
-        values = (*names, before, limit or -1) if before else (*names, limit or -1)
-        return self._records(f"{where} {older} ORDER BY number DESC LIMIT ?", values)
+    def list(
+        self, states: Iterable[RunState] = (), limit: int = 0, before: int = 0, experiment: str = ""
+    ) -> "builtins.list[RunRecord]":
+        """Newest first. No states: runs in any state. Limit 0: all of them. `before`: older than this number.
 
-    def count(self, states: Iterable[RunState] = ()) -> int:
-        where, names = _in_states(states)
-        return int(self._value(f"SELECT count(*) FROM runs {where}", *names))
+        `experiment`: only its runs.
+        """
+        where, values = _that(states, before, experiment)
+        return self._records(f"{where} ORDER BY number DESC LIMIT ?", (*values, limit or -1))
+
+    def count(self, states: Iterable[RunState] = (), experiment: str = "") -> int:
+        where, values = _that(states, experiment=experiment)
+        return int(self._value(f"SELECT count(*) FROM runs {where}", *values))
 
     def live(self) -> "builtins.list[RunRecord]":
         """All runs that are not over, oldest first."""
@@ -388,6 +416,19 @@ class Registry:
         for uuid, run_id in self.gpu_owners().items():
             granted[run_id] = (*granted.get(run_id, ()), uuid)
         return [to_record(row, granted.get(row[0], ())) for row in rows]
+
+
+def _that(states: Iterable[RunState], before: int = 0, experiment: str = "") -> tuple[str, tuple[object, ...]]:
+    """A WHERE clause and its values; conditions that are empty are left out."""
+    names = tuple(state.value for state in states)
+    conditions: builtins.list[tuple[str, tuple[object, ...]]] = [
+        (f"state IN ({_marks(names)})", names),
+        ("number < ?", (before,) if before else ()),
+        ("experiment = ? AND experiment <> ''", (experiment,) if experiment else ()),
+    ]
+    given = [(text, values) for text, values in conditions if values]
+    where = f"WHERE {' AND '.join(text for text, _ in given)}" if given else ""
+    return where, tuple(value for _, values in given for value in values)
 
 
 def _in_states(states: Iterable[RunState]) -> tuple[str, tuple[str, ...]]:

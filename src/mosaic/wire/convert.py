@@ -1,4 +1,4 @@
-"""Runs, their moves and their summaries: model ↔ protobuf. No other module converts these.
+"""Runs, their moves and summaries, experiments: model ↔ protobuf. No other module converts these.
 
 Telemetry has no model class: it is protobuf from the tailer to the client, and ingest/rows.py stores it.
 """
@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from mosaic.model.errors import BadConfig
+from mosaic.model.experiment import Experiment
 from mosaic.model.run import Move, RunRecord, RunSummary
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
@@ -72,6 +73,28 @@ def run_to_wire(
         origin=record.origin,
     )
     return bound(info, most_bytes)
+
+
+def experiment_to_wire(experiment: Experiment) -> pb.ExperimentInfo:
+    return pb.ExperimentInfo(
+        name=experiment.name,
+        document_json=json.dumps(experiment.document),
+        note=experiment.note,
+        created_at=experiment.created_at,
+        is_reconstructed=experiment.is_reconstructed,
+        runs_by_state=experiment.counts,
+    )
+
+
+def experiment_from_wire(wire: pb.ExperimentInfo) -> Experiment:
+    return Experiment(
+        name=wire.name,
+        document=json.loads(wire.document_json) if wire.document_json else {},
+        note=wire.note,
+        created_at=wire.created_at,
+        is_reconstructed=wire.is_reconstructed,
+        counts=dict(wire.runs_by_state),
+    )
 
 
 def move_to_wire(move: Move) -> pb.Move:

@@ -225,16 +225,18 @@ class Observed(_message.Message):
     def __init__(self, what: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
 
 class ListRunsRequest(_message.Message):
-    __slots__ = ("states", "limit", "page_runs", "before")
+    __slots__ = ("states", "limit", "page_runs", "before", "experiment")
     STATES_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     PAGE_RUNS_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
+    EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
     states: _containers.RepeatedScalarFieldContainer[State]
     limit: int
     page_runs: int
     before: int
-    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ..., page_runs: _Optional[int] = ..., before: _Optional[int] = ...) -> None: ...
+    experiment: str
+    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ..., page_runs: _Optional[int] = ..., before: _Optional[int] = ..., experiment: _Optional[str] = ...) -> None: ...
 
 class ListRunsReply(_message.Message):
     __slots__ = ("runs", "total", "deleted", "next", "continues")
@@ -251,22 +253,97 @@ class ListRunsReply(_message.Message):
     def __init__(self, runs: _Optional[_Iterable[_Union[RunInfo, _Mapping]]] = ..., total: _Optional[int] = ..., deleted: _Optional[_Iterable[str]] = ..., next: _Optional[int] = ..., continues: _Optional[bool] = ...) -> None: ...
 
 class WatchRunsRequest(_message.Message):
-    __slots__ = ("states", "limit", "interval_ms", "run_ids")
+    __slots__ = ("states", "limit", "interval_ms", "run_ids", "experiment")
     STATES_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     RUN_IDS_FIELD_NUMBER: _ClassVar[int]
+    EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
     states: _containers.RepeatedScalarFieldContainer[State]
     limit: int
     interval_ms: int
     run_ids: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ..., interval_ms: _Optional[int] = ..., run_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+    experiment: str
+    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ..., interval_ms: _Optional[int] = ..., run_ids: _Optional[_Iterable[str]] = ..., experiment: _Optional[str] = ...) -> None: ...
 
 class DeleteRunReply(_message.Message):
     __slots__ = ("freed_bytes",)
     FREED_BYTES_FIELD_NUMBER: _ClassVar[int]
     freed_bytes: int
     def __init__(self, freed_bytes: _Optional[int] = ...) -> None: ...
+
+class SubmitRunsRequest(_message.Message):
+    __slots__ = ("runs", "experiment", "is_dry_run")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
+    IS_DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[SubmitRunRequest]
+    experiment: PutExperimentRequest
+    is_dry_run: bool
+    def __init__(self, runs: _Optional[_Iterable[_Union[SubmitRunRequest, _Mapping]]] = ..., experiment: _Optional[_Union[PutExperimentRequest, _Mapping]] = ..., is_dry_run: _Optional[bool] = ...) -> None: ...
+
+class SubmitRunsReply(_message.Message):
+    __slots__ = ("runs", "is_new")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    IS_NEW_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[RunInfo]
+    is_new: _containers.RepeatedScalarFieldContainer[bool]
+    def __init__(self, runs: _Optional[_Iterable[_Union[RunInfo, _Mapping]]] = ..., is_new: _Optional[_Iterable[bool]] = ...) -> None: ...
+
+class PutExperimentRequest(_message.Message):
+    __slots__ = ("name", "document_json", "note", "must_be_new")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DOCUMENT_JSON_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    MUST_BE_NEW_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    document_json: str
+    note: str
+    must_be_new: bool
+    def __init__(self, name: _Optional[str] = ..., document_json: _Optional[str] = ..., note: _Optional[str] = ..., must_be_new: _Optional[bool] = ...) -> None: ...
+
+class ExperimentRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ExperimentInfo(_message.Message):
+    __slots__ = ("name", "document_json", "note", "created_at", "is_reconstructed", "runs_by_state")
+    class RunsByStateEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DOCUMENT_JSON_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    IS_RECONSTRUCTED_FIELD_NUMBER: _ClassVar[int]
+    RUNS_BY_STATE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    document_json: str
+    note: str
+    created_at: float
+    is_reconstructed: bool
+    runs_by_state: _containers.ScalarMap[str, int]
+    def __init__(self, name: _Optional[str] = ..., document_json: _Optional[str] = ..., note: _Optional[str] = ..., created_at: _Optional[float] = ..., is_reconstructed: _Optional[bool] = ..., runs_by_state: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class ListExperimentsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListExperimentsReply(_message.Message):
+    __slots__ = ("experiments",)
+    EXPERIMENTS_FIELD_NUMBER: _ClassVar[int]
+    experiments: _containers.RepeatedCompositeFieldContainer[ExperimentInfo]
+    def __init__(self, experiments: _Optional[_Iterable[_Union[ExperimentInfo, _Mapping]]] = ...) -> None: ...
+
+class DeleteExperimentReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class Event(_message.Message):
     __slots__ = ("seq", "ts_ns", "step", "episode", "metric", "lifecycle")

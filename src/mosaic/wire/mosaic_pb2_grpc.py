@@ -72,6 +72,31 @@ class TrainerServiceStub:
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.WatchRunsRequest.SerializeToString,
                 response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ListRunsReply.FromString,
                 _registered_method=True)
+        self.SubmitRuns = channel.unary_unary(
+                '/mosaic.v1.TrainerService/SubmitRuns',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.SubmitRunsRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.SubmitRunsReply.FromString,
+                _registered_method=True)
+        self.PutExperiment = channel.unary_unary(
+                '/mosaic.v1.TrainerService/PutExperiment',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.PutExperimentRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ExperimentInfo.FromString,
+                _registered_method=True)
+        self.GetExperiment = channel.unary_unary(
+                '/mosaic.v1.TrainerService/GetExperiment',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.ExperimentRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ExperimentInfo.FromString,
+                _registered_method=True)
+        self.ListExperiments = channel.unary_unary(
+                '/mosaic.v1.TrainerService/ListExperiments',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.ListExperimentsRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ListExperimentsReply.FromString,
+                _registered_method=True)
+        self.DeleteExperiment = channel.unary_unary(
+                '/mosaic.v1.TrainerService/DeleteExperiment',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.ExperimentRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.DeleteExperimentReply.FromString,
+                _registered_method=True)
         self.RegisterWorker = channel.unary_unary(
                 '/mosaic.v1.TrainerService/RegisterWorker',
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.RegisterWorkerRequest.SerializeToString,
@@ -175,6 +200,39 @@ class TrainerServiceServicer:
 
     def WatchRuns(self, request, context):
         """first all matching runs, then changes; an empty reply after 5 s without any
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SubmitRuns(self, request, context):
+        """all of them, or none
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PutExperiment(self, request, context):
+        """creates it, or adds seeds and axis values
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetExperiment(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListExperiments(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteExperiment(self, request, context):
+        """only without runs
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -285,6 +343,31 @@ def add_TrainerServiceServicer_to_server(servicer, server):
                     servicer.WatchRuns,
                     request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.WatchRunsRequest.FromString,
                     response_serializer=mosaic_dot_wire_dot_mosaic__pb2.ListRunsReply.SerializeToString,
+            ),
+            'SubmitRuns': grpc.unary_unary_rpc_method_handler(
+                    servicer.SubmitRuns,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.SubmitRunsRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.SubmitRunsReply.SerializeToString,
+            ),
+            'PutExperiment': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutExperiment,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.PutExperimentRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.ExperimentInfo.SerializeToString,
+            ),
+            'GetExperiment': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetExperiment,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ExperimentRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.ExperimentInfo.SerializeToString,
+            ),
+            'ListExperiments': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListExperiments,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ListExperimentsRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.ListExperimentsReply.SerializeToString,
+            ),
+            'DeleteExperiment': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteExperiment,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ExperimentRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.DeleteExperimentReply.SerializeToString,
             ),
             'RegisterWorker': grpc.unary_unary_rpc_method_handler(
                     servicer.RegisterWorker,
@@ -534,6 +617,141 @@ class TrainerService:
             '/mosaic.v1.TrainerService/WatchRuns',
             mosaic_dot_wire_dot_mosaic__pb2.WatchRunsRequest.SerializeToString,
             mosaic_dot_wire_dot_mosaic__pb2.ListRunsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SubmitRuns(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.v1.TrainerService/SubmitRuns',
+            mosaic_dot_wire_dot_mosaic__pb2.SubmitRunsRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.SubmitRunsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutExperiment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.v1.TrainerService/PutExperiment',
+            mosaic_dot_wire_dot_mosaic__pb2.PutExperimentRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.ExperimentInfo.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetExperiment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.v1.TrainerService/GetExperiment',
+            mosaic_dot_wire_dot_mosaic__pb2.ExperimentRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.ExperimentInfo.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListExperiments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.v1.TrainerService/ListExperiments',
+            mosaic_dot_wire_dot_mosaic__pb2.ListExperimentsRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.ListExperimentsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteExperiment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.v1.TrainerService/DeleteExperiment',
+            mosaic_dot_wire_dot_mosaic__pb2.ExperimentRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.DeleteExperimentReply.FromString,
             options,
             channel_credentials,
             insecure,

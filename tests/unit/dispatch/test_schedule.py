@@ -1,10 +1,11 @@
 import random
+from dataclasses import replace
 
 import pytest
 
 from mosaic.dispatch.schedule import Start, Wait, decide
 from mosaic.model.machine import Machine
-from mosaic.model.run import GpuRequest, ResourceRequest, RunRecord
+from mosaic.model.run import GpuRequest, Membership, ResourceRequest, RunRecord
 from mosaic.model.states import RunState
 
 LARGE = Machine(64.0, 65536)
@@ -16,8 +17,8 @@ def waiting(name, gpus=0, mandatory=False, cpus=1.0, memory_mb=0):
     return RunRecord(name, name, "runs", "toy", RunState.INIT, gpus=GpuRequest(gpus, mandatory), resources=asked)
 
 
-def decisions(runs, running=(), machine=LARGE, max_runs=8, free_gpus=(), gpu_count=8):
-    return list(decide(runs, running, machine, max_runs, free_gpus, gpu_count))
+def decisions(runs, running=(), machine=LARGE, max_runs=8, free_gpus=(), gpu_count=8, limits=None):
+    return list(decide(runs, running, machine, max_runs, free_gpus, gpu_count, limits))
 
 
 def started(found):
@@ -161,3 +162,31 @@ def test_no_run_starves_and_the_machine_is_never_overcommitted(seed):
         queue = queue[len(begun) :]
         assert sum(run.resources.cpus for run in running) <= SMALL.cpus
         assert sum(run.resources.memory_mb for run in running) <= SMALL.memory_mb
+
+
+def member(name, experiment="sweep", axes=True, **asked):
+    return replace(waiting(name, **asked), membership=Membership(experiment, {"seed": name} if axes else {}))
+
+
+def test_an_experiment_has_at_most_as_many_runs_at_a_time_as_it_allows_and_delays_no_others():
+    runs = [member("a"), member("b"), member("other", "free"), waiting("none")]
+
+    found = decisions(runs, [member("x")], limits={"sweep": 2})
+
+    assert started(found) == ["a", "other", "none"]
+    assert found[1] == Wait("b", "another run of the experiment sweep (at most 2 at a time)")
+
+
+def test_a_run_that_waits_for_its_experiment_keeps_no_gpus_and_no_place_in_the_queue():
+    runs = [member("a", gpus=1, mandatory=True, cpus=2.0), waiting("b", 1, mandatory=True)]
+
+    found = decisions(runs, [member("x", cpus=1.0)], machine=SMALL, free_gpus=["GPU-1"], limits={"sweep": 1})
+
+    assert found[1] == Start("b", ("GPU-1",))
+
+
+def test_the_driver_of_a_search_does_not_count_as_a_run_of_its_experiment():
+    driver = member("driver", axes=False, cpus=0.0)
+
+    assert started(decisions([member("a")], [driver], limits={"sweep": 1})) == ["a"]
+    assert started(decisions([driver], [member("x")], limits={"sweep": 1})) == ["driver"]

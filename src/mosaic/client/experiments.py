@@ -1,0 +1,179 @@
+"""Running an experiment: which runs of its grid are missing, and submitting those in one call."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from mosaic.catalog.derived import RESUME, derived_config
+from mosaic.catalog.request import RunOptions, option_names, trainer_config, worker_sections
+from mosaic.client.run import Run
+from mosaic.model.errors import BadConfig, NoCheckpoint, UnknownExperiment
+from mosaic.model.experiment import (
+    Experiment,
+    Point,
+    label,
+    merged,
+    point_key,
+    points,
+    read_document,
+    run_key,
+    settings_at,
+)
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+
+if TYPE_CHECKING:
+    from mosaic.client.asynchronous import AsyncTrainerClient
+
+NOT_FOR_ALL = ("name", "idempotency_key")  # options that each run of an experiment has for itself
+LONGEST_NAME = 120
+
+
+@dataclass(frozen=True)
+class ExperimentRuns:
+    """What `run_experiment` did."""
+
+    name: str
+    document: Mapping[str, Any]
+    runs: tuple[Run, ...]  # the newest run at each point of the grid; after a dry run only those that exist
+    added: tuple[str, ...]  # ids of the runs that were added
+    missing: tuple[Mapping[str, Any], ...]  # the points that these are for, or in a dry run would be
+
+
+@dataclass(frozen=True)
+class Todo:
+    """A run to submit."""
+
+    point: Point
+    key: str
+    config: dict[str, Any]
+
+
+async def run_experiment(
+    client: "AsyncTrainerClient",
+    root: StateRoot | None,
+    name: str,
+    document: Mapping[str, Any],
+    retry_faulted: bool,
+    is_new: bool,
+    is_dry_run: bool,
+) -> ExperimentRuns:
+    wanted = read_document(document)
+    known, runs = ({}, []) if is_new else await _existing(client, name)
+    if known:
+        merged(name, known, wanted)  # ExperimentDiffers
+    newest = newest_at_points(runs)
+    missing = [point for point in points(wanted) if _is_due(newest.get(point_key(point)), retry_faulted)]
+    configs = await asyncio.to_thread(grid_configs, name, wanted, missing, root)
+    todo = [
+        Todo(point, _key_of(name, point, newest.get(point_key(point))), config)
+        for point, config in zip(missing, configs, strict=True)
+    ]
+    added = await client.submit_runs(
+        [each.config for each in todo],
+        [each.key for each in todo],
+        experiment=name,
+        document=wanted,
+        is_new_experiment=is_new,
+        is_dry_run=is_dry_run,
+    )
+    newest |= {point_key(run.axes): run for run in added}
+    every = [newest[key] for point in points(wanted) if (key := point_key(point)) in newest]
+    return ExperimentRuns(name, wanted, tuple(every), tuple(run.run_id for run in added), tuple(missing))
+
+
+async def _existing(client: "AsyncTrainerClient", name: str) -> tuple[Mapping[str, Any], Sequence[Run]]:
+    """The document and the runs of an experiment; nothing if there is none, and no document if it is lost."""
+    try:
+        known = await client.experiment(name)
+    except UnknownExperiment:
+        return {}, []
+    runs = (await client.list_runs(experiment=name)).runs
+    return {} if known.is_reconstructed else read_document(known.document), runs
+
+
+def newest_at_points(runs: Sequence[Run]) -> dict[str, Run]:
+    """The newest run at each point, by `point_key`. A run that was resumed is replaced by its successor."""
+    return {point_key(run.axes): run for run in sorted(runs, key=lambda run: run.run_id)}
+
+
+def _is_due(run: Run | None, retry_faulted: bool) -> bool:
+    return run is None or (retry_faulted and run.state is RunState.FAULTED)
+
+
+def _key_of(name: str, point: Point, failed: Run | None) -> str:
+    """By the failed run's id: two who retry it at the same time start one run."""
+    return run_key(name, point, failed.run_id if failed else "")
+
+
+def grid_configs(
+    name: str, document: Mapping[str, Any], wanted: Sequence[Point], root: StateRoot | None
+) -> list[dict[str, Any]]:
+    """The trainer configs of the runs at these points."""
+    options = options_of(document)
+    worker = f"{document['worker']}@{document['variant']}" if document["variant"] else document["worker"]
+    sections = worker_sections(worker, [settings_at(document, point) for point in wanted], root)
+    configs = []
+    for point, section in zip(wanted, sections, strict=True):
+        named = replace(options, name=f"{name} {label(point)}".strip()[:LONGEST_NAME])
+        configs.append(as_member(trainer_config(section, named), name, point))
+    return configs
+
+
+def as_member(config: dict[str, Any], name: str, point: Point) -> dict[str, Any]:
+    """The config, as one of a run of this experiment."""
+    config["metadata"]["experiment"] = {"name": name, "axes": dict(point)}
+    return config
+
+
+def options_of(document: Mapping[str, Any]) -> RunOptions:
+    for option in document["options"]:
+        if option in NOT_FOR_ALL:
+            known = ", ".join(name for name in option_names() if name not in NOT_FOR_ALL)
+            raise BadConfig(f"experiment.options.{option}", f"each run has its own. Options: {known}.")
+    return RunOptions.of(document["options"])
+
+
+# ---- continuing
+
+
+@dataclass(frozen=True)
+class Continued:
+    """A run that was ended before it was done, and the run that takes its place."""
+
+    before: Run
+    after: Run
+    is_resumed: bool  # from a checkpoint; otherwise it starts again
+
+
+async def resume_runs(
+    client: "AsyncTrainerClient", root: StateRoot | None, experiment: Experiment, runs: Sequence[Run]
+) -> list[Continued]:
+    """Continue these runs, each from its newest checkpoint, or from the beginning where there is none."""
+    return [await _resume(client, root, experiment, run) for run in runs]
+
+
+async def _resume(client: "AsyncTrainerClient", root: StateRoot | None, experiment: Experiment, run: Run) -> Continued:
+    options = replace(options_of({"options": {}, **experiment.document}), name=run.name)
+    key = run_key(experiment.name, run.axes, run.run_id)
+    resumed = as_member(
+        derived_config(run.run_id, RESUME, {}, options, is_remote=root is None), experiment.name, run.axes
+    )
+    try:
+        return Continued(run, await client.submit_run(resumed, f"{key}/resume"), True)
+    except (NoCheckpoint, BadConfig):
+        # Its worker cannot resume, or it was ended before its first checkpoint.
+        pass
+    return Continued(run, await client.submit_run(await again_config(client, experiment, run, options), key), False)
+
+
+async def again_config(
+    client: "AsyncTrainerClient", experiment: Experiment, run: Run, options: RunOptions
+) -> dict[str, Any]:
+    """The config of a run with the same settings, from its own config: the base may be lost."""
+    config = (await client.get_run(run.run_id)).config or {}
+    worker = dict((config.get("metadata") or {}).get("worker") or {})
+    worker.pop("worker_id", None)
+    settings = {key: value for key, value in (worker.get("config") or {}).items() if key != "run_id"}
+    return as_member(trainer_config({**worker, "config": settings}, options), experiment.name, run.axes)
