@@ -94,16 +94,21 @@ def updates(client: "TrainerClient", run_id: str) -> "Iterator[Run]":
 
 def latest_of(runs: LiveRuns, run_id: str) -> "Run | None":
     """The run as last reported; None before the first report. Raises what ends a view."""
-    if runs.error:
-        raise runs.error
-    if runs.silent_s > PATIENCE_S:
-        raise NoDaemon(runs.problem or "The daemon does not answer. Find the reason with: mosaic doctor")
+    latest_problem(runs)
     run = runs.by_id.get(run_id)
     if run is None and runs.is_known:
         raise MosaicError(f"Run {run_id} was deleted.")
     if run is not None and runs.silent_s:
         return replace(run, life="waiting for the daemon, which does not answer")
     return run
+
+
+def latest_problem(runs: LiveRuns) -> None:
+    """Raise what ends a view."""
+    if runs.error:
+        raise runs.error
+    if runs.silent_s > PATIENCE_S:
+        raise NoDaemon(runs.problem or "The daemon does not answer. Find the reason with: mosaic doctor")
 
 
 def _show(client: "TrainerClient", run: "Run") -> "Run":
@@ -244,7 +249,7 @@ def _what_was_done(run: "Run") -> str:
 
 def interrupted(client: "TrainerClient", run: "Run") -> int:
     """Ask, after Ctrl-C, whether to detach or cancel; returns the exit code."""
-    if _shall_cancel():
+    if shall_cancel():
         client.cancel_run(run.run_id)
         try:
             print(summary(_show(client, run)))
@@ -255,12 +260,12 @@ def interrupted(client: "TrainerClient", run: "Run") -> int:
     return 130
 
 
-def _shall_cancel() -> bool:
+def shall_cancel(meanwhile: str = "the run continues", what: str = "it") -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     try:
         # Inside the try block, because experienced users press Ctrl-C again before the question is printed.
-        print("\nDetach (the run continues) or cancel it? [d/c] ", end="", flush=True)
+        print(f"\nDetach ({meanwhile}) or cancel {what}? [d/c] ", end="", flush=True)
         # input() can miss a Ctrl-C that comes just before it starts to read.
         while not select.select([sys.stdin], [], [], 0.1)[0]:
             pass

@@ -15,7 +15,7 @@ SILENCE_S = 15.0  # WatchRuns sends something every 5 s: after this long the dae
 
 
 class LiveRuns:
-    """All runs, or those of `run_ids`. `problem` says what is wrong with the daemon; `error` ends the view."""
+    """All runs, or those of `run_ids` or `experiment`. `problem`: what is wrong with the daemon; `error` ends the view."""
 
     def __init__(
         self,
@@ -23,6 +23,7 @@ class LiveRuns:
         run_ids: Collection[str] = (),
         interval_ms: int = 500,
         clock: Callable[[], float] = time.monotonic,
+        experiment: str = "",
     ) -> None:
         self.by_id: dict[str, Run] = {}
         self.total = 0
@@ -34,11 +35,15 @@ class LiveRuns:
         self._received_at = clock()
         self._broken_at: float | None = None
         self._inbox, self._run_ids, self._interval_ms = inbox, run_ids, interval_ms
+        self._experiment = experiment
 
     def follow(self) -> "LiveRuns":
         """Subscribe to the daemon's reports."""
-        self._inbox.subscribe(lambda inner: _watch_forever(inner, self._run_ids, self._interval_ms), self.receive)
+        self._inbox.subscribe(self._watch, self.receive)
         return self
+
+    def _watch(self, inner: "AsyncTrainerClient") -> "AsyncIterator[RunList]":
+        return _watch_forever(inner, self._run_ids, self._interval_ms, self._experiment)
 
     def receive(self, answer: "RunList | MosaicError") -> None:
         if isinstance(answer, MosaicError):
@@ -75,12 +80,12 @@ class LiveRuns:
 
 
 async def _watch_forever(
-    inner: "AsyncTrainerClient", run_ids: Collection[str], interval_ms: int
+    inner: "AsyncTrainerClient", run_ids: Collection[str], interval_ms: int, experiment: str
 ) -> "AsyncIterator[RunList]":
     """WatchRuns, however long no daemon is running."""
     while True:
         try:
-            async for answer in inner.watch_runs(interval_ms=interval_ms, run_ids=run_ids):
+            async for answer in inner.watch_runs(interval_ms=interval_ms, run_ids=run_ids, experiment=experiment):
                 yield answer
         except NoDaemon:
             continue  # it has retried for a minute and reported the problem

@@ -25,6 +25,7 @@ MODULES = {
     "resume": ("resume",),
     "eval": ("eval",),
     "runs": ("runs", "show"),
+    "experiment": ("experiment",),
     "watch": ("watch",),
     "gui": ("gui",),
     "frames": ("frames",),
@@ -49,6 +50,8 @@ MOSAIC runs any reinforcement-learning library, each in its own process and envi
 
   mosaic run toy steps=500 rate=50     start a run and follow it
   mosaic run python train.py --lr 1e-3 start a script of your own, unmodified
+  mosaic run toy --seeds 0-4           one run for each seed: an experiment
+  mosaic experiment show NAME          its groups, returns and failures
   mosaic runs                          list the runs
   mosaic watch                         watch them live
   mosaic gui                           the same and more in a window

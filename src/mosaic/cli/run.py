@@ -24,6 +24,7 @@ from mosaic.cli.run_program import (
     wanted_of,
 )
 from mosaic.cli.settings import parse_settings
+from mosaic.cli.sweep import add_sweep_options, is_sweep, refuse_sweep_options, run_sweep
 from mosaic.cli.verb import BadUsage, add_json, add_verb, count
 from mosaic.model.errors import MosaicError
 from mosaic.model.rundir import StateRoot
@@ -36,6 +37,8 @@ RUN_EXAMPLES = """
 mosaic run toy steps=500 rate=50
 mosaic run cleanrl algo=ppo env=CartPole-v1 seed=1 total_timesteps=1e5 learning_rate=3e-4
 mosaic run cleanrl@jax algo=dqn_jax env=CartPole-v1 --gpus 1 --gpus-mandatory --time-limit 12h --detach
+mosaic run toy steps=200 --seeds 0-4                   an experiment: one run for each seed
+mosaic run toy steps=200 --sweep agents=1,2 --seeds 0-4 --name agents --max-parallel 2 --detach
 mosaic run toy --help                                  the settings of this worker
 mosaic run python train.py --lr 3e-4                   your own script, in the environment of its project
 mosaic run --gpus 1 --env-of cleanrl python train.py   the same in the environment of a worker
@@ -83,6 +86,7 @@ def add_verbs(verbs: "Verbs") -> None:
         "--commands", action="store_true", help="the worker reads commands on its stdin; send them with mosaic command"
     )
     add_run_options(parser)
+    add_sweep_options(parser)
 
     examples = "mosaic submit config.json\ngenerate-config | mosaic submit - --json"
     parser = add_verb(verbs, "submit", submit_config, "submit a trainer config and return", examples)
@@ -122,6 +126,9 @@ def _add_submit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_worker(args: argparse.Namespace) -> int:
+    if is_sweep(args):
+        return run_sweep(args)
+    refuse_sweep_options(args)
     part = program_part if args.program else script_part if args.script else worker_part
     config = build_config(args, part(args))
     with connected(args) as client:

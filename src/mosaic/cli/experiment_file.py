@@ -1,0 +1,75 @@
+"""An experiment in a YAML or JSON file.
+
+name: lr-sweep                                  default: the name of the file
+worker: cleanrl                                 or cleanrl@jax
+base: {algo: ppo, env_id: CartPole-v1}          settings; a dot in a key nests
+axes: {learning_rate: [1e-4, 3e-4]}             every combination …
+seeds: 0-4                                      … with each seed; or a list
+max_parallel: 2
+options: {cpus: 1, tags: [demo]}                fields of RunOptions
+"""
+
+from pathlib import Path
+from typing import Any
+
+from mosaic.catalog.request import SHORT, nest
+from mosaic.cli.sweep import parse_seeds
+from mosaic.model.errors import BadConfig, MosaicError
+from mosaic.model.experiment import FIELDS, read_document
+from mosaic.model.names import VALID, is_worker_name
+from mosaic.model.nearest import did_you_mean
+
+LONGEST = 1 << 20
+KEYS = ("name", *(name for name in FIELDS if name != "search"))
+
+
+def read_file(path: Path) -> tuple[str, dict[str, Any]]:
+    """The name and the document of the experiment in a file."""
+    found = _load(path)
+    for key in found:
+        if key not in KEYS:
+            hint = did_you_mean(str(key), KEYS, 1) or f"Known keys: {', '.join(KEYS)}."
+            raise MosaicError(f"{path}: there is no key '{key}'. {hint}")
+    name = found.pop("name", path.stem)
+    if not isinstance(name, str) or not is_worker_name(name):
+        raise MosaicError(f"{path}: '{name}' is not a valid name for an experiment. {VALID}")
+    if not found.get("worker") or not isinstance(found["worker"], str):
+        raise MosaicError(f"{path}: the worker is missing. Add a line such as: worker: cleanrl")
+    try:
+        return name, read_document(_complete(found))
+    except BadConfig as error:
+        raise MosaicError(f"{path}: {str(error).removeprefix('experiment.')}") from None
+
+
+def _complete(found: dict[str, Any]) -> dict[str, Any]:
+    worker, at, variant = found["worker"].partition("@")
+    document = {**found, "worker": worker, **({"variant": variant} if at else {})}
+    if isinstance(base := document.get("base"), dict):
+        document["base"] = nest((str(key), value) for key, value in base.items())
+    if isinstance(axes := document.get("axes"), dict):
+        document["axes"] = {SHORT.get(str(key), str(key)): values for key, values in axes.items()}
+    seeds = document.get("seeds")
+    if isinstance(seeds, int | str) and not isinstance(seeds, bool):
+        document["seeds"] = parse_seeds(str(seeds))
+    return document
+
+
+def _load(path: Path) -> dict[str, Any]:
+    import yaml
+
+    from mosaic.client.yaml_loader import ScriptLoader
+
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
+        raise MosaicError(f"Cannot read {path}: {reason}.") from None
+    if len(text) > LONGEST:
+        raise MosaicError(f"{path} is too large for an experiment: more than {LONGEST >> 20} MiB.")
+    try:
+        found = yaml.load(text, ScriptLoader)  # a safe loader
+    except yaml.YAMLError as error:
+        raise MosaicError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict):
+        raise MosaicError(f"{path} must contain keys such as worker, base, axes and seeds.")
+    return found
