@@ -25,6 +25,8 @@ MODULES = {
     "resume": ("resume",),
     "eval": ("eval",),
     "runs": ("runs", "show"),
+    "diff": ("diff",),
+    "edit": ("rename", "note", "tag"),
     "watch": ("watch",),
     "gui": ("gui",),
     "frames": ("frames",),

@@ -23,6 +23,7 @@ from mosaic.model.rundir import EVALS
 from mosaic.model.states import LIVE_STATES, MOVES, RunState
 from mosaic.registry.change import Changes
 from mosaic.registry.file import STEPS, fetch, open_file
+from mosaic.registry.queries import Queries
 from mosaic.registry.records import Records
 from mosaic.registry.reference import resolve
 from mosaic.registry.room import allocate_wal, even_on_a_full_disk
@@ -46,6 +47,7 @@ class Registry:
         self._db = open_file(path, steps)
         self._changes = Changes(self._db, path, Records(path.parent / "control"))
         self._changes.catch_up()
+        self.queries = Queries(self._db)
         self.reserve = Reserve(path.parent / "reserve")
         allocate_wal(path)
 
@@ -97,6 +99,11 @@ class Registry:
 
     def with_id(self, run_id: str) -> RunRecord | None:
         return next(iter(self._records("WHERE id = ?", (run_id,))), None)
+
+    def with_ids(self, run_ids: Sequence[str]) -> "builtins.list[RunRecord]":
+        """The runs with these ids, in this order; ids of other runs are left out."""
+        found = {record.run_id: record for record in self._records(f"WHERE id IN ({_marks(run_ids)})", run_ids)}
+        return [found[run_id] for run_id in run_ids if run_id in found]
 
     def submitted_before(self, n: int, trainings_only: bool = False) -> RunRecord | None:
         """The newest run for 0, the one before it for 1, and so on."""
@@ -235,6 +242,22 @@ class Registry:
                 "UPDATE runs SET waiting_for = ?, revision = ? WHERE id = ? AND state = ?",
                 [(text, revision, run_id, RunState.INIT.value) for run_id, text in texts.items()],
             )
+
+    def edit(self, tags: Mapping[str, Sequence[str]], name: str | None = None, note: str | None = None) -> None:
+        """Set the tags of each of these runs, and the name and the note of all of them; None keeps it.
+
+        All of them change, or none.
+        """
+        with self._changes.change() as revision:
+            for run_id, texts in tags.items():
+                values = (name, note, json.dumps(texts), revision, run_id)
+                edited = self._db.execute(
+                    "UPDATE runs SET name = coalesce(?, name), note = coalesce(?, note), tags = ?, revision = ? "
+                    "WHERE id = ?",
+                    values,
+                ).rowcount
+                if not edited:
+                    raise UnknownRun(run_id)
 
     @even_on_a_full_disk
     def delete(self, run_id: str) -> None:
