@@ -52,7 +52,9 @@ def columns_csv(runs: "Sequence[Run]", names: Sequence[str]) -> str:
     writer.writerow(("run_id", *names))
     for run in runs:
         writer.writerow((run.run_id, *(_plain(run.chosen.get(name)) for name in names)))
-    return file.getvalue()
+    text = file.getvalue()
+    # Exact in a file or a pipe; on a terminal a text must not move the cursor.
+    return "\n".join(map(printable, text.split("\n"))) if sys.stdout.isatty() else text
 
 
 def tell_left_out(total: int, shown: int) -> None:

@@ -68,8 +68,12 @@ class Trainer:
 @pytest.fixture
 def trainer(tmp_path):
     trainer = Trainer(tmp_path)
-    trainer.add("a", {"algo": "ppo", "seed": 1, LR: 1e-3}, RunSummary(mean_return=100.0, last_values={"charts/SPS": 50.0}))
-    trainer.add("b", {"algo": "ppo", "seed": 2, LR: 3e-4}, RunSummary(mean_return=480.0, last_values={"charts/SPS": 90.0}))
+    trainer.add(
+        "a", {"algo": "ppo", "seed": 1, LR: 1e-3}, RunSummary(mean_return=100.0, last_values={"charts/SPS": 50.0})
+    )
+    trainer.add(
+        "b", {"algo": "ppo", "seed": 2, LR: 3e-4}, RunSummary(mean_return=480.0, last_values={"charts/SPS": 90.0})
+    )
     trainer.add("c", {"algo": "dqn", "seed": 1, "optimizer.learning_rate": 1e-3}, RunSummary(mean_return=450.0))
     trainer.add("d", {"task": "pong"}, tags=("paper",), membership=Membership("sweep", {"seed": 1}))
     yield trainer

@@ -8,7 +8,15 @@ from mosaic.model.where import All, Comparison, Either, Missing, Not, names_in, 
 
 RUN = {
     **{"algo": "PPO", "env": "CartPole-v1", "state": "TERMINATED", "tag": ["paper", "lr-sweep"], "seed": 3},
-    **{"return": 412.5, "age": 5400.0, "lr": 0.001, "batch": "32", "anneal": True, "layers": [64, 64], "loss": float("nan")},
+    **{
+        "return": 412.5,
+        "age": 5400.0,
+        "lr": 0.001,
+        "batch": "32",
+        "anneal": True,
+        "layers": [64, 64],
+        "loss": float("nan"),
+    },
     **{"losses/value loss": 0.5, "note": "it's good"},
 }
 ALIASES = {"env_id": "env"}

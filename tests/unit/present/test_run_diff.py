@@ -25,7 +25,9 @@ def runs(make_run):
 
 
 def differing(diff):
-    return {group.title: [(row.key, *row.values) for row in group.differing] for group in diff.groups if group.differing}
+    return {
+        group.title: [(row.key, *row.values) for row in group.differing] for group in diff.groups if group.differing
+    }
 
 
 def test_only_what_differs_is_listed_in_groups(runs):
@@ -84,6 +86,8 @@ def test_operators_are_compared_by_what_they_played_with(runs):
     assert differing(diff) == {"operators": [("ppo.packages.torch", "2.12.0", "2.13.0"), ("ppo.step", "10", "20")]}
 
 
-@pytest.mark.parametrize("odd", [{"python": 3, "hardware": [], "mosaic": None, "operators": "x"}, {"python": {"packages": 5}}])
+@pytest.mark.parametrize(
+    "odd", [{"python": 3, "hardware": [], "mosaic": None, "operators": "x"}, {"python": {"packages": 5}}]
+)
 def test_a_provenance_file_that_a_worker_has_overwritten_is_harmless(runs, odd):
     assert "settings" in differing(compare_runs(runs, [odd, PROVENANCE], WHY))
