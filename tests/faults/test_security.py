@@ -29,6 +29,7 @@ TOY = {"module": "toy_worker.cli", "config": {"steps": 1}}
 # Every call must be listed here: a new one is added together with the decision who may make it.
 OWNERS = {
     *("SubmitRun", "CancelRun", "CommandRun", "DeleteRun", "GetRun", "ListRuns", "WatchRuns"),
+    "EditRun",
     *(
         "StreamRunSteps",
         "StreamRunEpisodes",

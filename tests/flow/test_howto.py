@@ -37,6 +37,7 @@ GAMES = "needs the balrog worker"
 EVALUATES = "needs the eval worker and a trained policy"
 NOT_RUN = {
     "README.md": {INSTALLS: 4, MODEL_SERVER: 2, DISPLAY: 1},
+    "asking.md": {},
     "balrog.md": {INSTALLS: 1, GAMES: 3, MODEL_SERVER: 2},
     "cleanrl.md": {INSTALLS: 1},
     "cleanrl-modes.md": {},

@@ -91,6 +91,20 @@ def curve_candidates(given: Given, _: str) -> Iterator[Candidate]:
             yield from (Candidate(name) for name in client.curve_names(given["run"][-1]))
 
 
+def field_candidates(given: Given, word: str) -> Iterator[Candidate]:
+    """Fields of every run, then settings and metrics of the newest one; also in a list, and after a minus sign."""
+    from mosaic.model.run_fields import FIELDS
+
+    before = word[: word.rfind(",") + 1]
+    before += "-" if word[len(before) :].startswith("-") else ""
+    yield from (Candidate(before + name) for name in FIELDS)
+    with _client(given) as client:
+        if client and (newest := client.list_runs(limit=1).runs):
+            settings = client.get_run(newest[0].run_id).settings or {}
+            yield from (Candidate(before + key.rpartition(".")[2], "setting") for key in settings)
+            yield from (Candidate(before + name, "metric") for name in newest[0].summary.last_values)
+
+
 def state_candidates(_: Given, word: str) -> Iterator[Candidate]:
     """States, also as a list: FAULTED, FAULTED,CANCELLED and so on."""
     before = word[: word.rfind(",") + 1]
@@ -212,6 +226,8 @@ CANDIDATES: Mapping[str, Callable[[Given, str], Iterator[Candidate]]] = {  # by 
     "[NAME=]KIND": operator_candidates,
     "TAG": tag_candidates,
     "STATE": state_candidates,
+    "[-]FIELD": field_candidates,
+    "FIELD,FIELD": field_candidates,
     "WORKER": worker_candidates,
     "WORKER[@VARIANT]": worker_candidates,
     "WORKER[@VARIANT]|python": program_candidates,

@@ -26,6 +26,8 @@ MODULES = {
     "eval": ("eval",),
     "runs": ("runs", "show"),
     "experiment": ("experiment",),
+    "diff": ("diff",),
+    "edit": ("rename", "note", "tag"),
     "watch": ("watch",),
     "gui": ("gui",),
     "frames": ("frames",),

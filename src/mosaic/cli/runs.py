@@ -6,23 +6,41 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from mosaic.cli.asked_runs import CSV_COLUMNS, columns_csv, columns_json, columns_table, parse_columns, tell_left_out
 from mosaic.cli.connection import connected, tell_rebuild
 from mosaic.cli.show import show_run
 from mosaic.cli.table import clip, render_table
 from mosaic.cli.terminal_text import STATE_STYLE, paint
-from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
+from mosaic.cli.verb import RUN_HELP, BadUsage, add_json, add_verb, count
+from mosaic.model.errors import BadQuery
 from mosaic.model.states import LIVE_STATES, RunState
+from mosaic.model.where import parse_where
 from mosaic.present.durations import format_duration
 from mosaic.present.runs import note, return_cell
 from mosaic.present.scores import is_rate_known
 from mosaic.present.text import number, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mosaic.cli.verb import Verbs
     from mosaic.client import Run
+    from mosaic.client.run import RunList
 
 SHORT_ID = 13  # the ten characters of the timestamp and three random ones
 NEWEST = 20
+RUNS_EXAMPLES = """
+mosaic runs
+mosaic runs --state live
+mosaic runs --where 'worker=toy and steps>50' --sort -return
+mosaic runs --where 'return>400 and age<2d or tag=paper' --columns seed,return --csv
+mosaic runs --all --json
+"""
+WHERE_HELP = """\
+A condition compares fields with = != < <= > >= and ~ (contains), and joins comparisons with and, or, not and
+parentheses. `FIELD is missing` is one, too; several values with commas between them mean any of them. Fields are those
+of every run (state, name, worker, algo, env, seed, tag, note, experiment, return, steps, episodes, progress, age …),
+settings (learning_rate or extras.algo_params.learning_rate) and metrics (charts/SPS)."""
 
 
 def add_verbs(verbs: "Verbs") -> None:
@@ -31,7 +49,8 @@ def add_verbs(verbs: "Verbs") -> None:
         "runs",
         list_runs,
         "list runs, newest first",
-        "mosaic runs\nmosaic runs --state live\nmosaic runs --all --json",
+        RUNS_EXAMPLES,
+        WHERE_HELP,
     )
     parser.add_argument("--all", action="store_true", help=f"list all runs, not only the newest {NEWEST}")
     parser.add_argument("--limit", type=count, default=NEWEST, metavar="N", help="list the newest N runs")
@@ -41,13 +60,35 @@ def add_verbs(verbs: "Verbs") -> None:
         default=(),
         help="list runs in these states, e.g. FAULTED or EXECUTING,READY; live and over are groups of states",
     )
-    add_json(parser)
+    parser.add_argument("--where", metavar="CONDITION", default="", help="list runs that meet this condition")
+    parser.add_argument("--experiment", metavar="EXPERIMENT", default="", help="list the runs of this experiment")
+    parser.add_argument("--sort", metavar="[-]FIELD", default="", help="order by this field; - reverses the order")
+    parser.add_argument(
+        "--columns",
+        metavar="FIELD,FIELD",
+        type=parse_columns,
+        default=(),
+        help="show these fields, settings and metrics instead of the usual columns",
+    )
+    parser.split = join_sort  # type: ignore[attr-defined]
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print JSON")
+    output.add_argument("--csv", action="store_true", help="print comma-separated values")
 
     parser = add_verb(
         verbs, "show", show_run, "show everything about one run", "mosaic show 01JCQ\nmosaic show 01JCQ --json"
     )
     parser.add_argument("run", metavar="RUN", help=RUN_HELP)
     add_json(parser)
+
+
+def join_sort(_: argparse.ArgumentParser, words: "Sequence[str]") -> tuple[list[str], list[str]]:
+    """`--sort -return` as `--sort=-return`: argparse would take the value for an option."""
+    joined: list[str] = []
+    for word in words:
+        is_value = joined[-1:] == ["--sort"] and word.startswith("-") and not word.startswith("--")
+        joined[-1 if is_value else len(joined) :] = [f"--sort={word}" if is_value else word]
+    return joined, []
 
 
 def parse_states(text: str) -> tuple[RunState, ...]:
@@ -63,16 +104,53 @@ def parse_states(text: str) -> tuple[RunState, ...]:
 
 
 def list_runs(args: argparse.Namespace) -> int:
-    with connected(args) as client:
-        found = client.list_runs(args.state, 0 if args.all else args.limit)
-    if args.json:
-        print(json.dumps([run.to_dict() for run in found.runs], indent=1))
+    columns = args.columns or (CSV_COLUMNS if args.csv else ())
+    found = ask_runs(args, columns)
+    if args.json or args.csv:
+        print(_data(args, found.runs, columns), end="" if args.csv else "\n")
+        if args.csv or columns or args.where:
+            tell_left_out(found.total, len(found.runs))
         return 0
-    print(runs_table(found.runs) if found.runs else "No runs. Start one with: mosaic run toy steps=500 rate=50")
+    if not found.runs:
+        print(_nothing(args))
+    elif columns:
+        print(columns_table(found.runs, columns, [short_id(run.run_id) for run in found.runs]))
+    else:
+        print(runs_table(found.runs))
     if found.total > len(found.runs):
         print(paint(f"… and {found.total - len(found.runs)} more: mosaic runs --all", "dim"))
     tell_rebuild(args)
     return 0
+
+
+def ask_runs(args: argparse.Namespace, columns: "Sequence[str]") -> "RunList":
+    """The runs that the options select. What the daemon finds wrong with a condition is invalid usage, too."""
+    try:
+        if args.where:
+            parse_where(args.where)  # the place in an error is the one in the user's own text
+        with connected(args) as client:
+            return client.list_runs(
+                args.state,
+                0 if args.all else args.limit,
+                experiment=args.experiment,
+                where=args.where,
+                sort=args.sort,
+                columns=columns,
+            )
+    except BadQuery as error:
+        raise BadUsage(str(error)) from None
+
+
+def _data(args: argparse.Namespace, runs: "Sequence[Run]", columns: "Sequence[str]") -> str:
+    if args.csv:
+        return columns_csv(runs, columns)
+    return columns_json(runs, columns) if columns else json.dumps([run.to_dict() for run in runs], indent=1)
+
+
+def _nothing(args: argparse.Namespace) -> str:
+    if args.where or args.experiment or args.state:
+        return "No run matches."
+    return "No runs. Start one with: mosaic run toy steps=500 rate=50"
 
 
 def runs_table(runs: "tuple[Run, ...]") -> str:

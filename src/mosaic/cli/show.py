@@ -97,6 +97,9 @@ def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str
         "time limit": format_duration(run.time_limit_s) if run.time_limit_s else "",
         **dict([run_facts.duration(run)]),
         "tags": printable(" ".join(run.tags)),
+        "note": ("\n" + " " * 13).join(map(printable, run.note.split("\n"))),
+        "experiment": run_facts.experiment(run),
+        "origin": printable(run.origin),
         "attempt": str(run.attempt) if run.attempt > 1 else "",
         "folder": run.run_dir,
     }

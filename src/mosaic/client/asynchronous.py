@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Coroutine, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from mosaic.client.streams import EventPage, EventStream, LogStream, repeat_unti
 from mosaic.model.errors import BadConfig, NoDaemon
 from mosaic.model.experiment import Experiment
 from mosaic.model.home import refuse_odd
+from mosaic.model.ordering import ordered, sort_names
 from mosaic.model.owner import refuse_foreign
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
@@ -297,17 +299,65 @@ class AsyncTrainerClient:
         """One run with its history and config. `run_id` may be an id, a prefix of one, a name, `last` or `last~N`."""
         return Run.from_wire(await self._ask(self._stub.GetRun, pb.RunRequest(run_id=run_id)))
 
+    async def edit_run(
+        self,
+        run_id: str | Collection[str],
+        *,
+        name: str | None = None,
+        note: str | None = None,
+        add_tags: Collection[str] = (),
+        remove_tags: Collection[str] = (),
+    ) -> list[Run]:
+        """Change the name, the note and the tags of one run or several; all of them change, or none.
+
+        What is not given stays; an empty note removes it. The change is durable when this returns.
+        """
+        run_ids = (run_id,) if isinstance(run_id, str) else tuple(run_id)
+        request = pb.EditRunRequest(run_ids=run_ids, name=name, note=note, add_tags=add_tags, remove_tags=remove_tags)
+        reply = await self._ask(self._stub.EditRun, request)
+        return [Run.from_wire(info) for info in reply.runs]
+
     async def list_runs(
-        self, states: Collection[RunState | str] = (), limit: int = 0, *, experiment: str = ""
+        self,
+        states: Collection[RunState | str] = (),
+        limit: int = 0,
+        *,
+        experiment: str = "",
+        where: str = "",
+        sort: str = "",
+        columns: Collection[str] = (),
     ) -> RunList:
         """Newest first. Default: runs in all states, without a limit. A state may be given by its name.
 
-        `experiment`: only its runs.
+        `experiment`: only its runs. `where`: a condition, such as `algo=ppo and return>400`. `sort`: names of fields,
+        settings or metrics, such as `-return,seed`. `columns`: names whose values each run has in `chosen`. BadQuery if
+        one does not parse.
         """
-        pages: list[pb.ListRunsReply] = []
         request = pb.ListRunsRequest(
-            states=states_to_wire(states), limit=limit, page_runs=PAGE_RUNS, experiment=experiment
+            states=states_to_wire(states),
+            limit=limit,
+            page_runs=PAGE_RUNS,
+            experiment=experiment,
+            where=where,
+            setting_keys=columns,
         )
+        if 0 < limit <= PAGE_RUNS:
+            request.sort = sort  # the daemon sends only the first ones
+        elif sort:
+            return await self._list_sorted(request, sort)
+        return await self._list(request)
+
+    async def _list_sorted(self, request: pb.ListRunsRequest, sort: str) -> RunList:
+        """More runs than one reply has: they come in pages, and are sorted here."""
+        names, limit = sort_names(sort), request.limit
+        request.limit = 0
+        request.setting_keys.extend(name for name, _ in names)
+        found = await self._list(request)
+        runs = ordered(found.runs, names, lambda run, name: run.chosen.get(name))
+        return replace(found, runs=tuple(runs[: limit or None]))
+
+    async def _list(self, request: pb.ListRunsRequest) -> RunList:
+        pages: list[pb.ListRunsReply] = []
         while not pages or request.before:
             pages.append(await self._ask(self._stub.ListRuns, request))
             request.before = pages[-1].next

@@ -49,6 +49,7 @@ class Run:
     axes: dict[str, Any] = field(default_factory=dict)  # the settings that its experiment varies, with dotted keys
     note: str = ""
     origin: str = ""  # where an imported run came from; "" if it ran here
+    chosen: dict[str, Any] = field(default_factory=dict)  # list_runs with `columns` only: their values
     history: tuple[Move, ...] = ()  # get_run only
     config: dict[str, Any] | None = None  # get_run only; secrets redacted
     settings: dict[str, Any] | None = None  # get_run only: with defaults, under dotted keys; secrets redacted
@@ -93,6 +94,7 @@ class Run:
             axes=json.loads(info.axes_json) if info.axes_json else {},
             note=info.note,
             origin=info.origin,
+            chosen=json.loads(info.chosen_settings_json) if info.chosen_settings_json else {},
             history=tuple(move_from_wire(move) for move in info.history),
             config=json.loads(info.config_json) if info.config_json else None,
             settings=json.loads(info.settings_json) if info.settings_json else None,
@@ -132,6 +134,8 @@ class Run:
         """The object that `--json` prints: plain values, states as strings."""
         plain = asdict(self)
         plain["state"] = str(self.state)
+        if not self.chosen:
+            del plain["chosen"]
         plain["progress"] = self.progress
         plain["eta_s"] = self.eta_s
         plain["history"] = [

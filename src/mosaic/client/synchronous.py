@@ -230,8 +230,32 @@ class TrainerClient:
     def get_run(self, run_id: str) -> Run:
         return self._loop.run(self._inner.get_run(run_id))
 
-    def list_runs(self, states: Collection[RunState | str] = (), limit: int = 0, *, experiment: str = "") -> RunList:
-        return self._loop.run(self._inner.list_runs(states, limit, experiment=experiment))
+    def edit_run(
+        self,
+        run_id: str | Collection[str],
+        *,
+        name: str | None = None,
+        note: str | None = None,
+        add_tags: Collection[str] = (),
+        remove_tags: Collection[str] = (),
+    ) -> list[Run]:
+        return self._loop.run(
+            self._inner.edit_run(run_id, name=name, note=note, add_tags=add_tags, remove_tags=remove_tags)
+        )
+
+    def list_runs(
+        self,
+        states: Collection[RunState | str] = (),
+        limit: int = 0,
+        *,
+        experiment: str = "",
+        where: str = "",
+        sort: str = "",
+        columns: Collection[str] = (),
+    ) -> RunList:
+        return self._loop.run(
+            self._inner.list_runs(states, limit, experiment=experiment, where=where, sort=sort, columns=columns)
+        )
 
     def watch_runs(
         self,

@@ -23,6 +23,7 @@ STATUS: dict[type[errors.MosaicError], grpc.StatusCode] = {
     errors.BadConfig: grpc.StatusCode.INVALID_ARGUMENT,
     errors.BadBatch: grpc.StatusCode.INVALID_ARGUMENT,
     errors.AmbiguousRun: grpc.StatusCode.INVALID_ARGUMENT,
+    errors.BadQuery: grpc.StatusCode.INVALID_ARGUMENT,
     errors.BadCommand: grpc.StatusCode.INVALID_ARGUMENT,
     errors.UnknownRun: grpc.StatusCode.NOT_FOUND,
     errors.UnknownExperiment: grpc.StatusCode.NOT_FOUND,

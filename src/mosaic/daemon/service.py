@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from mosaic.daemon.auth import bearer
+from mosaic.daemon.editing import edit_runs
 from mosaic.daemon.experiments import put_experiment, submit_runs
 from mosaic.daemon.frames import Frames
 from mosaic.daemon.health import report_health
@@ -48,6 +49,9 @@ class Service(TrainerServiceServicer):
 
     async def ListRuns(self, request: pb.ListRunsRequest, context: Any) -> pb.ListRunsReply:
         return await list_runs(self._trainer, request)
+
+    async def EditRun(self, request: pb.EditRunRequest, context: Any) -> pb.ListRunsReply:
+        return await edit_runs(self._trainer, request)
 
     async def WatchRuns(self, request: pb.WatchRunsRequest, context: Any) -> AsyncIterator[pb.ListRunsReply]:
         interval_s = max(0.05, (request.interval_ms or 500) / 1000)

@@ -5,6 +5,7 @@ import sqlite3
 import stat
 from collections.abc import Collection
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -13,6 +14,7 @@ from mosaic.model import sqlite
 from mosaic.model.run import RunSummary
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 LARGE_BYTES = 16 << 10
 WAIT_S = 0.5  # for a program that has the index open; the summaries come from the files of the runs then
@@ -58,6 +60,25 @@ class Index:
         except Exception as error:  # noqa: BLE001  # a damaged index can raise anything
             self._rebuild(error)
             return {}
+
+    def parts(self, run_ids: Collection[str], kind: type[T]) -> dict[str, T]:
+        """Only the fields of `kind`, of the stored summaries of these runs."""
+        try:
+            decoder = msgspec.msgpack.Decoder(kind)
+            return {run_id: decoder.decode(blob) for run_id, blob in self._rows(run_ids)}
+        except Exception as error:  # noqa: BLE001  # see `get`
+            self._rebuild(error)
+            return {}
+
+    def has_metric(self, name: str) -> bool:
+        """Whether a stored summary has a last value of this name."""
+        try:
+            # A cheap test in SQLite finds the few candidates; the name may be part of a longer one.
+            rows = self._open().execute("SELECT summary FROM runs WHERE instr(summary, ?)", (name.encode(),))
+            return any(name in _summary_in(blob).last_values for (blob,) in rows)
+        except Exception as error:  # noqa: BLE001  # see `get`
+            self._rebuild(error)
+            return False
 
     def close(self) -> None:
         if self._db:

@@ -1,6 +1,7 @@
 """Hop 5: receives what tailers publish, stores it, then broadcasts it. Runs on the daemon's event loop."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -13,6 +14,7 @@ from typing import Protocol, TypeVar
 
 from mosaic.broadcast.subscribers import Broadcaster, StoreReader
 from mosaic.ingest.events import EventPage
+from mosaic.ingest.figures import Figures, FiguresWithMetrics
 from mosaic.ingest.index import Index
 from mosaic.ingest.logs import LogPage
 from mosaic.ingest.store import LOG_PAGE_BYTES, Commit, RunStore
@@ -207,6 +209,27 @@ class Ingest:
         for run_id in wanted.keys() & self._damaged.keys():
             found[run_id].note = self._damaged[run_id]
         return found
+
+    async def figures(
+        self, run_ids: Collection[str], rundir: Callable[[str], RunDir], with_metrics: bool
+    ) -> "dict[str, Figures | RunSummary]":
+        """Parts of the summary of each run; of a run that is open, or not in the index, the whole."""
+        closed = [run_id for run_id in run_ids if run_id not in self._open]
+        kind = FiguresWithMetrics if with_metrics else Figures
+        found: dict[str, Figures | RunSummary] = {}
+        with contextlib.suppress(StoreFailed):  # reported by `problem`; they come from the files then
+            found.update(await self._indexer.call(lambda: self._index.parts(closed, kind)) if closed else {})
+        for run_id in run_ids:
+            if run_id not in found:
+                found[run_id] = await self._ask_summary(rundir(run_id))
+        return found
+
+    async def has_metric(self, name: str) -> bool:
+        """Whether a run that is in the index has a last value of this metric."""
+        try:
+            return await self._indexer.call(lambda: self._index.has_metric(name))
+        except StoreFailed:
+            return False
 
     def reader(self, rundir: RunDir) -> StoreReader:
         """The reader of this run's stored events, for Broadcaster.stream."""

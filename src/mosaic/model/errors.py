@@ -3,6 +3,7 @@
 MosaicError
 ├── BadConfig          a field of a submitted config is invalid
 │   └── UnknownWorker  no environment has this worker
+├── BadQuery           a condition on runs that does not parse, or asks for what no run has
 ├── UnknownRun         a reference that matches no run
 ├── UnknownExperiment  a name that no experiment has
 ├── ExperimentDiffers  the name of an experiment with other settings
@@ -55,6 +56,10 @@ class BadConfig(MosaicError):
 
 class UnknownWorker(BadConfig):
     """No environment has this worker."""
+
+
+class BadQuery(MosaicError):
+    """A condition on runs that does not parse, or asks for what no run has; the message says why and where."""
 
 
 class UnknownRun(MosaicError):

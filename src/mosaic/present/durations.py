@@ -1,10 +1,10 @@
 """Durations as users read and write them: 7s, 3m20s, 2h05m, 4d11h."""
 
-import re
 from decimal import Decimal
 
-SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
-_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(min|[smhdw])")
+from mosaic.model.durations import SECONDS, parse_duration
+
+__all__ = ["SECONDS", "format_duration", "parse_duration", "spell_duration"]
 
 
 def format_duration(seconds: float) -> str:
@@ -17,17 +17,6 @@ def format_duration(seconds: float) -> str:
     if whole < 86400:
         return f"{whole // 3600}h{whole % 3600 // 60:02}m"
     return f"{whole // 86400}d{whole % 86400 // 3600:02}h"
-
-
-def parse_duration(text: str) -> float:
-    """The seconds in 90, 45s, 2h or 1h30m; a number without a unit is in seconds. ValueError with a message."""
-    compact = text.strip().lower()
-    if re.fullmatch(r"\d+(\.\d+)?", compact):
-        return float(compact)
-    parts = _PART.findall(compact)
-    if not parts or _PART.sub("", compact).strip():
-        raise ValueError(f"'{text}' is not a valid duration. Write it as 90s, 45m, 2h, 1h30m or 30d.")
-    return sum(float(number) * SECONDS[unit] for number, unit in parts)
 
 
 def spell_duration(seconds: float) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from mosaic.model.machine import format_cpus, format_memory
 from mosaic.model.states import RunState
+from mosaic.model.where_values import plain_text
 from mosaic.present.durations import format_duration
 from mosaic.present.scores import count, describe_score, has_no_mean, is_evaluation, is_rate_known, margin
 from mosaic.present.text import number, printable
@@ -98,6 +99,12 @@ def gpus(run: "Run") -> str:
 def unchecked(run: "Run") -> str:
     """`unchecked: the worker publishes no schema`; empty if the settings were checked."""
     return f"unchecked: {printable(run.settings_note)}" if run.settings_note else ""
+
+
+def experiment(run: "Run") -> str:
+    """`lr-sweep: learning_rate=0.001 seed=2`; empty for a run that belongs to none."""
+    axes = " ".join(f"{key}={plain_text(value)}" for key, value in run.axes.items())
+    return printable(f"{run.experiment}: {axes}" if axes else run.experiment)
 
 
 def how_derived(relation: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mosaic.model.nearest import did_you_mean
-from mosaic.model.states import LIVE_STATES, RunState
+from mosaic.model.state_words import STATES
 from mosaic.present.durations import parse_duration
 from mosaic.present.scores import is_rate_known, score
 from mosaic.present.state_marks import WORD
@@ -23,18 +23,8 @@ from mosaic.present.text import printable
 if TYPE_CHECKING:
     from mosaic.client import Run
 
-S = RunState
 Condition = Callable[["Run", float], bool]  # the run, and the time now
 
-STATES: dict[str, frozenset[RunState]] = {
-    "live": frozenset(LIVE_STATES),
-    "over": frozenset(set(S) - set(LIVE_STATES)),
-    "waiting": frozenset({S.INIT}),
-    "running": frozenset({S.HANDSHAKE, S.READY, S.EXECUTING}),
-    "done": frozenset({S.TERMINATED}),
-    "failed": frozenset({S.FAULTED}),
-    "cancelled": frozenset({S.CANCELLED}),
-} | {state.lower(): frozenset({state}) for state in S}
 TEXTS: "dict[str, Callable[[Run], str]]" = {
     "name": lambda run: run.name,
     "worker": lambda run: run.worker_name,

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from mosaic.model.score import is_evaluation_in, score_in
 from mosaic.model.states import RunState
 from mosaic.present.text import number, sparkline
 
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def is_evaluation(run: "Run") -> bool:
-    return run.area == "evals" or run.relation == "eval"
+    return is_evaluation_in(run.area, run.relation)
 
 
 def has_no_mean(run: "Run") -> bool:
@@ -20,12 +21,7 @@ def has_no_mean(run: "Run") -> bool:
 
 def score(run: "Run") -> float | None:
     """The number by which runs are sorted and compared."""
-    s = run.summary
-    if has_no_mean(run):
-        return None
-    if is_evaluation(run) and s.eval_mean is not None:
-        return s.eval_mean
-    return s.mean_return if s.mean_return is not None else s.last_return
+    return score_in(run.area, run.relation, run.summary)
 
 
 def score_cell(run: "Run") -> str:

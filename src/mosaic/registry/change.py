@@ -17,7 +17,8 @@ log = logging.getLogger(__name__)
 # Columns that change while a run lives; the others are in the first line of its record. `waiting_for` is not recorded:
 # the dispatcher decides it anew, and one start changes it in thousands of rows.
 CHANGING = (
-    "state, reason, attempt, updated_at, session, cancel_requested, held_by, telemetry, capabilities, calls_beats"
+    "state, reason, attempt, updated_at, session, cancel_requested, held_by, telemetry, capabilities, calls_beats, "
+    "name, tags, note"
 )
 EXPERIMENT = ("name", "document", "note", "created_at")  # what is recorded of one
 _DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)

@@ -24,6 +24,7 @@ from mosaic.model.states import LIVE_STATES, MOVES, RunState
 from mosaic.registry.change import Changes
 from mosaic.registry.experiments import Experiments
 from mosaic.registry.file import STEPS, fetch, open_file
+from mosaic.registry.queries import Queries
 from mosaic.registry.records import Records
 from mosaic.registry.reference import resolve
 from mosaic.registry.room import allocate_wal, even_on_a_full_disk
@@ -52,6 +53,7 @@ class Registry:
         self._changes = Changes(self._db, path, Records(path.parent / "control"))
         self._changes.catch_up()
         self.experiments = Experiments(self._db, self._changes, now)
+        self.queries = Queries(self._db)
         self.reserve = Reserve(path.parent / "reserve")
         allocate_wal(path)
 
@@ -263,6 +265,22 @@ class Registry:
                 "UPDATE runs SET waiting_for = ?, revision = ? WHERE id = ? AND state = ?",
                 [(text, revision, run_id, RunState.INIT.value) for run_id, text in texts.items()],
             )
+
+    def edit(self, tags: Mapping[str, Sequence[str]], name: str | None = None, note: str | None = None) -> None:
+        """Set the tags of each of these runs, and the name and the note of all of them; None keeps it.
+
+        All of them change, or none.
+        """
+        with self._changes.change() as revision:
+            for run_id, texts in tags.items():
+                values = (name, note, json.dumps(texts), revision, run_id)
+                edited = self._db.execute(
+                    "UPDATE runs SET name = coalesce(?, name), note = coalesce(?, note), tags = ?, revision = ? "
+                    "WHERE id = ?",
+                    values,
+                ).rowcount
+                if not edited:
+                    raise UnknownRun(run_id)
 
     @even_on_a_full_disk
     def delete(self, run_id: str) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from mosaic.model.labels import MAX_NAME, MAX_TAG, MAX_TAGS, is_label
 from mosaic.model.machine import MAX_CPUS, MAX_MEMORY_MB
 from mosaic.model.names import VALID, is_worker_name
 from mosaic.model.run import GpuRequest, Limits, Lineage, Membership, ResourceRequest, RunConfig, WorkerSpec
@@ -53,9 +54,6 @@ RELATIONS = ("resume", "eval")
 
 MAX_GPUS = 64
 MAX_STEP = 2**63 - 1  # the wire and the databases have 64 bits for it
-MAX_NAME = 120
-MAX_TAGS = 32
-MAX_TAG = 64
 MAX_AXES = 4096  # bytes, as JSON: every listing contains them
 TOTAL_NAMES = ("total_timesteps", "total_steps", "steps")  # names that workers use for their number of steps
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -168,7 +166,7 @@ def _read_worker_id(section: Section) -> str:
 
 def read_name(metadata: Section) -> str:
     name = metadata.text("run_name")
-    if metadata.values.get("run_name") is not None and not _is_printable(name, MAX_NAME):
+    if metadata.values.get("run_name") is not None and not is_label(name, MAX_NAME):
         raise metadata.bad("run_name", f"must have 1 to {MAX_NAME} printable characters.")
     return name
 
@@ -178,7 +176,7 @@ def _read_tags(metadata: Section) -> tuple[str, ...]:
     if len(tags) > MAX_TAGS:
         raise metadata.bad("tags", f"has {len(tags)} tags; the maximum is {MAX_TAGS}.")
     for number, tag in enumerate(tags):
-        if not _is_printable(tag, MAX_TAG):
+        if not is_label(tag, MAX_TAG):
             raise metadata.bad(f"tags[{number}]", f"must have 1 to {MAX_TAG} printable characters.")
     return tags
 
@@ -250,7 +248,3 @@ def total_steps(settings: Mapping[str, Any]) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63:
             return value
     return None
-
-
-def _is_printable(text: str, most: int) -> bool:
-    return 1 <= len(text) <= most and text.isprintable() and not text.isspace()

@@ -16,8 +16,9 @@ from typing import Any
 from mosaic.catalog.placement import PATH, put_in_place
 from mosaic.catalog.schema import DERIVING_KEYS, Schema, parameters
 from mosaic.model.errors import BadConfig
+from mosaic.model.labels import MAX_NAME
 from mosaic.submit.checkpoints import Checkpoint
-from mosaic.submit.config import FIELDS, MAX_NAME, RELATIONS, TOTAL_NAMES
+from mosaic.submit.config import FIELDS, RELATIONS, TOTAL_NAMES
 from mosaic.submit.route import plays_operators
 from mosaic.submit.section import Section
 

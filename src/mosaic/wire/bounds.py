@@ -42,7 +42,12 @@ def some_values(values: Mapping[str, float], most_bytes: int) -> Mapping[str, fl
 
 def _bound_texts(info: pb.RunInfo) -> None:
     for field, value in info.ListFields():
-        if field.type != FieldDescriptor.TYPE_STRING or field.name in ("run_id", "run_dir", "axes_json"):
+        if field.type != FieldDescriptor.TYPE_STRING or field.name in (
+            "run_id",
+            "run_dir",
+            "axes_json",
+            "chosen_settings_json",
+        ):
             continue
         if field.is_repeated:
             texts = [shortened(text) for text in value[:MOST_TEXTS]]

@@ -66,7 +66,7 @@ class CommandRunReply(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., is_repeat: _Optional[bool] = ...) -> None: ...
 
 class RunInfo(_message.Message):
-    __slots__ = ("run_id", "name", "area", "worker_name", "state", "reason", "attempt", "created_at", "updated_at", "gpus_requested", "gpus_mandatory", "granted", "tags", "total_steps", "cancel_requested", "waiting_for", "held_by", "telemetry", "revision", "summary", "run_dir", "history", "life", "time_limit_s", "config_json", "cpus", "memory_mb", "parent_run_id", "relation", "settings_note", "settings_json", "children", "capabilities_json", "algo", "env_id", "seed", "experiment", "axes_json", "note", "origin")
+    __slots__ = ("run_id", "name", "area", "worker_name", "state", "reason", "attempt", "created_at", "updated_at", "gpus_requested", "gpus_mandatory", "granted", "tags", "total_steps", "cancel_requested", "waiting_for", "held_by", "telemetry", "revision", "summary", "run_dir", "history", "life", "time_limit_s", "config_json", "cpus", "memory_mb", "parent_run_id", "relation", "settings_note", "settings_json", "children", "capabilities_json", "algo", "env_id", "seed", "experiment", "axes_json", "note", "origin", "chosen_settings_json")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     AREA_FIELD_NUMBER: _ClassVar[int]
@@ -107,6 +107,7 @@ class RunInfo(_message.Message):
     AXES_JSON_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    CHOSEN_SETTINGS_JSON_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     name: str
     area: str
@@ -147,7 +148,8 @@ class RunInfo(_message.Message):
     axes_json: str
     note: str
     origin: str
-    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., area: _Optional[str] = ..., worker_name: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., reason: _Optional[str] = ..., attempt: _Optional[int] = ..., created_at: _Optional[float] = ..., updated_at: _Optional[float] = ..., gpus_requested: _Optional[int] = ..., gpus_mandatory: _Optional[bool] = ..., granted: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., total_steps: _Optional[int] = ..., cancel_requested: _Optional[bool] = ..., waiting_for: _Optional[str] = ..., held_by: _Optional[str] = ..., telemetry: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., run_dir: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., life: _Optional[str] = ..., time_limit_s: _Optional[float] = ..., config_json: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mb: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., relation: _Optional[str] = ..., settings_note: _Optional[str] = ..., settings_json: _Optional[str] = ..., children: _Optional[_Iterable[str]] = ..., capabilities_json: _Optional[str] = ..., algo: _Optional[str] = ..., env_id: _Optional[str] = ..., seed: _Optional[int] = ..., experiment: _Optional[str] = ..., axes_json: _Optional[str] = ..., note: _Optional[str] = ..., origin: _Optional[str] = ...) -> None: ...
+    chosen_settings_json: str
+    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., area: _Optional[str] = ..., worker_name: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., reason: _Optional[str] = ..., attempt: _Optional[int] = ..., created_at: _Optional[float] = ..., updated_at: _Optional[float] = ..., gpus_requested: _Optional[int] = ..., gpus_mandatory: _Optional[bool] = ..., granted: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., total_steps: _Optional[int] = ..., cancel_requested: _Optional[bool] = ..., waiting_for: _Optional[str] = ..., held_by: _Optional[str] = ..., telemetry: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., run_dir: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., life: _Optional[str] = ..., time_limit_s: _Optional[float] = ..., config_json: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mb: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., relation: _Optional[str] = ..., settings_note: _Optional[str] = ..., settings_json: _Optional[str] = ..., children: _Optional[_Iterable[str]] = ..., capabilities_json: _Optional[str] = ..., algo: _Optional[str] = ..., env_id: _Optional[str] = ..., seed: _Optional[int] = ..., experiment: _Optional[str] = ..., axes_json: _Optional[str] = ..., note: _Optional[str] = ..., origin: _Optional[str] = ..., chosen_settings_json: _Optional[str] = ...) -> None: ...
 
 class Move(_message.Message):
     __slots__ = ("old", "new", "at", "reason")
@@ -225,18 +227,38 @@ class Observed(_message.Message):
     def __init__(self, what: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
 
 class ListRunsRequest(_message.Message):
-    __slots__ = ("states", "limit", "page_runs", "before", "experiment")
+    __slots__ = ("states", "limit", "page_runs", "before", "experiment", "where", "setting_keys", "sort")
     STATES_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     PAGE_RUNS_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
     EXPERIMENT_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    SETTING_KEYS_FIELD_NUMBER: _ClassVar[int]
+    SORT_FIELD_NUMBER: _ClassVar[int]
     states: _containers.RepeatedScalarFieldContainer[State]
     limit: int
     page_runs: int
     before: int
     experiment: str
-    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ..., page_runs: _Optional[int] = ..., before: _Optional[int] = ..., experiment: _Optional[str] = ...) -> None: ...
+    where: str
+    setting_keys: _containers.RepeatedScalarFieldContainer[str]
+    sort: str
+    def __init__(self, states: _Optional[_Iterable[_Union[State, str]]] = ..., limit: _Optional[int] = ..., page_runs: _Optional[int] = ..., before: _Optional[int] = ..., experiment: _Optional[str] = ..., where: _Optional[str] = ..., setting_keys: _Optional[_Iterable[str]] = ..., sort: _Optional[str] = ...) -> None: ...
+
+class EditRunRequest(_message.Message):
+    __slots__ = ("run_ids", "name", "note", "add_tags", "remove_tags")
+    RUN_IDS_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    ADD_TAGS_FIELD_NUMBER: _ClassVar[int]
+    REMOVE_TAGS_FIELD_NUMBER: _ClassVar[int]
+    run_ids: _containers.RepeatedScalarFieldContainer[str]
+    name: str
+    note: str
+    add_tags: _containers.RepeatedScalarFieldContainer[str]
+    remove_tags: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, run_ids: _Optional[_Iterable[str]] = ..., name: _Optional[str] = ..., note: _Optional[str] = ..., add_tags: _Optional[_Iterable[str]] = ..., remove_tags: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListRunsReply(_message.Message):
     __slots__ = ("runs", "total", "deleted", "next", "continues")

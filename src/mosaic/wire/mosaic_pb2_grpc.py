@@ -67,6 +67,11 @@ class TrainerServiceStub:
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.ListRunsRequest.SerializeToString,
                 response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ListRunsReply.FromString,
                 _registered_method=True)
+        self.EditRun = channel.unary_unary(
+                '/mosaic.v1.TrainerService/EditRun',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.EditRunRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ListRunsReply.FromString,
+                _registered_method=True)
         self.WatchRuns = channel.unary_stream(
                 '/mosaic.v1.TrainerService/WatchRuns',
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.WatchRunsRequest.SerializeToString,
@@ -194,6 +199,13 @@ class TrainerServiceServicer:
 
     def ListRuns(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EditRun(self, request, context):
+        """name, note and tags, in one transaction; durable when answered
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -337,6 +349,11 @@ def add_TrainerServiceServicer_to_server(servicer, server):
             'ListRuns': grpc.unary_unary_rpc_method_handler(
                     servicer.ListRuns,
                     request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ListRunsRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.ListRunsReply.SerializeToString,
+            ),
+            'EditRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.EditRun,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.EditRunRequest.FromString,
                     response_serializer=mosaic_dot_wire_dot_mosaic__pb2.ListRunsReply.SerializeToString,
             ),
             'WatchRuns': grpc.unary_stream_rpc_method_handler(
@@ -589,6 +606,33 @@ class TrainerService:
             target,
             '/mosaic.v1.TrainerService/ListRuns',
             mosaic_dot_wire_dot_mosaic__pb2.ListRunsRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.ListRunsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EditRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.v1.TrainerService/EditRun',
+            mosaic_dot_wire_dot_mosaic__pb2.EditRunRequest.SerializeToString,
             mosaic_dot_wire_dot_mosaic__pb2.ListRunsReply.FromString,
             options,
             channel_credentials,

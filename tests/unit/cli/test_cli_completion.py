@@ -49,6 +49,8 @@ def test_options_are_completed_once_unless_they_can_be_repeated(root):
         ("export --format=c", ["--format=csv"]),
         ("runs --state FA", ["FAULTED"]),
         ("runs --state FAULTED,CAN", ["FAULTED,CANCELLED"]),
+        ("runs --sort -ret", ["-return"]),
+        ("runs --columns seed,ep", ["seed,episodes"]),
         ("completion install --shell z", ["zsh"]),
         ("run t", ["toy"]),
         ("run --env-of t", ["toy"]),

@@ -57,11 +57,11 @@ class Rows:
     def revision(self):
         return self.at
 
-    def list(self, states, limit):
+    def list(self, states, limit, experiment=""):
         self.reads += 1
         return [record()]
 
-    def count(self, states):
+    def count(self, states, experiment=""):
         return 1
 
 

@@ -1,0 +1,202 @@
+"""Questions about runs: conditions, orders and chosen values, over a real registry and a real index."""
+
+import asyncio
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from mosaic.daemon.listing import list_runs
+from mosaic.ingest.figures import Figures, FiguresWithMetrics
+from mosaic.ingest.index import Index
+from mosaic.model.errors import BadQuery
+from mosaic.model.run import Membership, RunConfig, RunSummary, Settings, WorkerSpec
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+from mosaic.model.ulid import new_ulid
+from mosaic.registry.registry import Registry
+from mosaic.wire import mosaic_pb2 as pb
+from mosaic.wire.convert import run_to_wire
+
+LR = "extras.algo_params.learning_rate"
+
+
+class Trainer:
+    """The parts of a daemon that a listing needs."""
+
+    def __init__(self, folder):
+        self.real = Registry.open(folder / "registry.db")
+        self.index = Index(folder / "index.sqlite")
+        self.root = StateRoot(folder)
+        self.registry = SimpleNamespace(do=self._do)
+        self.ingest = self
+        self.decoded = []  # run ids whose summaries were read
+
+    async def _do(self, ask):
+        return ask(self.real)
+
+    async def figures(self, run_ids, rundir, with_metrics):
+        self.decoded += run_ids
+        found = self.index.parts(run_ids, FiguresWithMetrics if with_metrics else Figures)
+        return {run_id: found.get(run_id, RunSummary()) for run_id in run_ids}
+
+    async def has_metric(self, name):
+        return self.index.has_metric(name)
+
+    async def infos(self, records):
+        return [run_to_wire(record, "/runs", RunSummary()) for record in records]
+
+    def add(self, name, settings=None, summary=None, membership=None, tags=()):
+        config = RunConfig(
+            *(new_ulid(), name, "runs", "toy", WorkerSpec(module="toy")),
+            settings=Settings(settings or {}),
+            membership=membership or Membership(),
+            tags=tags,
+        )
+        self.real.add(config)
+        if summary:
+            self.index.put(config.run_id, summary)
+        return config.run_id
+
+    def ask(self, where="", **request):
+        return asyncio.run(list_runs(self, pb.ListRunsRequest(where=where, **request)))
+
+    def names(self, where="", **request):
+        return [info.name for info in self.ask(where, **request).runs]
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    trainer = Trainer(tmp_path)
+    trainer.add(
+        "a", {"algo": "ppo", "seed": 1, LR: 1e-3}, RunSummary(mean_return=100.0, last_values={"charts/SPS": 50.0})
+    )
+    trainer.add(
+        "b", {"algo": "ppo", "seed": 2, LR: 3e-4}, RunSummary(mean_return=480.0, last_values={"charts/SPS": 90.0})
+    )
+    trainer.add("c", {"algo": "dqn", "seed": 1, "optimizer.learning_rate": 1e-3}, RunSummary(mean_return=450.0))
+    trainer.add("d", {"task": "pong"}, tags=("paper",), membership=Membership("sweep", {"seed": 1}))
+    yield trainer
+    trainer.index.close()
+    trainer.real.close()
+
+
+def test_runs_are_chosen_by_fields_settings_and_metrics_newest_first(trainer):
+    assert trainer.names("algo=ppo and return>400") == ["b"]
+    assert trainer.names(f"{LR}=0.001") == ["a"]
+    assert trainer.names("learning_rate=0.001") == ["c", "a"]  # one key in each run, though not the same one
+    assert trainer.names("algo_params.learning_rate<0.01") == ["b", "a"]
+    assert trainer.names("charts/SPS>=50") == ["b", "a"]
+    assert trainer.names("metric.charts/SPS>60 or setting.task=pong") == ["d", "b"]
+    assert trainer.names("env=pong and tag=paper and experiment=sweep") == ["d"]
+    assert trainer.names("return is missing") == ["d"]
+    assert trainer.names("not learning_rate=0.001") == ["d", "b"]
+
+
+def test_a_setting_that_only_some_runs_have_is_missing_for_the_others(trainer):
+    assert trainer.names("learning_rate is missing") == ["d"]
+    assert trainer.names("learning_rate!=0.001") == ["b"]
+
+
+def test_summaries_are_read_only_for_runs_that_the_cheap_parts_leave(trainer):
+    trainer.names("return>400 and algo=dqn")
+
+    assert len(trainer.decoded) == 1
+
+
+def test_a_name_that_no_run_has_is_refused_with_a_suggestion(trainer):
+    with pytest.raises(BadQuery, match=r"No run has .* 'lerning_rate'\. Did you mean 'learning_rate'"):
+        trainer.ask("algo=nosuch and lerning_rate=1")
+    with pytest.raises(BadQuery, match="Did you mean 'charts/SPS'"):
+        trainer.ask(setting_keys=["SPS"])
+    with pytest.raises(BadQuery, match="Did you mean 'return'"):
+        trainer.ask(sort="-retrun")
+
+
+def test_a_short_name_that_is_ambiguous_in_a_run_is_refused_with_the_candidates(trainer):
+    run_id = trainer.add("e", {"actor.gamma": 1, "critic.gamma": 2})
+
+    with pytest.raises(BadQuery, match=rf"'gamma' is ambiguous in run {run_id}.*actor.gamma, critic.gamma"):
+        trainer.ask("gamma=1")
+    assert trainer.names("actor.gamma=1") == ["e"]
+
+
+def test_a_secret_is_redacted_and_cannot_be_asked_for(trainer):
+    trainer.add("e", {"extras.api_key": "sk-12345", "max_tokens": 512, "url": "https://me:hunter2@box/v1"})
+
+    for where in ("api_key~sk-1", "api_key=sk-12345", "not extras.api_key=x", "setting.api_key is missing"):
+        with pytest.raises(BadQuery, match="is a secret"):
+            trainer.ask(where)
+    with pytest.raises(BadQuery, match="is a secret"):
+        trainer.ask(sort="api_key")
+    assert trainer.names("url~hunter2") == []
+    assert trainer.names("url~box and max_tokens=512") == ["e"]
+    shown = trainer.ask("max_tokens=512", setting_keys=["api_key", "url"]).runs[0].chosen_settings_json
+    assert json.loads(shown) == {"api_key": "***", "url": "https://me:***@box/v1"}
+
+
+def test_nothing_of_a_row_is_asked_for_but_its_fields(trainer):
+    for name in ("session", "idempotency_key", "config_hash", "capabilities"):
+        with pytest.raises(BadQuery, match="No run has"):
+            trainer.ask(f"{name} is missing")
+
+
+def test_chosen_values_come_with_each_run(trainer):
+    reply = trainer.ask(setting_keys=["learning_rate", "return", "seed", "charts/SPS", "tags", "state"], limit=2)
+
+    values = [json.loads(info.chosen_settings_json) for info in reply.runs]
+    assert values[0] | {"state": ""} == {
+        **{"learning_rate": None, "return": None, "seed": None, "charts/SPS": None},
+        **{"tags": ["paper"], "state": ""},
+    }
+    assert values[1]["learning_rate"] == 1e-3
+    assert values[1]["return"] == 450.0
+
+
+def test_the_first_runs_of_an_order_are_those_of_all_runs(trainer):
+    reply = trainer.ask(sort="-return", limit=2)
+
+    assert [info.name for info in reply.runs] == ["b", "c"]
+    assert (reply.total, reply.next) == (4, 0)
+    assert trainer.names(sort="seed,-learning_rate") == ["c", "a", "b", "d"]
+
+
+def test_pages_have_every_matching_run_once(trainer):
+    expected = [trainer.add(f"n{n}", {"size": n % 3}) for n in range(20)][::-1]
+    expected = [run_id for n, run_id in zip(range(19, -1, -1), expected, strict=True) if n % 3]
+
+    found, before = [], 0
+    while True:
+        reply = trainer.ask("size>0", page_runs=3, before=before)
+        found += [info.run_id for info in reply.runs]
+        assert reply.total == (0 if before else len(expected))
+        before = reply.next
+        if not before:
+            break
+
+    assert found == expected
+
+
+def test_states_and_a_limit_count_too(trainer):
+    trainer.real.move(trainer.add("e", {"algo": "ppo"}), RunState.CANCELLED)
+
+    assert trainer.names("algo=ppo", limit=2) == ["e", "b"]
+    assert trainer.names("algo=ppo", states=["CANCELLED"]) == ["e"]
+    assert trainer.ask("algo=ppo", limit=1).total == 3
+    assert trainer.names("state=live and algo=ppo") == ["b", "a"]
+
+
+def test_a_damaged_row_meets_no_condition_and_breaks_none(trainer):
+    run_id = trainer.add("e", {"algo": "ppo"})
+    trainer.real._db.execute(
+        "UPDATE runs SET algo = x'00', tags = '{', settings = '[', created_at = 'x', seed = 'y' WHERE id = ?", (run_id,)
+    )
+
+    assert trainer.names("algo=ppo or tag=x or learning_rate=2 or age>0 or seed=1") == ["d", "c", "b", "a"]
+    assert "e" in trainer.names("algo is missing and age is missing and learning_rate is missing")
+
+
+def test_settings_that_strict_json_refuses_are_read(trainer):
+    trainer.add("e", {"clip": float("inf"), "size": 4})
+
+    assert trainer.names("clip>1e9 and size=4") == ["e"]
