@@ -152,6 +152,24 @@ def test_a_run_whose_folder_was_deleted_ends_and_leaves_no_process(lab):
     wait_until(lambda: not alive(root) and not alive(holder), words="its processes to end")
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_run_whose_control_folder_was_deleted_ends_with_that_reason(lab, is_restarted):
+    run = lab.submit(steps=100_000, rate=20)
+    lab.wait_for(run, S.EXECUTING)
+    tree = lab.root_pid(run)
+    if is_restarted:
+        lab.kill_daemon()
+    shutil.rmtree(lab.rundir(run).control)
+    if is_restarted:
+        lab.restart_daemon()
+
+    end = lab.wait_until_over(run)
+
+    assert end.state is S.FAULTED
+    assert f"{lab.rundir(run).control} was deleted while it was live" in end.reason
+    assert not alive(tree)
+
+
 def test_a_damaged_telemetry_file_is_rebuilt_and_does_not_keep_a_dead_run_alive(lab):
     run = lab.submit(steps=1_000_000, rate=100)
     lab.wait_for(run, S.EXECUTING)
