@@ -320,6 +320,7 @@ def _put_back(original: Path, path: Path) -> None:
 
 def _outside() -> set[str]:
     """Names and bytes too: a daemon of root could write through a link without changing what the link leads to."""
+    os.makedirs(FOLDER, exist_ok=True)
     names = {f"{FOLDER}/{name}" for name in os.listdir(FOLDER)}
     found = {path: os.stat(path) for path in OUTSIDE}
     facts = {f"{path} {one.st_mode:o} {one.st_uid} {one.st_ino}" for path, one in found.items()}

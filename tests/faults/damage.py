@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 HUGE_BYTES = 8 << 30  # sparse: it uses no blocks
-PASSWD, ZERO, FOLDER = "/etc/passwd", "/dev/zero", "/etc"
+PASSWD, ZERO = "/etc/passwd", "/dev/zero"
+# Of this user, so that a link that is followed does change it; and no other program's, whose changes would be reported.
+FOLDER = f"/tmp/mosaic-elsewhere-{os.getuid()}"
 STRANGER = 12345  # a user that owns nothing here
 
 
@@ -94,8 +96,9 @@ def link_to_itself(path: Path, donor: Path) -> None:
 
 
 def link_elsewhere(path: Path, donor: Path) -> None:
-    """A link to /etc/passwd, or to /etc for a folder."""
+    """A link to /etc/passwd, or to a folder of the same user for a folder."""
     target = FOLDER if path.is_dir() else PASSWD
+    os.makedirs(FOLDER, exist_ok=True)
     _remove(path)
     path.symlink_to(target)
 

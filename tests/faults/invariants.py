@@ -4,7 +4,9 @@ import bisect
 import contextlib
 import itertools
 import json
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,7 +123,7 @@ def _check_launches(record: Path) -> Iterator[str]:
 
 
 def _check_telemetry(rundir: RunDir, witness: Witness) -> Iterator[str]:
-    with contextlib.closing(_read_only(rundir.telemetry)) as db:
+    with _copy_of(rundir.telemetry) as db:
         if (verdict := db.execute("PRAGMA integrity_check").fetchone()[0]) != "ok":
             yield f"telemetry.sqlite is damaged: {verdict}"
             return
@@ -255,6 +257,17 @@ def _first_difference(these: list[Any], those: list[Any]) -> str:
         if this != that:
             return f"number {n} is {json.dumps(this)} and should be {json.dumps(that)}"
     return f"the first {min(len(these), len(those))} agree"
+
+
+@contextlib.contextmanager
+def _copy_of(telemetry: Path) -> Iterator[sqlite3.Connection]:
+    """A run's file as it is. Of a copy: a live daemon that shows it locks it, if a failing disk left it in WAL mode."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in (telemetry, Path(f"{telemetry}-wal")):
+            if path.exists():
+                shutil.copy(path, folder)
+        with contextlib.closing(sqlite3.connect(f"{folder}/{telemetry.name}")) as db:
+            yield db
 
 
 def _read_only(path: Path) -> sqlite3.Connection:

@@ -7,13 +7,16 @@ import shutil
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from damage import inflict
 from lab import alive, wait_until
+from watch import state_of
 
 from mosaic.catalog.workers import Catalog
 from mosaic.dispatch.launcher import HOLDER
-from mosaic.model.durable import write_json
+from mosaic.model.durable import read_json, write_json
 from mosaic.model.machine import detect
 from mosaic.model.rundir import RunDir
 from mosaic.model.states import RunState
@@ -69,6 +72,47 @@ def test_a_late_holder_finds_nothing_to_start(lab):
     assert not rundir.started.exists()
 
 
+@pytest.mark.parametrize("harm", ["missing", "directory", "other owner", "FIFO"])
+def test_a_cancel_reaches_a_run_whose_started_json_is_lost_before_the_daemon_sees_it(lab, monkeypatch, harm):
+    """Case 646 of the adversary's seed 4712: its holder was taken for one that has not locked yet, forever."""
+    lab.stop_daemon()
+    monkeypatch.setenv("MOSAIC_FAILPOINTS", "spawn.spawned:stop")
+    lab.restart_daemon()
+    daemon = lab.daemon_pid()
+    with ThreadPoolExecutor() as pool:
+        submitted = pool.submit(lab.submit, steps=100_000, rate=20)
+        wait_until(lambda: state_of(daemon) == "T", words="the daemon to stop behind the spawn")
+        wait_until(lambda: list(lab.root.control.glob("*/started.json")), words="started.json")
+        started = next(lab.root.control.glob("*/started.json"))
+        tree = int(read_json(started)["root_pid"])
+        refused = inflict(harm, started, started)["refused"]
+        os.kill(daemon, signal.SIGCONT)
+        run = submitted.result()
+    if refused:
+        pytest.skip(refused)
+
+    lab.wait_for(run, S.EXECUTING)
+    lab.client.cancel_run(run.run_id)
+
+    assert lab.wait_until_over(run).state is S.CANCELLED
+    assert not alive(tree)
+
+
+@pytest.mark.parametrize("harm", ["missing", "directory"])
+def test_a_cancel_reaches_a_run_whose_started_json_was_lost_without_a_daemon(lab, harm):
+    run = lab.submit(steps=100_000, rate=20)
+    lab.wait_for(run, S.EXECUTING)
+    tree = lab.root_pid(run)
+    lab.kill_daemon()
+    inflict(harm, lab.rundir(run).started, lab.rundir(run).started)
+
+    lab.restart_daemon()
+    lab.client.cancel_run(run.run_id)
+
+    assert lab.wait_until_over(run).state is S.CANCELLED
+    assert not alive(tree)
+
+
 def test_a_progress_bar_does_not_hide_a_hang(lab, tmp_path):
     script = python_script(
         tmp_path,
@@ -106,6 +150,24 @@ def test_a_run_whose_folder_was_deleted_ends_and_leaves_no_process(lab):
     assert end.state is S.FAULTED
     assert "deleted" in end.reason
     wait_until(lambda: not alive(root) and not alive(holder), words="its processes to end")
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_run_whose_control_folder_was_deleted_ends_with_that_reason(lab, is_restarted):
+    run = lab.submit(steps=100_000, rate=20)
+    lab.wait_for(run, S.EXECUTING)
+    tree = lab.root_pid(run)
+    if is_restarted:
+        lab.kill_daemon()
+    shutil.rmtree(lab.rundir(run).control)
+    if is_restarted:
+        lab.restart_daemon()
+
+    end = lab.wait_until_over(run)
+
+    assert end.state is S.FAULTED
+    assert f"{lab.rundir(run).control} was deleted while it was live" in end.reason
+    assert not alive(tree)
 
 
 def test_a_damaged_telemetry_file_is_rebuilt_and_does_not_keep_a_dead_run_alive(lab):

@@ -10,6 +10,7 @@ import pytest
 from invariants import CANCEL, FAILURE, Witness, _check_commands, _check_record, violations_of
 from lab import Lab
 
+from mosaic.ingest.file import connect
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import RunState
 
@@ -52,6 +53,13 @@ def change(path, sql):
 
 def test_a_good_run_has_no_violation(copy):
     assert judge(copy, seen=[S.INIT, S.HANDSHAKE, S.EXECUTING, S.TERMINATED]) == []
+
+
+def test_a_file_that_a_daemon_has_open_can_be_judged(copy):
+    """Schedule 681 of seed 1711: EIO at its end left it in WAL mode, and the daemon that showed it had locked it."""
+    root, run_id = copy
+    with contextlib.closing(connect(root.run("runs", run_id).telemetry, read_only=False)):
+        assert judge(copy) == []
 
 
 @pytest.mark.parametrize(

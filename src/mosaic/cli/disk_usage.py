@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected, refuse_host
-from mosaic.cli.file_locks import is_locked
 from mosaic.cli.runs import short_id
 from mosaic.cli.table import clip, render_table
 from mosaic.cli.verb import add_json, add_verb
+from mosaic.model.file_locks import is_locked
 from mosaic.model.rundir import StateRoot
 from mosaic.model.xdg import xdg_folder
 from mosaic.present.folder_size import files_below, usage_of

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mosaic import __version__
-from mosaic.cli.file_locks import is_locked, lock_holder
 from mosaic.cli.orphans import find_left_frames, find_orphans, kill_orphan, remove_left_frames
+from mosaic.model.file_locks import is_locked, lock_holder
 from mosaic.model.registry_origin import RegistryOrigin, confirm
 from mosaic.model.rundir import AREAS, StateRoot
 from mosaic.model.states import RunState

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected, refuse_host
 from mosaic.cli.durations import parse_duration
-from mosaic.cli.file_locks import is_locked
 from mosaic.cli.old_checkpoints import find_old_checkpoints
 from mosaic.cli.runs import parse_states
 from mosaic.cli.verb import add_verb
 from mosaic.model.errors import MosaicError, NoDaemon
+from mosaic.model.file_locks import is_locked
 from mosaic.model.folder import remove_folder
 from mosaic.model.registry_origin import RegistryOrigin
 from mosaic.model.rundir import AREAS, RunDir, StateRoot

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mosaic.cli.file_locks import is_locked
 from mosaic.model.durable import read_json
+from mosaic.model.file_locks import is_locked
 from mosaic.model.rundir import RunDir
 from mosaic.present.folder_size import usage_of_path
 

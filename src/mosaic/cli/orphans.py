@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mosaic_sdk.fastlane import control
 
-from mosaic.cli.file_locks import is_locked
 from mosaic.model import procfs
+from mosaic.model.file_locks import is_locked
 
 YOUNG_S = 86_400.0  # frames of an unknown run may belong to another state root; only older ones are removed
 IsOver = Callable[[str], bool]  # of a run id: whether the run is known here and over (or live)

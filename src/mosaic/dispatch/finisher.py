@@ -155,7 +155,7 @@ class Finisher:
         if not await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, {}):
             self._runs.wake_later(record.run_id)
             return
-        # Now, because a record of the next change makes the folder again.
+        # Now, because a folder may return before the end is written.
         gone = live.rundir.path if live.rundir.has_control else live.rundir.control
         missing = await self._bytes_left_behind(record, live)
         if missing > 0 and not await self._lost_patience(record, live, missing, run_output.printed(live.rundir)):

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mosaic.model import durable, procfs, shortage
-from mosaic.model.end_proof import is_elsewhere, is_of_another_root, lives_here, own_start, tree_lives
+from mosaic.model.end_proof import is_elsewhere, is_of_another_root, lives_here, own_start, run_folder_of, tree_lives
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
+from mosaic.model.file_locks import lock_holders
 from mosaic.model.inputs import is_input_link, link_inputs
 from mosaic.model.rundir import RunDir
 
@@ -131,6 +132,7 @@ class LocalLauncher:
 
     def watch(self, rundir: RunDir, on_exit: Callable[[], None]) -> None:
         if rundir.run_id in self._watched:
+            self._keep_root(rundir)
             return
         pidfd = _pidfd(_holder_pid(rundir))
         if pidfd is None:
@@ -150,6 +152,8 @@ class LocalLauncher:
 
     def _keep_root(self, rundir: RunDir) -> None:
         """Keep hold of the tree's root: started.json may be replaced later where a worker can write it."""
+        if rundir.run_id in self._roots:
+            return
         started = own_start(durable.read_json(rundir.started) or {}, durable.read_json(rundir.launch) or {})
         pidfd = _tree_root(started)
         if pidfd is not None:
@@ -161,6 +165,9 @@ class LocalLauncher:
 
     def forget(self, rundir: RunDir) -> None:
         self._unwatch(rundir)
+        holder = self._spawned.pop(rundir.run_id, None)
+        if holder is not None:
+            holder.poll()  # reap it
         root = self._roots.pop(rundir.run_id, None)
         if root is not None:
             os.close(root)
@@ -170,10 +177,9 @@ class LocalLauncher:
         if pidfd is not None:
             asyncio.get_running_loop().remove_reader(pidfd)
             os.close(pidfd)
-        for children in (self._spawned, self._tailers):
-            child = children.pop(rundir.run_id, None)
-            if child is not None:
-                child.poll()  # reap it
+        tailer = self._tailers.pop(rundir.run_id, None)
+        if tailer is not None:
+            tailer.poll()  # reap it
 
     def stop(self, rundir: RunDir) -> bool:
         return self._signal(rundir, signal.SIGTERM)
@@ -282,6 +288,18 @@ def _is_locked(path: Path) -> bool:
 
 
 def _holder_pid(rundir: RunDir) -> int | None:
+    """The holder's pid: the kernel knows who has the lock, so a damaged started.json hides no live holder."""
+    pids = (pid for pid in lock_holders(rundir.owner_lock) if pid > 0 and _is_holder_of(pid, rundir))
+    return next(pids, None) or _recorded_holder(rundir)
+
+
+def _is_holder_of(pid: int, rundir: RunDir) -> bool:
+    """Whether its command line is that of a holder of this run: at owner.lock may lie a second name of another lock."""
+    folder = run_folder_of(pid)
+    return os.path.basename(folder) == rundir.run_id and not is_of_another_root(folder, rundir)
+
+
+def _recorded_holder(rundir: RunDir) -> int | None:
     """The holder's pid from started.json: unlike the text in the lock, it is never that of an earlier attempt."""
     launch, started = durable.read_json(rundir.launch), durable.read_json(rundir.started)
     if not launch or not started or launch.get("attempt") != started.get("attempt"):

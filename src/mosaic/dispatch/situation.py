@@ -4,11 +4,12 @@ exit.json of this attempt, with its secret,
 and the root of its tree is gone ────────▶ ENDED
 lock held ───────────────────────────────▶ HELD       its holder is alive
 our holder has not locked yet ───────────▶ STARTING
-lock free, started.json of this attempt,
+lock free, anything at started.json,
 or an exit.json that proves nothing ─────▶ ORPHANED   its holder died: kill what is left
 lock free, nothing started ──────────────▶ UNSTARTED  a daemon died between claim and start: start it (again)
 """
 
+import os
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -47,8 +48,8 @@ def situation(rundir: RunDir, attempt: int, launcher: Launcher) -> Situation:
         return Situation(Case.HELD, started)
     if launcher.is_starting(rundir):
         return Situation(Case.STARTING)
-    # An exit.json that proves nothing still says that this attempt had its worker.
-    if started or exit:
+    # An exit.json that proves nothing, or a damaged started.json, still says that the run had its worker.
+    if exit or os.path.lexists(rundir.started):
         return Situation(Case.ORPHANED, started)
     return Situation(Case.UNSTARTED)
 

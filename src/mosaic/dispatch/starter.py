@@ -14,7 +14,6 @@ from mosaic.dispatch.launch_plan import Addresses, Plan, plan_launch
 from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.dispatch.schedule import Start
-from mosaic.model import durable
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunConfig, RunRecord
@@ -68,8 +67,7 @@ class Starter:
         if fence is None:
             return
         try:
-            started = await asyncio.to_thread(durable.read_json, live.rundir.started)
-            if (started or {}).get("attempt") == record.attempt:
+            if await asyncio.to_thread(os.path.lexists, live.rundir.started):
                 return  # it started, and released the lock again, since we looked
             # Its control files may have been deleted while it ran: a live process proves that it has started.
             if not await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, {}):

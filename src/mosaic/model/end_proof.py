@@ -58,9 +58,14 @@ def lives_here(started: Facts, rundir: RunDir) -> bool:
 
 def is_elsewhere(started: Facts, rundir: RunDir) -> bool:
     """Whether the process in started.json belongs to another root. Its command line, the holder's, says where."""
-    words = procfs.command_line(started["root_pid"]) if tree_lives(started) else []
-    folder = os.fsdecode(words[words.index(b"--run-dir") + 1]) if b"--run-dir" in words[:-1] else ""
+    folder = run_folder_of(started["root_pid"]) if tree_lives(started) else ""
     return is_of_another_root(folder, rundir)
+
+
+def run_folder_of(pid: int) -> str:
+    """The run folder in the command line of a holder, or of the root of its tree; empty for any other process."""
+    words = procfs.command_line(pid)
+    return os.fsdecode(words[words.index(b"--run-dir") + 1]) if b"--run-dir" in words[:-1] else ""
 
 
 def is_of_another_root(folder: str, rundir: RunDir) -> bool:

@@ -2,7 +2,8 @@
 
 Older versions kept the control files in the run's own folder. A run that one of them started may be live, and its
 holder goes on there: its control folder is a link to the run's folder. A run that has not started gets its own folder.
-A run of this version has its control folder before it has a row in the registry, so none of them is ever linked.
+A run of this version has its control folder before it has a row in the registry, so none of them is ever linked. If one
+has output and no control folder, that was deleted: a new, empty one would say that nothing was started.
 """
 
 import os
@@ -34,6 +35,8 @@ def give_control_folder(rundir: RunDir) -> None:
     if any(os.path.lexists(rundir.path / name) for name in _STARTED):
         with suppress(FileExistsError):
             os.symlink(os.path.relpath(rundir.path, rundir.control.parent), rundir.control)
+        return
+    if os.path.lexists(rundir.stdout):
         return
     os.mkdir(rundir.control, 0o700)
     commands = rundir.path / rundir.commands.name

@@ -10,7 +10,8 @@ from typing import Any
 
 from mosaic.model.errors import StoreFailed, StoreUnavailable
 from mosaic.model.failpoints import failpoint
-from mosaic.registry.records import Records
+from mosaic.model.states import LIVE_STATES, RunState
+from mosaic.registry.records import Records, is_of_one_run
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +22,8 @@ CHANGING = (
     "name, tags, note"
 )
 EXPERIMENT = ("name", "document", "note", "created_at")  # what is recorded of one
+# States in which no worker lives: not yet, or no longer.
+_WITHOUT_WORKER = {state.value for state in RunState} - {state.value for state in LIVE_STATES} | {RunState.INIT.value}
 _DISK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -33,6 +36,7 @@ class Changes:
         self._path = path
         self._records = records
         self._behind: set[str] = set()  # runs whose record could not be written; they need a whole line
+        self._unwritable: set[str] = set()  # those of them of which the log tells already
         self._untold: list[dict[str, Any]] = []  # notes that could not be written
 
     @contextmanager
@@ -91,13 +95,11 @@ class Changes:
 
     def _record(self, revision: int, run_ids: Iterable[str]) -> None:
         """Write what is new. A full disk must not refuse a change that is committed: the record follows later."""
-        new = [run_id for run_id in run_ids if run_id not in self._behind]
+        whole = set(self._behind)
+        self._behind.update(run_ids)
         try:
-            for run_id in new:
-                self._behind.add(run_id)
-                self._write(run_id, whole=not self._records.has(run_id))
             for run_id in sorted(self._behind):
-                self._write(run_id, whole=True)
+                self._try_write(run_id, whole=run_id in whole or not self._records.has(run_id))
             while self._untold:
                 self._records.note(self._untold[0])
                 del self._untold[0]
@@ -105,11 +107,23 @@ class Changes:
         except (OSError, sqlite3.Error) as error:
             log.warning("The registry's records cannot be written now and follow later: %s", error)
 
+    def _try_write(self, run_id: str, whole: bool) -> None:
+        """Write one run's record. What is wrong with its own folder keeps no other run's record waiting."""
+        try:
+            self._write(run_id, whole)
+        except OSError as error:
+            if not is_of_one_run(error):
+                raise
+            if run_id not in self._unwritable:
+                log.warning("Its record cannot be written: %s", error, extra={"run_id": run_id})
+            self._unwritable.add(run_id)
+
     def _write(self, run_id: str, whole: bool) -> None:
         line = self._line(run_id, whole)
         if line is not None:
-            self._records.append(run_id, line)
+            self._records.append(run_id, line, may_make_folder=line["row"]["state"] in _WITHOUT_WORKER)
         self._behind.discard(run_id)
+        self._unwritable.discard(run_id)
 
     def _line(self, run_id: str, whole: bool) -> dict[str, Any] | None:
         columns = "*" if whole else f"{CHANGING}, revision"

@@ -23,6 +23,12 @@ log = logging.getLogger(__name__)
 NAME = "records.jsonl"
 LONGEST = 64 << 20  # bytes of one file that are read
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_OF_ONE_RUN = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM)
+
+
+def is_of_one_run(error: OSError) -> bool:
+    """Whether the error is due to what lies in one run's folder, so that the records of others can be written."""
+    return error.errno in _OF_ONE_RUN
 
 
 @dataclass
@@ -49,15 +55,17 @@ class Records:
 
     # ---- writing
 
-    def append(self, run_id: str, line: Mapping[str, Any]) -> None:
-        """Add a line to a run's record. Raises OSError; then the next line should be a whole one."""
+    def append(self, run_id: str, line: Mapping[str, Any], may_make_folder: bool) -> None:
+        """Add a line to a run's record. Raises OSError; then the next line should be a whole one.
+
+        `may_make_folder`: not while a worker of the run may be alive. Its control folder was deleted then, and a new
+        one without its lock and its files would say that nothing of the run was ever started.
+        """
         place = self._folder / run_id
         self._refuse_link_elsewhere(place)
-        try:
-            _append(place / NAME, line)
-        except FileNotFoundError:
+        if may_make_folder:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _append(place / NAME, line)
+        _append(place / NAME, line)
 
     def _refuse_link_elsewhere(self, place: Path) -> None:
         """Only the run's own folder may be linked here, by an older version."""

@@ -13,11 +13,11 @@ from mosaic_sdk.fastlane import control
 from mosaic.cli import doctor_checks, garbage, orphans
 from mosaic.cli.doctor import apply_fix
 from mosaic.cli.doctor_checks import Installation, run_checks, try_hole
-from mosaic.cli.file_locks import is_locked, lock_holder
 from mosaic.cli.garbage import YOUNG_S, find_leftovers
 from mosaic.cli.main import build_parser
 from mosaic.cli.orphans import find_orphans
 from mosaic.model.durable import write_json
+from mosaic.model.file_locks import is_locked, lock_holder
 from mosaic.model.rundir import AREAS
 from mosaic.model.states import RunState
 from mosaic.present.folder_size import usage_of

@@ -7,13 +7,16 @@ import subprocess
 import sys
 
 import pytest
+from oddities import ODDITIES, plant
 
 from mosaic.dispatch.launcher import LocalLauncher
-from mosaic.model import durable, procfs
+from mosaic.dispatch.situation import Case, situation
+from mosaic.model import durable, procfs, shortage
 from mosaic.model.rundir import StateRoot
 from mosaic.model.ulid import new_ulid
 
 SLEEP = "import sys; print(1, flush=True); sys.stdin.read()"
+LOCK_AND_SLEEP = f"import fcntl, sys; lock = open(sys.argv[-1], 'w'); fcntl.flock(lock, fcntl.LOCK_EX); {SLEEP}"
 
 
 @pytest.fixture
@@ -39,6 +42,23 @@ def worker(rundir):
     yield process
     process.kill()
     process.communicate()
+
+
+@pytest.fixture
+def start_holder():
+    """Starts a process with a holder's command line that holds the run's lock."""
+    processes = []
+
+    def start(rundir, code=LOCK_AND_SLEEP):
+        command = [sys.executable, "-c", code, "--run-dir", str(rundir.path), "--attempt", "1", rundir.owner_lock]
+        processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        assert processes[-1].stdout.readline() == b"1\n"
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        with process:
+            process.kill()
 
 
 def started(process):
@@ -109,6 +129,79 @@ def test_a_holder_that_holds_its_lock_is_watched_with_its_tree(rundir, worker):
     assert asyncio.run(watched(rundir)) == ([worker.pid], True)
 
     os.close(lock)
+
+
+@pytest.mark.parametrize("oddity", ["nothing", *ODDITIES])
+def test_a_live_holder_is_watched_whatever_lies_at_its_started_json(rundir, start_holder, oddity):
+    durable.write_json(rundir.launch, {"attempt": 1, "secret": "ours"})
+    if oddity != "nothing":
+        plant(rundir.started, oddity)
+    holder = start_holder(rundir)
+
+    assert asyncio.run(watched(rundir)) == ([holder.pid], False)
+
+
+@pytest.mark.parametrize("oddity", ["nothing", *ODDITIES])
+def test_a_holder_of_this_daemon_is_held_from_the_moment_it_has_its_lock(rundir, start_holder, oddity):
+    launcher = LocalLauncher()
+    late = launcher._spawned[rundir.run_id] = start_holder(rundir, SLEEP)
+    if oddity != "nothing":
+        plant(rundir.started, oddity)
+
+    before = situation(rundir, 1, launcher).case
+    late.kill()
+    holder = launcher._spawned[rundir.run_id] = start_holder(rundir)
+
+    assert before is Case.STARTING
+    assert situation(rundir, 1, launcher).case is Case.HELD
+    assert holder.poll() is None
+
+
+def test_a_second_name_of_another_runs_lock_leads_to_no_other_holder(rundir, start_holder):
+    other = StateRoot(rundir.path.parents[2]).run("runs", new_ulid())
+    other.make()
+    start_holder(other)
+    os.link(other.owner_lock, rundir.owner_lock)
+
+    assert asyncio.run(watched(rundir)) == ([], False)
+
+
+@pytest.mark.parametrize("oddity", ODDITIES)
+def test_a_run_whose_started_json_is_damaged_is_not_started_again(rundir, oddity):
+    plant(rundir.started, oddity)
+
+    assert situation(rundir, 1, LocalLauncher()).case is Case.ORPHANED
+
+
+def test_a_tree_is_kept_as_soon_as_started_json_is_written(rundir, worker, start_holder):
+    async def watch_before_and_after():
+        launcher = LocalLauncher()
+        launcher.watch(rundir, lambda: None)
+        durable.write_json(rundir.launch, {"attempt": 1, "secret": "ours"})
+        durable.write_json(rundir.started, {"attempt": 1, "secret": "ours", **started(worker)})
+        before = launcher.lives(rundir, {})
+        launcher.watch(rundir, lambda: None)
+        after = launcher.lives(rundir, {})
+        launcher.forget(rundir)
+        return before, after
+
+    start_holder(rundir)
+
+    assert asyncio.run(watch_before_and_after()) == (False, True)
+
+
+def test_what_a_watched_holder_lacked_is_known_after_its_exit(rundir, start_holder):
+    async def wait_for_its_end():
+        launcher, ended = LocalLauncher(), asyncio.Event()
+        launcher._spawned[rundir.run_id] = holder = start_holder(
+            rundir, f"{LOCK_AND_SLEEP}; sys.exit({shortage.EXIT_CODE})"
+        )
+        launcher.watch(rundir, ended.set)
+        holder.stdin.close()
+        await ended.wait()
+        return launcher.shortage(rundir)
+
+    assert "descriptors" in asyncio.run(wait_for_its_end())
 
 
 def test_the_pid_of_a_dead_holder_may_belong_to_another_process(rundir, worker):

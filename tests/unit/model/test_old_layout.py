@@ -58,6 +58,17 @@ def test_a_run_of_this_version_is_never_linked(root):
     assert read_json(run.exit) is None
 
 
+def test_a_started_run_of_this_version_gets_no_new_folder_for_a_lost_one(root):
+    run = root.run("runs", ID)
+    run.make()
+    run.stdout.write_text("a line\n")
+    run.remove_control()
+
+    give_control_folders(root)
+
+    assert not run.has_control
+
+
 def test_a_state_root_may_be_moved_with_its_old_runs(root, old, tmp_path):
     write_json(old.path / "launch.json", {"attempt": 1})
     give_control_folders(root)

@@ -15,6 +15,7 @@ from mosaic.model.ulid import new_ulid
 from mosaic.registry.backups import KEPT, back_up
 from mosaic.registry.condition import problem_of
 from mosaic.registry.rebuild import rebuild
+from mosaic.registry.records import Records
 from mosaic.registry.registry import Registry
 
 S = RunState
@@ -200,6 +201,49 @@ def test_a_daemon_killed_between_commit_and_record_is_caught_up(path, make_confi
     assert child.returncode == -signal.SIGKILL
     assert known["runs"][0]["state"] is S.CANCELLED
     assert read(path) == known
+
+
+def test_the_lost_control_folder_of_a_live_run_is_not_made_again_before_its_end(path, make_config):
+    registry = Registry.open(path)
+    live, other = (registry.add(make_config())[0].run_id for _ in range(2))
+    registry.claim(live, [])
+    shutil.rmtree(path.parent / "control" / live)
+
+    registry.request_cancel(live)
+    registry.note(live, telemetry="incomplete")
+    was_made = (path.parent / "control" / live).exists()
+    registry.move(live, S.CANCELLED, "its folder was deleted")
+    known = everything(registry)
+    registry.close()
+    lose(path)
+    rebuilt(path)
+
+    assert not was_made
+    assert read(path) == known
+    assert {run["run_id"] for run in known["runs"]} == {live, other}
+
+
+def link_elsewhere(place):
+    elsewhere = place.parents[1] / "elsewhere"
+    place.rename(elsewhere)
+    place.symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize("spoil", [shutil.rmtree, link_elsewhere])
+def test_a_control_folder_that_cannot_be_written_delays_no_other_record(path, make_config, spoil):
+    registry = Registry.open(path)
+    victim, other = (registry.add(make_config())[0].run_id for _ in range(2))
+    registry.claim(victim, [])
+    spoil(path.parent / "control" / victim)
+
+    registry.note(victim, telemetry="incomplete")
+    registry.move(other, S.CANCELLED, "by request")
+    known, revision = registry.get(other), registry.revision()
+    registry.close()
+    records = Records(path.parent / "control")
+
+    assert records.revision() == revision
+    assert records.read(other).row["state"] == known.state.value
 
 
 def test_a_line_that_a_kill_cut_costs_only_itself(path, filled):
