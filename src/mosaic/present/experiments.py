@@ -44,9 +44,10 @@ def current(runs: "Iterable[Run]") -> "list[Run]":
 
     Runs without a point, such as the driver of a search, are left out.
     """
-    ordered = sorted((run for run in runs if run.axes), key=lambda run: run.run_id)
+    # Not by their ids: those of one call are of the same millisecond.
+    ordered = sorted((run for run in runs if run.axes), key=lambda run: run.created_at)
     newest = {point_key(run.axes): run for run in ordered}
-    first = {point_key(run.axes): run.run_id for run in reversed(ordered)}
+    first = {point_key(run.axes): run.created_at for run in reversed(ordered)}
     return [newest[key] for key in sorted(newest, key=first.__getitem__)]
 
 
