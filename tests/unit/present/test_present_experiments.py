@@ -60,10 +60,7 @@ def test_a_failed_run_is_counted_and_named_and_not_in_the_mean(member):
         "lr": "1",
         "RUNS": "2",
         "DONE": "1",
-        "RUNNING": "-",
-        "WAITING": "-",
         "FAULTED": "1",
-        "CANCELLED": "-",
         "PROGRESS": "100%",
         "MEAN RETURN (RUNS)": "5 (1 of 2)",
     }
