@@ -147,9 +147,10 @@ def test_every_example_of_run_can_be_submitted(lab, execute):
             assert execute(*words).startswith("usage: mosaic run toy")
             continue
         extra = [word for word in ("--detach", "--json") if word not in words]
-        run = json.loads(execute(words[0], *extra, *words[1:]))
-        assert (run["state"], run["settings_note"]) == ("INIT", ""), command
-        lab.client.cancel_run(run["run_id"])
+        reply = json.loads(execute(words[0], *extra, *words[1:]))
+        for run in reply.get("runs", [reply]):  # an experiment has several
+            assert (run["state"], run["settings_note"]) == ("INIT", ""), command
+            lab.client.cancel_run(run["run_id"])
     lab.client.cancel_run(blocker.run_id)
 
 

@@ -35,6 +35,7 @@ DISPLAY = "needs a display"
 SB3 = "needs Stable-Baselines3"
 GAMES = "needs the balrog worker"
 EVALUATES = "needs the eval worker and a trained policy"
+TRAINS = "trains ten policies"
 NOT_RUN = {
     "README.md": {INSTALLS: 4, MODEL_SERVER: 2, DISPLAY: 1},
     "asking.md": {},
@@ -50,6 +51,7 @@ NOT_RUN = {
     "evaluation-envs.md": {RECORDED: 1},
     "evaluation-script.md": {},
     "evaluate.md": {INSTALLS: 1, INTERRUPTED: 1, PERSON: 4},
+    "experiments.md": {TRAINS: 2},
     "frames.md": {ELSEWHERE: 1},
     "getting-started.md": {INSTALLS: 7},
     "install.md": {INSTALLS: 5, SYSTEMD: 3},  # test_installed.py and test_unit.py run these

@@ -15,10 +15,7 @@ SILENCE_S = 15.0  # WatchRuns sends something every 5 s: after this long the dae
 
 
 class LiveRuns:
-    """All runs, or those of `run_ids` or `experiment`.
-
-    `problem`: what is wrong with the daemon; `error` ends the view.
-    """
+    """All runs, or those of `run_ids` or `experiment`. `problem`: of the daemon; `error` ends the view."""
 
     def __init__(
         self,

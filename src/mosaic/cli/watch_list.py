@@ -16,6 +16,7 @@ from rich.text import Text
 from mosaic.cli.runs import SHORT_ID
 from mosaic.cli.terminal_text import STATE_STYLE
 from mosaic.present.durations import format_duration
+from mosaic.present.folded import name_of_line
 from mosaic.present.run_cells import Surroundings, name_of
 from mosaic.present.run_cells import column as shared
 from mosaic.present.runs import note
@@ -35,7 +36,8 @@ HELP = (
     ("↑ ↓ k j, wheel", "move"),
     ("PgUp PgDn, space", "scroll one page"),
     ("Home End, g G", "first, last"),
-    ("Enter", "open the run"),
+    ("Enter", "open the run; list the runs of the experiment"),
+    ("e", "fold the runs of an experiment into one line, or list them"),
     ("Esc, Backspace", "back; clear the filter"),
     ("/", "filter: words, state:live env:pong return>400 age<2h -word; in a run: by metric"),
     ("s S", "next, previous sort order"),
@@ -101,7 +103,8 @@ def _nothing(state: "WatchState") -> Text:
 def _footer(state: "WatchState", width: int) -> Text:
     if run := state.question:
         name = cut(name_of(run), max(8, width - 30))
-        return Text(f"Cancel {name} ({run.run_id[:SHORT_ID]})? y/n", "bold yellow")
+        which = "all its live runs" if name_of_line(run.run_id) else run.run_id[:SHORT_ID]
+        return Text(f"Cancel {name} ({which})? y/n", "bold yellow")
     if state.is_typing:
         text = state.open_run.filter if state.open_run else state.filter
         problem = "" if state.open_run else state.filter_problem
@@ -219,7 +222,13 @@ def _shared(key: str, style: str = "") -> "Callable[[Run, int], tuple[str, str]]
 
 
 COLUMNS = (
-    Column("run", lambda run, _: (run.run_id[:SHORT_ID], ""), SHORT_ID, needs=72, order="newest"),
+    Column(
+        "run",
+        lambda run, _: ("experiment" if name_of_line(run.run_id) else run.run_id[:SHORT_ID], ""),
+        SHORT_ID,
+        needs=72,
+        order="newest",
+    ),
     Column("name", _shared("name"), 0, order="name"),
     Column("state", lambda run, _: (str(run.state), STATE_STYLE[run.state]), 10, order="state"),
     Column("done", _done, 5, needs=52, up_to=80, is_number=True, order="progress"),

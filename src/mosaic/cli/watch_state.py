@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from mosaic.present.folded import PREFIX, folded, name_of_line
 from mosaic.present.metric_order import in_order as metrics_in_order
 from mosaic.present.run_filter import BadFilter, RunFilter, parse_filter
 from mosaic.present.run_order import ORDERS, in_order
@@ -60,7 +61,7 @@ class WatchState:
     """The list of runs, the open run if there is one, and the mode that decides what a key does."""
 
     runs: "dict[str, Run]" = field(default_factory=dict)
-    shown: "list[Run]" = field(default_factory=list)  # the runs that match the filter, in order
+    shown: "list[Run]" = field(default_factory=list)  # the runs that match the filter, in order; experiments folded
     total: int = 0
     marked: str = ""  # the id of the selected run; empty: whichever run is in the first row
     place: int = 0  # the row of the selected run
@@ -69,6 +70,7 @@ class WatchState:
     filter: str = ""  # as it was typed
     understood: RunFilter = field(default_factory=RunFilter)  # the filter, or the last one that had no error
     filter_problem: str = ""
+    unfolded: set[str] = field(default_factory=set)  # experiments whose runs are listed
     open_run: OpenRun | None = None
     is_typing: bool = False  # keys edit the filter
     is_help: bool = False
@@ -83,7 +85,8 @@ class WatchState:
     def arrange(self) -> None:
         """Filter and sort again. The selection stays on its run."""
         self._understand()
-        self.shown = in_order(self.understood.chosen(self.runs.values()), self.order)
+        chosen = in_order(self.understood.chosen(self.runs.values()), self.order)
+        self.shown = folded(chosen, self.unfolded)
         places = {run.run_id: place for place, run in enumerate(self.shown)}
         self.place = places.get(self.marked, self.place) if self.marked else 0
         self._mark(self.place, by_hand=bool(self.marked))
@@ -189,7 +192,23 @@ class WatchState:
         elif not self.open_run and key in ("s", "S"):
             self._sort(1 if key == "s" else -1)
         elif not self.open_run and key == "enter" and self.chosen:
-            self.open(self.chosen.run_id)
+            self._enter(self.chosen)
+        elif not self.open_run and key == "e" and self.chosen and self.chosen.experiment:
+            self._fold(self.chosen.experiment)
+
+    def _enter(self, line: "Run") -> None:
+        """Open the run, or unfold the experiment."""
+        if experiment := name_of_line(line.run_id):
+            self._fold(experiment)
+        else:
+            self.open(line.run_id)
+
+    def _fold(self, experiment: str) -> None:
+        """Fold the runs of an experiment into one line, or list them again."""
+        self.unfolded ^= {experiment}
+        if experiment not in self.unfolded and any(name_of_line(line.run_id) == experiment for line in self.shown):
+            self.marked = f"{PREFIX}{experiment}"
+        self.arrange()
 
     def _ask_to_cancel(self) -> None:
         run = self.chosen

@@ -10,6 +10,7 @@ from mosaic.cli.live_runs import LiveRuns
 from mosaic.cli.logs import render
 from mosaic.model.errors import MosaicError
 from mosaic.model.states import LIVE_STATES
+from mosaic.present.folded import name_of_line
 
 if TYPE_CHECKING:
     from mosaic.cli.watch_state import OpenRun, WatchState
@@ -65,8 +66,11 @@ class Updater:
 
     def _cancel(self) -> None:
         run_id, self._state.to_cancel = self._state.to_cancel, ""
+        experiment = name_of_line(run_id)
+        members = [run for run in self._runs.by_id.values() if run.experiment == experiment and not run.state.is_over]
         try:
-            self._client.cancel_run(run_id)
+            for each in [run.run_id for run in members] if experiment else [run_id]:
+                self._client.cancel_run(each)
         except MosaicError as error:
             self._state.note = str(error)
 

@@ -95,7 +95,7 @@ async def _existing(client: "AsyncTrainerClient", name: str) -> tuple[Mapping[st
 
 def newest_at_points(runs: Sequence[Run]) -> dict[str, Run]:
     """The newest run at each point, by `point_key`. A run that was resumed is replaced by its successor."""
-    return {point_key(run.axes): run for run in sorted(runs, key=lambda run: run.run_id)}
+    return {point_key(run.axes): run for run in sorted(runs, key=lambda run: run.created_at)}
 
 
 def _is_due(run: Run | None, retry_faulted: bool) -> bool:
@@ -165,13 +165,17 @@ async def _resume(client: "AsyncTrainerClient", root: StateRoot | None, experime
     except (NoCheckpoint, BadConfig):
         # Its worker cannot resume, or it was ended before its first checkpoint.
         pass
-    return Continued(run, await client.submit_run(await again_config(client, experiment, run, options), key), False)
+    again = await _again(client, root, experiment, run, options)
+    return Continued(run, await client.submit_run(again, key), False)
 
 
-async def again_config(
-    client: "AsyncTrainerClient", experiment: Experiment, run: Run, options: RunOptions
+async def _again(
+    client: "AsyncTrainerClient", root: StateRoot | None, experiment: Experiment, run: Run, options: RunOptions
 ) -> dict[str, Any]:
-    """The config of a run with the same settings, from its own config: the base may be lost."""
+    """The config of a run with the same settings."""
+    if not experiment.is_reconstructed:
+        return (await asyncio.to_thread(grid_configs, experiment.name, experiment.document, [run.axes], root))[0]
+    # The base is lost, so from the run's own config; secrets in it are redacted.
     config = (await client.get_run(run.run_id)).config or {}
     worker = dict((config.get("metadata") or {}).get("worker") or {})
     worker.pop("worker_id", None)

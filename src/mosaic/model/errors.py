@@ -83,7 +83,7 @@ class ExperimentDiffers(MosaicError):
     def __init__(self, name: str, differences: Sequence[str]) -> None:
         super().__init__(
             f"The experiment '{name}' exists and is another one: {'; '.join(differences)}. "
-            "Choose another name with --name, or delete it with: mosaic experiment rm"
+            f"Choose another name with --name, or delete it with: mosaic experiment rm {name}"
         )
 
 

@@ -44,9 +44,10 @@ def current(runs: "Iterable[Run]") -> "list[Run]":
 
     Runs without a point, such as the driver of a search, are left out.
     """
-    ordered = sorted((run for run in runs if run.axes), key=lambda run: run.run_id)
+    # Not by their ids: those of one call are of the same millisecond.
+    ordered = sorted((run for run in runs if run.axes), key=lambda run: run.created_at)
     newest = {point_key(run.axes): run for run in ordered}
-    first = {point_key(run.axes): run.run_id for run in reversed(ordered)}
+    first = {point_key(run.axes): run.created_at for run in reversed(ordered)}
     return [newest[key] for key in sorted(newest, key=first.__getitem__)]
 
 
@@ -122,12 +123,13 @@ def return_cell(runs: "Sequence[Run]") -> str:
 
 
 def table(runs: "Sequence[Run]") -> tuple[list[str], list[list[str]], frozenset[int]]:
-    """A row per group: headings, rows, and the columns that are aligned to the right."""
+    """A row per group: headings, rows, and the columns that are aligned to the right. Only states that a run has."""
     found = groups(runs)
     axes = list(dict.fromkeys(key for group in found for key in group.settings))
-    headings = [*(printable(axis.rpartition(".")[2]) for axis in axes), "RUNS", "DONE", "RUNNING", "WAITING"]
-    headings += ["FAULTED", "CANCELLED", "PROGRESS", "MEAN RETURN (RUNS)"]
-    rows = [[*(_cell(group.settings.get(axis)) for axis in axes), *_numbers(group.runs)] for group in found]
+    words = list(tally(states_of(runs)))
+    headings = [*(printable(axis.rpartition(".")[2]) for axis in axes), "RUNS", *(word.upper() for word in words)]
+    headings += ["PROGRESS", "MEAN RETURN (RUNS)"]
+    rows = [[*(_cell(group.settings.get(axis)) for axis in axes), *_numbers(group.runs, words)] for group in found]
     return headings, rows, frozenset(range(len(axes), len(headings)))
 
 
@@ -135,9 +137,9 @@ def _cell(value: object) -> str:
     return printable(label({"": value})[1:]) if value is not None else "-"
 
 
-def _numbers(runs: "Sequence[Run]") -> list[str]:
+def _numbers(runs: "Sequence[Run]", words: "Sequence[str]") -> list[str]:
     counts = tally(states_of(runs))
-    each = [str(counts.get(word, "-")) for word, _ in WORDS]
+    each = [str(counts.get(word, "-")) for word in words]
     return [str(len(runs)), *each, f"{progress(runs):.0%}", return_cell(runs)]
 
 
