@@ -30,6 +30,7 @@ MODULES = {
     "frames": ("frames",),
     "logs": ("logs",),
     "export": ("export", "curve"),
+    "model": ("model",),
     "tensorboard": ("tensorboard",),
     "command": ("command",),
     "cancel": ("cancel",),
