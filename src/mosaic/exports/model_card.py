@@ -44,19 +44,23 @@ class Card:
     def _front(self) -> str:
         import yaml
 
-        front: dict[str, Any] = {"library_name": self.library, "tags": self.tags(), "model-index": [self._index()]}
+        front: dict[str, Any] = {
+            "library_name": _line(self.library),
+            "tags": self.tags(),
+            "model-index": [self._index()],
+        }
         text = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=1000)
         return f"---\n{text}---"
 
     def tags(self) -> list[str]:
         named = [self.env_id, self.algo, self.library, "mosaic"]
-        return list(dict.fromkeys([RL, *(name for name in named if name)]))
+        return list(dict.fromkeys([RL, *(_line(name) for name in named if name)]))
 
     def _index(self) -> dict[str, Any]:
         metrics = [self._metric(score) for score in self.scores[:1]]
-        env = self.env_id or "unknown"
+        env = _line(self.env_id) or "unknown"
         results = {"task": {"type": RL, "name": RL}, "dataset": {"name": env, "type": env}, "metrics": metrics}
-        return {"name": self.algo or self.name, "results": [results] if metrics else []}
+        return {"name": _line(self.algo or self.name), "results": [results] if metrics else []}
 
     def _metric(self, score: Score) -> dict[str, Any]:
         note = "" if score.kind == EVALUATION else f" ({score.kind})"
@@ -120,7 +124,10 @@ def _cell(value: Any) -> str:
     return _plain(value if isinstance(value, str) else json.dumps(value))
 
 
+def _line(text: str) -> str:
+    return " ".join(str(text).split())
+
+
 def _plain(text: str) -> str:
     """One line that no table, tag or heading can be broken with."""
-    line = " ".join(str(text).split())
-    return line.replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+    return _line(text).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
