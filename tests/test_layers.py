@@ -24,8 +24,9 @@ LAYERS = {  # folder → folders it may import
     "daemon": {"submit", "dispatch", "ingest", "registry", "broadcast", "catalog", "wire", "model"},
     "client": {"catalog", "wire", "model"},
     "present": {"client", "catalog", "wire", "model"},
+    "exports": {"present", "client", "catalog", "wire", "model"},
     "gui": {"present", "client", "catalog", "wire", "model"},
-    "cli": {"gui", "present", "client", "catalog", "wire", "model"},
+    "cli": {"gui", "exports", "present", "client", "catalog", "wire", "model"},
 }
 FILES = [path for path in SOURCE.rglob("*.py") if "_pb2" not in path.name]
 

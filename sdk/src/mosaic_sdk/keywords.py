@@ -17,6 +17,7 @@ CHECKPOINT = "x-mosaic-checkpoint"
 RESUME = "x-mosaic-resume"
 EVAL = "x-mosaic-eval"
 INTERACTIVE = "x-mosaic-interactive"
+EXPORT = "x-mosaic-export"
 SCRIPTS = "x-mosaic-scripts"
 LAB = "x-mosaic-lab"
 
@@ -89,6 +90,11 @@ KEYWORDS: Dict[str, Keyword] = {
         SCHEMA,
         '`{"settings": {"extras.mode": "interactive", "extras.policy_path": "{checkpoint}"}, "arguments": '
         '["--interactive"]}`: how the worker is started as an operator, for `mosaic eval --operator`. See section 5',
+    ),
+    EXPORT: Keyword(
+        SCHEMA,
+        '`"acme_worker.export"`: the module that `mosaic model export` runs in the worker\'s environment, with a '
+        "checkpoint and a folder (`mosaic_sdk.export`). Without it a checkpoint is copied as it is",
     ),
     SCRIPTS: Keyword(
         SCHEMA,

@@ -70,6 +70,7 @@ CHECKPOINTS = "checkpoints"  # the folder, unless MOSAIC_CHECKPOINT_DIR names an
 BEST = "best"  # the folder in it with the best checkpoint …
 BEST_FILE = "best.json"  # … and the file there that names it
 COMMIT_FILE = "commit.json"  # written last into a checkpoint that is a folder
+EXPORT_FILE = "export.json"  # what a worker says about the files that it exported
 
 
 class WorkerEnv:

@@ -6,7 +6,7 @@ from typing import Any
 from mosaic_sdk.keywords import ALGORITHMS, KEYWORDS
 
 from mosaic.catalog.interactive import problem_of
-from mosaic.catalog.schema import INTERACTIVE_KEY, Schema, kinds_of
+from mosaic.catalog.schema import EXPORT_KEY, INTERACTIVE_KEY, Schema, kinds_of
 from mosaic.model.nearest import nearest
 
 TYPES = ("integer", "number", "boolean", "string", "array", "object", "null")
@@ -26,10 +26,17 @@ def unsupported(schema: Schema) -> str:
     """The first part of this schema that MOSAIC cannot check, as a sentence; empty if it can check all of it."""
     if (way := schema.get(INTERACTIVE_KEY)) is not None and (problem := problem_of(way)):
         return f"{INTERACTIVE_KEY} {problem}"
+    if (module := schema.get(EXPORT_KEY)) is not None and not is_module(module):
+        return f"{EXPORT_KEY} is not the name of a module"
     try:
         return next(_problems(schema, ""), "")
     except RecursionError:
         return "it is nested too deeply"
+
+
+def is_module(name: object) -> bool:
+    """Whether it is a dotted name, which `python -m` cannot take for an option or a path."""
+    return isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
 
 
 def _problems(part: Any, field: str) -> Iterator[str]:

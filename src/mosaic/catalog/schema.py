@@ -24,6 +24,7 @@ INHERITS_KEY = keywords.INHERITS_WITH
 DERIVING_KEYS = (keywords.RESUME, keywords.EVAL)
 INTERACTIVE_KEY = keywords.INTERACTIVE
 CHECKPOINT_KEY = keywords.CHECKPOINT
+EXPORT_KEY = keywords.EXPORT
 SCRIPTS_KEY = keywords.SCRIPTS
 OWNER_KEY = keywords.OWNER
 _LIFTED = ("enum", "const", "additionalProperties", UNAVAILABLE_KEY, ALGORITHMS_KEY)

@@ -17,7 +17,7 @@ from mosaic.present.text import printable
 
 # A command in a message, and the verbs that do not accept --host.
 COMMAND = re.compile(r"\bmosaic (?!--host)([a-z]+(?: (?:start|stop|status))?)\b")
-LOCAL_ONLY = frozenset({"du", "gc", "doctor", "worker", "registry", "daemon start"})
+LOCAL_ONLY = frozenset({"du", "gc", "doctor", "worker", "registry", "model", "daemon start"})
 
 if TYPE_CHECKING:
     from mosaic.client import TrainerClient

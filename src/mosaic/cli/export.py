@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mosaic.cli.connection import connected
 from mosaic.cli.safe_output import raw
 from mosaic.cli.table import render_table
-from mosaic.cli.verb import RUN_HELP, add_json, add_verb, count
+from mosaic.cli.verb import RUN_HELP, BadUsage, add_json, add_verb, count
 from mosaic.model.errors import MosaicError
 from mosaic.model.nearest import did_you_mean
 from mosaic.model.visible import visible_line
@@ -21,9 +22,11 @@ from mosaic.present.text import number
 
 if TYPE_CHECKING:
     from mosaic.cli.verb import Verbs
-    from mosaic.client import TrainerClient
+    from mosaic.client import Run, TrainerClient
     from mosaic.client.events import Event
 
+FORMATS = ("jsonl", "csv", "parquet")
+PROGRAMS = ("tensorboard", "wandb")
 TYPES = ("step", "episode", "metric", "lifecycle")
 
 # The CSV columns of each type; all other fields are JSON in the last column.
@@ -41,21 +44,7 @@ MOST_NAMES = 50  # of metrics in an error
 
 
 def add_verbs(verbs: "Verbs") -> None:
-    parser = add_verb(
-        verbs,
-        "export",
-        export_run,
-        "print a run's telemetry as JSON lines or CSV",
-        "mosaic export 01JCQ > run.jsonl\nmosaic export 01JCQ --type metric --format csv -o metrics.csv",
-        "NaN and infinite numbers are printed as NaN and Infinity,\nwhich strict JSON parsers do not accept.",
-    )
-    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl", help="the format (default jsonl)")
-    parser.add_argument("--type", choices=TYPES, help="only events of this type")
-    parser.add_argument("--since", type=count, default=0, metavar="SEQ", help="only events after this sequence number")
-    parser.add_argument("-f", "--follow", action="store_true", help="continue until the run is over")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file instead of stdout")
-
+    _add_export(verbs)
     parser = add_verb(
         verbs,
         "curve",
@@ -72,17 +61,105 @@ def add_verbs(verbs: "Verbs") -> None:
     add_json(parser)
 
 
+def _add_export(verbs: "Verbs") -> None:
+    parser = add_verb(
+        verbs,
+        "export",
+        export_run,
+        "export the telemetry of runs: JSON lines, CSV, Parquet, TensorBoard, Weights & Biases",
+        """
+        mosaic export 01JCQ > run.jsonl
+        mosaic export 01JCQ --type metric --format csv -o metrics.csv
+        mosaic export 01JCQ 01JCR --format parquet -o runs.parquet
+        mosaic export --experiment ppo-lr --type metric --format parquet -o ppo-lr.parquet
+        mosaic export 01JCQ --to tensorboard boards
+        mosaic export 01JCQ --to wandb wandb-runs
+        """,
+        "NaN and infinite numbers are printed as NaN and Infinity,\nwhich strict JSON parsers do not accept.",
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="*", help=RUN_HELP)
+    parser.add_argument("--experiment", metavar="NAME", help="all runs of this experiment")
+    parser.add_argument("--format", choices=FORMATS, help="the format (default jsonl); parquet needs -o FILE")
+    parser.add_argument(
+        "--to", nargs=2, metavar=("PROGRAM", "FOLDER"), help="write a folder for tensorboard or wandb (wandb sync)"
+    )
+    parser.add_argument("--type", choices=TYPES, help="only events of this type")
+    parser.add_argument("--since", type=count, default=0, metavar="SEQ", help="only events after this sequence number")
+    parser.add_argument("-f", "--follow", action="store_true", help="continue until the run is over")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file instead of stdout")
+    parser.add_argument("--force", action="store_true", help="replace a Parquet file or a folder that exists")
+    parser.add_argument("--json", action="store_true", help="print what was written as JSON (--to and parquet)")
+
+
 def export_run(args: argparse.Namespace) -> int:
-    with connected(args) as client, _output(args.output) as file:
-        write = write_csv if args.format == "csv" else write_jsonl
-        if args.follow and isinstance(file, io.TextIOWrapper):
-            file.reconfigure(line_buffering=True)  # a reader that follows needs each line when it comes
-        write(_events(client, args), file, args.type)
+    check_options(args)
+    with connected(args) as client:
+        runs = chosen_runs(client, args)
+        if args.to or args.format == "parquet":
+            from mosaic.cli.export_files import export_files
+
+            return export_files(client, runs, args)
+        if len(runs) > 1 and (args.follow or args.since):
+            raise BadUsage("--follow and --since need exactly one run")
+        with _output(args.output) as file:
+            write = write_csv if args.format == "csv" else write_jsonl
+            if args.follow and isinstance(file, io.TextIOWrapper):
+                file.reconfigure(line_buffering=True)  # a reader that follows needs each line when it comes
+            write(_labelled_events(client, runs, args), file, args.type)
     return 0
 
 
-def _events(client: "TrainerClient", args: argparse.Namespace) -> "Iterator[Event]":
-    run = client.get_run(args.run)
+def check_options(args: argparse.Namespace) -> None:
+    """BadUsage for options that do not go together."""
+    if not args.runs and not args.experiment:
+        raise BadUsage("name the runs to export, or an experiment with --experiment NAME")
+    if args.runs and args.experiment:
+        raise BadUsage("name runs or give --experiment, not both")
+    writes_files = bool(args.to) or args.format == "parquet"
+    if args.to:
+        if args.to[0] not in PROGRAMS:
+            raise BadUsage(
+                f"--to {args.to[0]}: choose from {', '.join(PROGRAMS)}. {did_you_mean(args.to[0], PROGRAMS)}"
+            )
+        for name in ("format", "type", "output"):
+            if getattr(args, name):
+                raise BadUsage(f"--{name} cannot be used with --to")
+    if args.format == "parquet" and not args.output:
+        raise BadUsage("--format parquet needs -o FILE")
+    if writes_files and (args.follow or args.since):
+        raise BadUsage("--follow and --since cannot be used with --to or Parquet")
+    for name in ("force", "json"):
+        if getattr(args, name) and not writes_files:
+            raise BadUsage(f"--{name} is for --to and Parquet only")
+
+
+def chosen_runs(client: "TrainerClient", args: argparse.Namespace) -> "list[Run]":
+    """The runs with their settings, each once; those of an experiment oldest first."""
+    if not args.experiment:
+        named = [client.get_run(reference) for reference in args.runs]
+        return list({run.run_id: run for run in named}.values())
+    known = client.list_runs().runs
+    members = [run.run_id for run in reversed(known) if run.experiment == args.experiment]
+    if not members:
+        names = sorted({run.experiment for run in known if run.experiment})
+        raise MosaicError(
+            f"No run belongs to an experiment '{visible_line(args.experiment)}'. "
+            f"{did_you_mean(args.experiment, names) or 'List the runs with: mosaic runs --all'}"
+        )
+    return [client.get_run(run_id) for run_id in members]
+
+
+def _labelled_events(
+    client: "TrainerClient", runs: "list[Run]", args: argparse.Namespace
+) -> "Iterator[tuple[str, Event]]":
+    """Each event with the id of its run; one run alone needs none."""
+    for run in runs:
+        label = run.run_id if len(runs) > 1 else ""
+        for event in _events(client, run, args):
+            yield label, event
+
+
+def _events(client: "TrainerClient", run: "Run", args: argparse.Namespace) -> "Iterator[Event]":
     # The export of a live run ends with what is stored now; without `until` the stream would wait for more.
     until = None if args.follow or run.state.is_over else run.summary.events
     streams = {"step": client.stream_steps, "episode": client.stream_episodes}
@@ -94,20 +171,32 @@ def _events(client: "TrainerClient", args: argparse.Namespace) -> "Iterator[Even
             yield event
 
 
-def write_jsonl(events: "Iterable[Event]", file: TextIO, _: str | None = None) -> None:
+def write_jsonl(events: "Iterable[tuple[str, Event]]", file: TextIO, _: str | None = None) -> None:
+    """One line per event; with several runs every line names its run."""
     encode = json.JSONEncoder(separators=(",", ":")).encode
-    for event in events:
-        file.write(encode(event.to_dict()) + "\n")
+    for label, event in events:
+        file.write(encode({**_run_id(label), **event.to_dict(), **_run_id(label)}) + "\n")
 
 
-def write_csv(events: "Iterable[Event]", file: TextIO, only: str | None = None) -> None:
-    """One row per event, and one row per value of a metric event."""
-    names = COLUMNS[only] if only else tuple(dict.fromkeys(name for type_ in TYPES for name in COLUMNS[type_]))
-    writer = csv.DictWriter(file, ("seq", "ts_ns", "type", *names, "extra"), lineterminator="\n")
+def write_csv(events: "Iterable[tuple[str, Event]]", file: TextIO, only: str | None = None) -> None:
+    """One row per event, and one row per value of a metric event; with several runs the first column names the run."""
+    rest = iter(events)
+    first = next(rest, None)
+    columns = ("seq", "ts_ns", "type", *csv_columns(only), "extra")
+    has_label = first is not None and bool(first[0])
+    writer = csv.DictWriter(file, (*(("run_id",) if has_label else ()), *columns), lineterminator="\n")
     writer.writeheader()
-    for event in events:
+    for label, event in chain([first] if first else [], rest):
         for row in csv_rows(event):
-            writer.writerow(row)
+            writer.writerow(row | _run_id(label))
+
+
+def csv_columns(only: str | None) -> tuple[str, ...]:
+    return COLUMNS[only] if only else tuple(dict.fromkeys(name for type_ in TYPES for name in COLUMNS[type_]))
+
+
+def _run_id(label: str) -> dict[str, str]:
+    return {"run_id": label} if label else {}
 
 
 def csv_rows(event: "Event") -> "Iterator[dict[str, Any]]":

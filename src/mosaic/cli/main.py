@@ -33,6 +33,7 @@ MODULES = {
     "frames": ("frames",),
     "logs": ("logs",),
     "export": ("export", "curve"),
+    "model": ("model",),
     "tensorboard": ("tensorboard",),
     "command": ("command",),
     "cancel": ("cancel",),

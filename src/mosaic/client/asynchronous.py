@@ -6,12 +6,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Collection, Coroutine
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from mosaic.catalog.request import RunOptions, for_caller, nest, trainer_config, worker_section
 from mosaic.client.channel import open_channel
+from mosaic.client.dataframe import Runs, frame
 from mosaic.client.endpoint import Endpoint, endpoint_elsewhere, find_endpoint, how_to_start, is_elsewhere
 from mosaic.client.evaluation import AsyncEvaluation, EvaluationSource, submit_evaluation
 from mosaic.client.events import Curve, Event, LogPiece
@@ -34,6 +35,9 @@ from mosaic.model.ulid import is_ulid, new_ulid
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import experiment_from_wire
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
+
+if TYPE_CHECKING:
+    import pandas
 
 REACH_WITHIN_S = 10.0
 CALL_TIMEOUT_S = 30.0
@@ -506,6 +510,18 @@ class AsyncTrainerClient:
             if not reply.has_more_names:
                 return names
             request.names_after = names[-1]
+
+    async def frame(
+        self, runs: Runs, metrics: str | Sequence[str] | None = None, points: int = 0
+    ) -> "pandas.DataFrame":
+        """Curves as a pandas DataFrame, a row for each point of each metric; needs the extra [pandas].
+
+        `runs`: one or several references, `Run`s or handles. `metrics`: default all; MosaicError for one that no run
+        has. `points`: at most this many for each curve (0: 2000). A curve with more values than that is reduced, and
+        `value` is then the mean over a part of it. Columns: run_id, name, algo, env_id, seed, experiment, one for each
+        axis of the runs' experiments, metric, step, value, time (UTC).
+        """
+        return await frame(self, runs, metrics, points)
 
     # Daemon
 

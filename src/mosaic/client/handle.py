@@ -1,6 +1,6 @@
 """Handles: one run, bound to the client that started it."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mosaic.client.events import Curve, Event, LogPiece
@@ -10,6 +10,8 @@ from mosaic.model.run import RunSummary
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
+    import pandas
+
     from mosaic.client.asynchronous import AsyncTrainerClient
     from mosaic.client.synchronous import TrainerClient
 
@@ -58,6 +60,10 @@ class AsyncRunHandle:
 
     async def curve_names(self) -> list[str]:
         return await self._client.curve_names(self.run_id)
+
+    async def frame(self, metrics: str | Sequence[str] | None = None, points: int = 0) -> "pandas.DataFrame":
+        """Its curves as a pandas DataFrame, as `AsyncTrainerClient.frame` gives them."""
+        return await self._client.frame(self.run_id, metrics, points)
 
     def events(self, since_seq: int = 0) -> AsyncIterator[Event]:
         """Steps, episodes, metrics and lifecycle events, until the run is over."""
@@ -125,6 +131,10 @@ class RunHandle:
 
     def curve_names(self) -> list[str]:
         return self._client.curve_names(self.run_id)
+
+    def frame(self, metrics: str | Sequence[str] | None = None, points: int = 0) -> "pandas.DataFrame":
+        """Its curves as a pandas DataFrame, as `TrainerClient.frame` gives them."""
+        return self._client.frame(self.run_id, metrics, points)
 
     def events(self, since_seq: int = 0) -> Iterator[Event]:
         """Steps, episodes, metrics and lifecycle events, until the run is over."""

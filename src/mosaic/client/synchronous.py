@@ -4,10 +4,11 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mosaic.catalog.request import RunOptions
 from mosaic.client.asynchronous import AsyncTrainerClient
+from mosaic.client.dataframe import Runs
 from mosaic.client.endpoint import Endpoint
 from mosaic.client.evaluation import Evaluation, EvaluationSource
 from mosaic.client.events import Curve, Event, LogPiece
@@ -20,6 +21,9 @@ from mosaic.model.experiment import Experiment
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
+
+if TYPE_CHECKING:
+    import pandas
 
 T = TypeVar("T")
 
@@ -316,6 +320,9 @@ class TrainerClient:
 
     def curve_names(self, run_id: str) -> list[str]:
         return self._loop.run(self._inner.curve_names(run_id))
+
+    def frame(self, runs: Runs, metrics: str | Sequence[str] | None = None, points: int = 0) -> "pandas.DataFrame":
+        return self._loop.run(self._inner.frame(runs, metrics, points))
 
     def health(self) -> pb.Health:
         return self._loop.run(self._inner.health())

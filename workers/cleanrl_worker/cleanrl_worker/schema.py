@@ -77,6 +77,7 @@ def make_schema() -> dict[str, Any]:
         resume={"extras.mode": RESUME, "extras.policy_path": "{checkpoint}"},
         evaluate=EVALUATE,
         interactive=AS_OPERATOR,
+        export="cleanrl_worker.export",
         inherits_with=["extras.policy_path", "extras.checkpoint_path"],
         variants={"algo": {name: found.variant for name, found in ALGORITHMS.items() if found.variant}},
         scripts={script.name: _script_schema(script) for script in shipped()},

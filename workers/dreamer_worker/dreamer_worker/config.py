@@ -276,6 +276,7 @@ def make_schema() -> dict[str, Any]:
         resume={"extras.mode": "resume_training", "checkpoint": "{checkpoint}"},
         evaluate=EVALUATE,
         interactive=INTERACTIVE,
+        export="dreamer_worker.export",
         inherits_with=["checkpoint", "extras.policy_path", "extras.checkpoint_path"],
     )
     properties = schema["properties"]

@@ -52,6 +52,7 @@ def make_schema() -> dict[str, Any]:
         resume={"extras.mode": RESUME, "extras.policy_path": "{checkpoint}"},
         evaluate=EVALUATE,
         interactive=AS_OPERATOR,
+        export="stable_baselines3_worker.export",
         inherits_with=["extras.policy_path"],
         variants={"algo": {name: SBX for name, found in ALGORITHMS.items() if found.is_jax}},
     )

@@ -1,0 +1,72 @@
+"""What an export writes appears complete or not at all."""
+
+import os
+
+import pytest
+
+from mosaic.exports.target import new_file, new_folder
+from mosaic.model.errors import MosaicError
+
+
+def test_a_folder_appears_when_it_is_complete(tmp_path):
+    with new_folder(tmp_path / "out") as place:
+        (place / "a").write_text("1")
+        assert not (tmp_path / "out").exists()
+
+    assert (tmp_path / "out" / "a").read_text() == "1"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_after_an_error_nothing_is_left(tmp_path):
+    with pytest.raises(ZeroDivisionError), new_folder(tmp_path / "out") as place:
+        (place / "a").write_text(str(1 / 0))
+    with pytest.raises(ZeroDivisionError), new_file(tmp_path / "file") as path:
+        path.write_text(str(1 / 0))
+
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_existing_target_is_refused_and_stays(tmp_path):
+    (tmp_path / "file").write_text("old")
+
+    with pytest.raises(MosaicError, match=r"exists already.*--force"), new_file(tmp_path / "file"):
+        pass
+
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_force_replaces_an_export(tmp_path):
+    for text in ("old", "new"):
+        with new_folder(tmp_path / "out", force=True) as place:
+            (place / text).write_text(text)
+        with new_file(tmp_path / "file", force=True) as path:
+            path.write_text(text)
+
+    assert (tmp_path / "file").read_text() == "new"
+    assert sorted(os.listdir(tmp_path / "out")) == [".mosaic-export", "new"]
+    assert sorted(os.listdir(tmp_path)) == ["file", "out"]
+
+
+def test_force_does_not_replace_a_folder_of_other_files(tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").write_text("mine")
+
+    with pytest.raises(MosaicError, match="was not written by an export"), new_folder(tmp_path / "home", force=True):
+        pass
+
+    assert (tmp_path / "home" / "thesis.tex").exists()
+
+
+def test_a_failed_replacement_keeps_the_old_folder(tmp_path):
+    with new_folder(tmp_path / "out") as place:
+        (place / "old").touch()
+
+    with pytest.raises(ZeroDivisionError), new_folder(tmp_path / "out", force=True):
+        raise ZeroDivisionError
+
+    assert (tmp_path / "out" / "old").exists()
+
+
+def test_a_missing_parent_is_named(tmp_path):
+    with pytest.raises(MosaicError, match="missing does not exist"), new_file(tmp_path / "missing" / "file"):
+        pass
