@@ -93,7 +93,7 @@ def compare(args: argparse.Namespace) -> int:
 def comparison(client: "TrainerClient", args: argparse.Namespace) -> "tuple[GroupComparison, list[RunGroup], Details]":
     from mosaic.present.compared_groups import RunGroup, divide_runs
     from mosaic.present.compared_runs import Details, choose_runs
-    from mosaic.present.compared_samples import SampleReader, common_metric, why_left_out, with_areas
+    from mosaic.present.compared_samples import SampleReader, common_metric, names_reader, why_left_out, with_areas
     from mosaic.present.compared_value import better_for, reading_for
     from mosaic.present.group_comparison import Options, compare_groups
 
@@ -102,9 +102,7 @@ def comparison(client: "TrainerClient", args: argparse.Namespace) -> "tuple[Grou
     groups = divide_runs(chosen, args.by, details.of)
     _refuse_one(groups)
     kept = [RunGroup(g.label, tuple(r for r in g.runs if not why_left_out(r, args.unfinished))) for g in groups]
-    metric = common_metric(
-        [group for group in kept if group.runs], lambda run: client.curve_names(run.run_id), args.metric
-    )
+    metric = common_metric([group for group in kept if group.runs], names_reader(client), args.metric)
     reading = reading_for(metric, args.last, args.auc, args.at_step)
     reader = SampleReader(client, metric, reading)
     samples = [reader.read(group, args.unfinished) for group in groups]

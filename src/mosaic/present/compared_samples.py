@@ -87,6 +87,18 @@ def common_metric(groups: Sequence[RunGroup], names_of: "Callable[[Run], Sequenc
     raise MosaicError(_no_common(known, wanted))
 
 
+def names_reader(client: "TrainerClient") -> "Callable[[Run], Sequence[str]]":
+    """Asks for the metrics of a run. One whose telemetry is damaged has none; its sample says why."""
+
+    def names_of(run: "Run") -> Sequence[str]:
+        try:
+            return client.curve_names(run.run_id)
+        except MosaicError:
+            return ()
+
+    return names_of
+
+
 def _is_return(name: str) -> bool:
     return any(word in name.lower() for word in ("return", "ep_rew", "score", "episode_reward", "episodic_reward"))
 
@@ -150,18 +162,15 @@ class SampleReader:
         reading = self._reading
         if reading.kind == AREA:
             return None
-        if reading.kind == EVALUATION and run.summary.eval_mean is not None:
-            return run.summary.eval_mean
+        if (known := summary_value(run, self._metric, reading)) is not None:
+            return known
         if reading.kind in (NEWEST, EVALUATION):
             many = int(reading.amount) or run.summary.eval_over or 1
             return self._newest(run, trace, many)
         return last_share(trace, reading)
 
     def _newest(self, run: "Run", trace: Trace, many: int) -> float:
-        s, at_step = run.summary, self._reading.at_step
-        is_summed = self._metric == RETURN and at_step is None and run.relation != "resume"
-        if is_summed and s.mean_return is not None and s.mean_over == min(many, s.training_episodes):
-            return s.mean_return
+        at_step = self._reading.at_step
         until = trace if at_step is None else trace.between(-np.inf, at_step)
         if np.all(until.count == 1) and at_step is None:
             return until.newest(many)
@@ -176,6 +185,16 @@ class SampleReader:
         curve = self._client.query_curve(run.run_id, self._metric, DETAIL, self._reading.at_step, from_step)
         found = Trace.of(curve.step, curve.mean, curve.count)
         return found if np.sum(found.count) >= min(many, np.sum(trace.count)) else trace
+
+
+def summary_value(run: "Run", metric: str, reading: Reading) -> float | None:
+    """The value as the run's summary has it, exactly; None if it has not."""
+    s = run.summary
+    if reading.kind == EVALUATION:
+        return s.eval_mean
+    if reading.kind != NEWEST or metric != RETURN or reading.at_step is not None or run.relation == "resume":
+        return None
+    return s.mean_return if s.mean_over == min(int(reading.amount), s.training_episodes) else None
 
 
 def last_share(trace: Trace, reading: Reading) -> float:

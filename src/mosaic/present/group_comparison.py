@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from mosaic_sdk.results.cautions import FEW
@@ -27,6 +27,19 @@ from mosaic.stats.wording import HIGHER, sentence
 UNEQUAL = 0.02  # lengths that differ by less than this share count as equal
 MOST_NAMED = 8  # runs in a warning
 ANY_ENV = ""  # their environment is not known, or makes no difference to the metric
+
+
+class Note(NamedTuple):
+    """What a reader must know, and the option of the command line that changes it."""
+
+    text: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.hint}".rstrip()
+
+
+NOTHING = Note("")
 
 
 @dataclass(frozen=True)
@@ -73,8 +86,16 @@ class GroupComparison:
     groups: list[GroupResult]
     pairs: list[Difference]
     envs: list[str]
-    warnings: list[str] = field(default_factory=list)
-    curve_words: str = ""  # where the curves end, or why there are none
+    notes: list[Note] = field(default_factory=list)  # warnings
+    curve_note: Note = NOTHING  # where the curves end, or why there are none
+
+    @property
+    def warnings(self) -> list[str]:
+        return [str(note) for note in self.notes]
+
+    @property
+    def curve_words(self) -> str:
+        return str(self.curve_note)
 
     @property
     def value_words(self) -> str:
@@ -109,7 +130,7 @@ def compare_groups(groups: Sequence[SampleGroup], metric: str, reading: Reading,
     envs = _envs(groups, options)
     strata = [_strata(group, envs, options) for group in groups]
     axes = {sample.axis for group in groups for sample in group.counted}
-    bands, curve_words = _bands(groups, envs, axes, options)
+    bands, curve_note = _bands(groups, envs, axes, options)
     profiles = _profiles(strata)
     results = [
         GroupResult(group.label, group.samples, _estimates(each, envs, options), band, shares)
@@ -129,7 +150,7 @@ def compare_groups(groups: Sequence[SampleGroup], metric: str, reading: Reading,
         adjust(pairs),
         envs,
         _warnings(groups, reading),
-        curve_words,
+        curve_note,
     )
 
 
@@ -192,18 +213,18 @@ def _profiles(strata: "Sequence[list[Floats]]") -> "list[Profile | None]":
 
 def _bands(
     groups: Sequence[SampleGroup], envs: Sequence[str], axes: set[str], options: Options
-) -> "tuple[list[Band | None], str]":
+) -> "tuple[list[Band | None], Note]":
     """The curve of each group, and where they end or why there are none."""
     nothing: list[Band | None] = [None for _ in groups]
     if len(envs) > 1:
-        return nothing, "No curves: they are drawn for one environment at a time."
+        return nothing, Note("No curves: they are drawn for one environment at a time.")
     if len(axes) > 1:
-        return nothing, f"No curves: the steps of some runs count {' and those of others '.join(sorted(axes))}."
+        return nothing, Note(f"No curves: the steps of some runs count {' and those of others '.join(sorted(axes))}.")
     traces = [[sample.trace for sample in group.counted if sample.trace] for group in groups]
     every = [trace for each in traces for trace in each]
     shared = _longest(every) if options.is_longest else common_range(every)
     if shared is None:
-        return nothing, "No curves: the runs have no steps in common. --longest draws each as far as it goes."
+        return nothing, Note("No curves: the runs have no steps in common.", "--longest draws each as far as it goes.")
     grid = grid_for(every, *shared, options.points)
     if options.scales and envs[0] in options.scales:
         traces = [[_normalised(trace, options.scales[envs[0]]) for trace in each] for each in traces]
@@ -233,16 +254,17 @@ def _are_unequal(ends: Sequence[tuple[float, str]]) -> bool:
     return bool(ends) and max(ends)[0] - min(ends)[0] > UNEQUAL * abs(max(ends)[0])
 
 
-def _end_words(groups: Sequence[SampleGroup], shared: tuple[float, float], is_longest: bool) -> str:
+def _end_words(groups: Sequence[SampleGroup], shared: tuple[float, float], is_longest: bool) -> Note:
     ends = _ends(groups)
     if not _are_unequal(ends):
-        return ""
+        return NOTHING
     (first, who), (last, _) = min(ends), max(ends)
     if is_longest:
-        return f"The runs end at different steps: from {first:,.0f} on there are fewer and fewer of them in the curves."
-    return (
+        return Note(f"The runs end at different steps: from {first:,.0f} on there are fewer of them in the curves.")
+    return Note(
         f"The curves end at step {shared[1]:,.0f}, where the shortest run ({who}) ends; "
-        f"the longest goes on to {last:,.0f} (--longest)."
+        f"the longest goes on to {last:,.0f}.",
+        "To draw all of it: --longest",
     )
 
 
@@ -251,33 +273,29 @@ def _unit(groups: Sequence[SampleGroup]) -> str:
     return "seed" if titles and all(title.startswith("seed ") for title in titles) else "run"
 
 
-def _warnings(groups: Sequence[SampleGroup], reading: Reading) -> list[str]:
+def _warnings(groups: Sequence[SampleGroup], reading: Reading) -> list[Note]:
     unit = _unit(groups)
-    told = [text for group in groups for text in (*_left_out(group), *_equal_seeds(group))]
+    told = [Note(text) for group in groups for text in (*_left_out(group), *_equal_seeds(group))]
     fewest = min(len(group.counted) for group in groups)
     if 1 < fewest < FEW:
-        told.append(f"Only {fewest} {unit}s: intervals from fewer than {FEW} {unit}s tend to be too narrow.")
+        told.append(Note(f"Only {fewest} {unit}s: intervals from fewer than {FEW} {unit}s tend to be too narrow."))
     told += _short(groups, reading)
     ends = _ends(groups)
     if reading.at_step is None and reading.kind != "area" and _are_unequal(ends):
         first, last = min(ends)[0], max(ends)[0]
-        told.append(
-            f"The runs end at different steps, from {first:,.0f} to {last:,.0f}, and each value is that of the run's "
-            f"own end. To take all of them at the same step: --at-step {math.floor(first)}"
-        )
+        text = f"The runs end at different steps, from {first:,.0f} to {last:,.0f}; each value is of the run's own end."
+        told.append(Note(text, f"To take all of them at the same step: --at-step {math.floor(first)}"))
     return told
 
 
-def _short(groups: Sequence[SampleGroup], reading: Reading) -> list[str]:
+def _short(groups: Sequence[SampleGroup], reading: Reading) -> list[Note]:
     """Runs with so few values that the newest ones are all of them."""
     every = [sample.values for group in groups for sample in group.counted]
     few = [values for values in every if values <= reading.amount]
     if reading.kind != NEWEST or not few or reading.at_step is not None:
         return []
-    return [
-        f"{len(few)} of {len(every)} runs have no more than {reading.amount:g} values, so their means cover the whole "
-        "training. For its end: --last 10%"
-    ]
+    covered = f"{len(few)} of {len(every)} runs have no more than {reading.amount:g} values"
+    return [Note(f"{covered}, so their means cover the whole training.", "For its end: --last 10%")]
 
 
 def _left_out(group: SampleGroup) -> list[str]:

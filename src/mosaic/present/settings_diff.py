@@ -23,8 +23,8 @@ def compare_settings(settings: Sequence[Mapping[str, Any] | None]) -> list[Setti
     return [_row(key, settings) for key in keys]
 
 
-def as_tsv(rows: Sequence[SettingRow], names: Sequence[str]) -> str:
-    lines = [("setting", *names), *((row.key, *row.values) for row in rows)]
+def as_tsv(rows: Sequence[SettingRow], names: Sequence[str], first: str = "setting") -> str:
+    lines = [(first, *names), *((row.key, *row.values) for row in rows)]
     return "".join("\t".join(printable(cell) for cell in line) + "\n" for line in lines)
 
 
