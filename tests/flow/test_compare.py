@@ -166,10 +166,12 @@ def test_a_live_run_is_named_and_left_out(lab, mosaic):
     lab.wait_for(live, RunState.EXECUTING)
 
     text = " ".join(mosaic("compare", "lengths", "live").split())
+    nothing = mosaic("compare", "live", lab.client.get_run("live").run_id, "--by", "seed", code=1)
     lab.client.cancel_run(live.run_id)
 
     assert "live: 1 run is left out of 1" in text
     assert "not over yet (EXECUTING)" in text
+    assert "only one run" in nothing
 
 
 def test_a_figure_is_saved_as_its_ending_says(mosaic, tmp_path):

@@ -28,8 +28,6 @@ FACTS: "dict[str, Callable[[Run], str]]" = {  # what every run has besides its s
 }
 PLAIN = ("algo", "experiment", "name", "worker")  # their values need no `key=` before them
 
-Details = "Callable[[Run], Run]"  # a run with its settings
-
 
 @dataclass(frozen=True)
 class RunGroup:

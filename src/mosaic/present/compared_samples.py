@@ -24,8 +24,6 @@ DETAIL = 10_000  # points of a query that must not merge values
 NOT_FINITE = "its value is not a finite number"
 STEPS = "steps"
 
-ReadCurve = "Callable[[Run, str], Curve]"
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -71,6 +69,8 @@ def why_left_out(run: "Run", with_unfinished: bool) -> str:
 
 def common_metric(groups: Sequence[RunGroup], names_of: "Callable[[Run], Sequence[str]]", wanted: str = "") -> str:
     """The metric that is compared: the wanted one, or the return that every group has. `groups`: of runs that count."""
+    if not groups:
+        return wanted or RETURN  # nothing counts, which the comparison explains
     if not wanted:
         runs = [run for group in groups for run in group.runs]
         if runs and all(run.summary.eval_episodes and run.area != "evals" for run in runs):
@@ -78,7 +78,7 @@ def common_metric(groups: Sequence[RunGroup], names_of: "Callable[[Run], Sequenc
         if runs and all(run.summary.training_episodes or run.area == "evals" for run in runs):
             return RETURN
     known = {group.label: {name for run in group.runs for name in names_of(run)} for group in groups}
-    shared = set.intersection(*known.values()) if known else set()
+    shared = set.intersection(*known.values())
     if wanted in shared:
         return wanted
     returns = [name for name in in_order(shared) if _is_return(name)]

@@ -15,10 +15,10 @@ from mosaic.model.errors import MosaicError
 from mosaic.present.compared_samples import STEPS, Sample, SampleGroup
 from mosaic.present.compared_value import NEWEST, Reading
 from mosaic.present.text import printable
-from mosaic.stats.averages import AVERAGES, Floats, optimality_gap
+from mosaic.stats.averages import Floats, optimality_gap
 from mosaic.stats.bands import BOOTSTRAP, Band, band_of
 from mosaic.stats.difference import Difference, adjust, difference
-from mosaic.stats.estimate import Estimate, estimate
+from mosaic.stats.estimate import Estimate, estimate, estimate_all
 from mosaic.stats.profiles import Profile, profile, thresholds_for
 from mosaic.stats.scales import Scale, scale_of
 from mosaic.stats.traces import POINTS, Trace, common_range, grid_for
@@ -197,7 +197,7 @@ def _estimates(strata: "list[Floats]", envs: Sequence[str], options: Options) ->
     present = [values for values in strata if len(values)]
     if not present:
         return {}
-    found = {name: estimate(present, average) for name, average in AVERAGES.items()}
+    found = estimate_all(present)
     scales = [(options.scales or {}).get(env) or scale_of(env) for env in envs]
     if all(scales) and options.better == HIGHER:
         normalised = present if options.scales else [scales[0].normalised(present[0])]  # type: ignore[union-attr]

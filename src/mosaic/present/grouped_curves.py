@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mosaic.model.errors import MosaicError
+from mosaic.model.states import RunState
 from mosaic.present.compared_groups import FACTS, PLAIN, SEED, RunGroup, divide_runs
 from mosaic.present.compared_runs import RUN, Chosen
 from mosaic.present.compared_samples import Sample, SampleGroup, local_value, summary_value, why_left_out
@@ -62,11 +63,12 @@ class GroupedCurves:
             self.groups = divide_runs(chosen, [], lambda run: run)
 
     def series(self, name: str, axis: str) -> list[Series]:
-        """A curve with its band for each group, up to the end of the shortest run."""
+        """A curve with its band for each group, up to the end of the shortest run. Failed runs are left out."""
         versions = [
             [(run.run_id, self._store.version(run.run_id, name)) for run in group.runs] for group in self.groups
         ]
-        key = (axis, [group.label for group in self.groups], versions)
+        drawn = [_is_drawn(run) for group in self.groups for run in group.runs]
+        key = (axis, [group.label for group in self.groups], versions, drawn)
         if name not in self._bands or self._bands[name][0] != key:
             self._bands[name] = key, self._aggregate(name, axis)
         return self._bands[name][1]
@@ -105,9 +107,8 @@ class GroupedCurves:
         return Trace.of(*self._store.columns(run_id, name, axis))
 
     def _aggregate(self, name: str, axis: str) -> list[Series]:
-        traces = [
-            [trace for run in group.runs if len(trace := self._trace(run.run_id, name, axis))] for group in self.groups
-        ]
+        drawn = [[run for run in group.runs if _is_drawn(run)] for group in self.groups]
+        traces = [[trace for run in runs if len(trace := self._trace(run.run_id, name, axis))] for runs in drawn]
         every = [trace for each in traces for trace in each]
         shared = common_range(every)
         if shared is None:
@@ -118,6 +119,11 @@ class GroupedCurves:
             for index, (group, each) in enumerate(zip(self.groups, traces, strict=True))
             if each
         ]
+
+
+def _is_drawn(run: "Run") -> bool:
+    """Whether it finished or may still: a run that failed would end all curves where it failed."""
+    return run.state is RunState.TERMINATED or not run.state.is_over
 
 
 def _series(label: str, name: str, band: Band, colour: int) -> Series:

@@ -73,7 +73,7 @@ def on_grid(trace: Trace, grid: Floats) -> Floats:
     inside = bins < len(grid)
     weight = np.bincount(bins[inside], trace.count[inside], len(grid))
     total = np.bincount(bins[inside], (trace.count * trace.value)[inside], len(grid))
-    filled = weight > 0
+    filled = (weight > 0) & (grid >= trace.step[0]) & (grid <= trace.step[-1])
     found = np.interp(grid, trace.step, trace.value, left=np.nan, right=np.nan)
     found[filled] = total[filled] / weight[filled]
     return found

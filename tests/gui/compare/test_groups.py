@@ -44,6 +44,8 @@ def test_an_experiment_is_added_grouped_and_judged(page, lab, hub, context, qtbo
 
     assert [curve.series.label for curve in chart.canvas.curves] == ["episode_length=40", "episode_length=50"]
     assert all(curve.series.low is not None for curve in chart.canvas.curves)
+    assert chart.canvas.curves[0].x[-1] > 1400  # the failed run does not end the curves
+    assert not page.options._smoothing.isEnabled()
     rows = page.statistics.table.settings.rows
     assert [(row.key, row.values[0]) for row in rows] == [("episode_length=40", "4"), ("episode_length=50", "4 of 5")]
     assert page.statistics.verdict.text().startswith("episode_length=50 beats episode_length=40 by ")

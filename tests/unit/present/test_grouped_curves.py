@@ -74,6 +74,14 @@ def test_the_statistics_say_what_is_better_and_what_is_left_out(runs, settings, 
     assert grouped.comparison(NAME) is found
 
 
+def test_a_failed_run_does_not_end_the_curves(runs, settings, store):
+    runs[2] = replace(runs[2], state=RunState.FAULTED)
+    grouped = GroupedCurves(store)
+    grouped.arrange(runs, settings, "lr")
+
+    assert [series.x[-1] for series in grouped.series(NAME, "env steps")] == [100, 100]
+
+
 def test_without_a_finished_run_there_are_words_instead_of_numbers(runs, settings, store):
     live = [replace(each, state=RunState.EXECUTING) for each in runs]
     grouped = GroupedCurves(store)

@@ -9,7 +9,7 @@ from mosaic_sdk.results.comparison import probability_of_improvement as sdk_prob
 
 from mosaic.stats.averages import AVERAGES, iqm
 from mosaic.stats.difference import adjust, difference, runs_needed
-from mosaic.stats.estimate import estimate
+from mosaic.stats.estimate import estimate, estimate_all
 from mosaic.stats.improvement import probability_of_improvement
 from mosaic.stats.permutation import permutation_p
 from mosaic.stats.wording import LOWER, NEITHER, sentence
@@ -155,3 +155,6 @@ def test_the_same_numbers_give_the_same_interval(average):
 
     assert first == second
     assert first.interval[0] < first.value < first.interval[1]
+    shared = estimate_all(values)[average]
+    assert shared.value == first.value
+    assert shared.interval == pytest.approx(first.interval)

@@ -194,6 +194,7 @@ class ComparePage(QWidget):
         self._offer(group_choices(runs, self._settings))
         self.grouped.arrange(runs, self._settings, self.by.currentData())
         self.statistics.setVisible(self.grouped.is_grouped)
+        self.options.allow_smoothing(not self.grouped.is_grouped)
         self._show_chips()
         for name in self.grid.charts:
             self._ask_draw(name)
@@ -277,7 +278,9 @@ class ComparePage(QWidget):
         if chart is None:
             return
         axis = self._axis(name)
-        chart.set_options(self.options.smoothing, self.options.is_log, axis)
+        # A band belongs to the average as it is; smoothing would move one away from the other.
+        smoothing = 0.0 if self.grouped.is_grouped else self.options.smoothing
+        chart.set_options(smoothing, self.options.is_log, axis)
         if self.grouped.is_grouped:
             chart.set_series(self.grouped.series(name, axis))
             self._show_statistics(name)

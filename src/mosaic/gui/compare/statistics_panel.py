@@ -42,6 +42,7 @@ class StatisticsPanel(QWidget):
         self.words.setText(found.value_words)
         names = (f"{found.unit}s", *(f"{TITLES[name]} [95 %]" for name in COLUMNS))
         self.table.show_rows([_row(group) for group in found.groups], names)
+        self.table.resizeColumnsToContents()
         clear_first = sorted(zip(found.pairs, found.sentences(), strict=True), key=lambda pair: not pair[0].is_clear)
         self.verdict.setText("\n".join(text for _, text in clear_first[:MOST_SENTENCES]))
         # Without the options of the command line.
