@@ -53,6 +53,12 @@ $(UV):
 	$(UV) pip install -q --python .venv-gui/bin/python --no-deps --no-build-isolation -e . -e sdk -e workers/toy_worker
 	@touch $@
 
+# What the tests compare the statistics with.
+.venv-rliable/.ready: $(UV) requirements/rliable.txt
+	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-rliable
+	$(UV) pip sync -q --python .venv-rliable/bin/python requirements/rliable.txt
+	@touch $@
+
 # The documentation site's own tools.
 .venv-docs/.ready: $(UV) requirements/docs.txt
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-docs
@@ -111,6 +117,7 @@ lock: $(UV)
 	@# Without torch's hash: its builds differ (cpu, cu128 …).
 	$(COMPILE) requirements/observe.in | awk '/^torch==/ { print "torch==2.13.0"; skip = 1; next } skip && /^    --hash/ { next } { skip = 0; print }' > requirements/observe.txt
 	$(COMPILE) requirements/docs.in -o requirements/docs.txt
+	$(COMPILE) requirements/rliable.in -o requirements/rliable.txt
 
 check: setup .venv-frames/.ready .venv-gui/.ready
 	$(BIN)/ruff format --check -q .

@@ -23,10 +23,11 @@ LAYERS = {  # folder → folders it may import
     "proxy": {"tail"},
     "daemon": {"submit", "dispatch", "ingest", "registry", "broadcast", "catalog", "wire", "model"},
     "client": {"catalog", "wire", "model"},
-    "present": {"client", "catalog", "wire", "model"},
+    "stats": set(),
+    "present": {"stats", "client", "catalog", "wire", "model"},
     "exports": {"present", "client", "catalog", "wire", "model"},
-    "gui": {"present", "client", "catalog", "wire", "model"},
-    "cli": {"gui", "exports", "present", "client", "catalog", "wire", "model"},
+    "gui": {"present", "stats", "client", "catalog", "wire", "model"},
+    "cli": {"gui", "exports", "present", "stats", "client", "catalog", "wire", "model"},
 }
 FILES = [path for path in SOURCE.rglob("*.py") if "_pb2" not in path.name]
 
@@ -69,6 +70,12 @@ def test_what_screens_share_knows_no_toolkit():
     for path in (SOURCE / "present").glob("*.py"):
         for name in imports_of(path):
             assert name.split(".")[0] not in ("rich", "PySide6", "pyqtgraph", "argparse"), f"{path.name} imports {name}"
+
+
+def test_the_statistics_import_only_numpy():
+    for path in (SOURCE / "stats").glob("*.py"):
+        for name in imports_of(path):
+            assert name.split(".")[0] in sys.stdlib_module_names | {"mosaic", "mosaic_sdk", "numpy"}, path.name
 
 
 def test_only_its_verb_imports_the_window():

@@ -45,6 +45,7 @@ NOT_RUN = {
     "command-line.md": {ELSEWHERE: 1},
     "commands.md": {},
     "comparing.md": {EVALUATES: 1},
+    "comparing-runs.md": {},
     "dreamer.md": {INSTALLS: 2, GPU: 3, ELSEWHERE: 3},
     "dreamer-agent.md": {GPU: 10},
     "dreamer-envs.md": {},

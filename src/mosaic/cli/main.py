@@ -28,6 +28,7 @@ MODULES = {
     "experiment": ("experiment",),
     "diff": ("diff",),
     "edit": ("rename", "note", "tag"),
+    "compare": ("compare",),
     "watch": ("watch",),
     "gui": ("gui",),
     "frames": ("frames",),
@@ -64,6 +65,7 @@ MOSAIC runs any reinforcement-learning library, each in its own process and envi
   mosaic cancel RUN                    cancel it
   mosaic resume RUN                    continue it from its newest checkpoint
   mosaic eval RUN                      evaluate the policy it has learned
+  mosaic compare EXPERIMENT            compare its groups of runs over their seeds
   mosaic export RUN > run.jsonl        print its telemetry as JSON lines
   mosaic worker list                   list the workers you can run
   mosaic doctor                        find problems

@@ -122,6 +122,14 @@ class CurveStore:
         band = (low, high) if np.any(points.count > 1) else (None, None)
         return Series(f"{run_id}/{name}", label or name, x, mean, band[0], band[1], colour, is_faded)
 
+    def columns(self, run_id: str, name: str, axis: str) -> tuple[Floats, Floats, Floats]:
+        """x, mean and count of its points, in the order of storage; empty before its history is there."""
+        track = self._track(run_id, name)
+        if track is None:
+            return np.empty(0), np.empty(0), np.empty(0)
+        points = track.points()
+        return track.x(points, axis), points.mean, points.count
+
     def _track(self, run_id: str, name: str) -> Track | None:
         return self._tracks.get(run_id, {}).get(name)
 

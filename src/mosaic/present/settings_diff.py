@@ -23,18 +23,19 @@ def compare_settings(settings: Sequence[Mapping[str, Any] | None]) -> list[Setti
     return [_row(key, settings) for key in keys]
 
 
-def as_tsv(rows: Sequence[SettingRow], names: Sequence[str]) -> str:
-    lines = [("setting", *names), *((row.key, *row.values) for row in rows)]
+def as_tsv(rows: Sequence[SettingRow], names: Sequence[str], first: str = "setting") -> str:
+    lines = [(first, *names), *((row.key, *row.values) for row in rows)]
     return "".join("\t".join(printable(cell) for cell in line) + "\n" for line in lines)
 
 
 def _row(key: str, settings: Sequence[Mapping[str, Any] | None]) -> SettingRow:
-    values = tuple(_text(each[key]) if each and key in each else ABSENT for each in settings)
+    values = tuple(setting_text(each[key]) if each and key in each else ABSENT for each in settings)
     known = {value for value, each in zip(values, settings, strict=True) if each is not None}
     return SettingRow(key, values, len(known) > 1)
 
 
-def _text(value: Any) -> str:
+def setting_text(value: Any) -> str:
+    """A value in a table."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))  # 1e6 and 1000000 are the same number of steps
     return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

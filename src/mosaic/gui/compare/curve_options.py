@@ -52,6 +52,11 @@ class CurveOptions(QWidget):
     def is_log(self) -> bool:
         return self._log.isChecked()
 
+    def allow_smoothing(self, is_allowed: bool) -> None:
+        """Curves that are averages of several runs are not smoothed."""
+        self._smoothing.setEnabled(is_allowed)
+        self._percent.setEnabled(is_allowed)
+
     def _lay_out(self) -> None:
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Several runs in one chart per metric, and the settings in which they differ."""
+"""Several runs in one chart per metric, alone or as groups with bands and statistics; the settings that differ."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QSplitter, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QMenu, QSplitter, QStackedLayout, QVBoxLayout, QWidget
 
 from mosaic.gui.charts.chart import REFRESH_MS
 from mosaic.gui.charts.chart_menu import ask_and_save
@@ -19,10 +19,13 @@ from mosaic.gui.compare.metric_picker import MOST, MetricPicker
 from mosaic.gui.compare.run_chips import RunChips
 from mosaic.gui.compare.run_field import RunField
 from mosaic.gui.compare.settings_panel import SettingsPanel
+from mosaic.gui.compare.statistics_panel import StatisticsPanel
 from mosaic.gui.widgets.buttons import button
 from mosaic.gui.widgets.empty import EmptyState
+from mosaic.gui.widgets.labels import label
 from mosaic.gui.widgets.problem import Problem
 from mosaic.present.axes import choose, shared
+from mosaic.present.grouped_curves import EACH, GroupedCurves, group_choices
 from mosaic.present.metric_choice import first_metrics
 from mosaic.present.metric_order import in_order
 from mosaic.present.run_labels import distinct_labels
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from mosaic.gui.context import Context
     from mosaic.gui.hub.connection import RunsChange
 
-RUNS, METRICS = "compare/runs", "compare/metrics"
+RUNS, METRICS, BY = "compare/runs", "compare/metrics", "compare/by"
 FIRST_METRICS = 4  # shown until the user chooses
 
 
@@ -48,6 +51,7 @@ class ComparePage(QWidget):
         self._stale: set[str] = set()  # metrics whose charts must be drawn again
         self._timer = QTimer(self, interval=REFRESH_MS, singleShot=True)
         self.source = CurveSource(context.hub, self)
+        self.grouped = GroupedCurves(self.source.store)
         self._build()
         self._connect()
         self.set_runs([each for each in context.memory.value(RUNS, "").split(" ") if each])
@@ -83,6 +87,11 @@ class ComparePage(QWidget):
         self.problem = Problem()
         self.grid = ChartGrid(context)
         self.settings = SettingsPanel(context)
+        self.statistics = StatisticsPanel(context)
+        self.by = QComboBox()
+        self.by.setObjectName("compare.by")
+        self.by.setAccessibleName("Group the runs by")
+        self._by_label = label("Group by", "muted")
         self.empty = EmptyState(
             "Choose two or more runs.",
             "Their curves are drawn together, with what differs below.",
@@ -94,17 +103,20 @@ class ComparePage(QWidget):
     def _lay_out(self) -> None:
         bar = QHBoxLayout()
         bar.setSpacing(16)
-        for widget in (self.field, self.picker, self.options):
+        for widget in (self.field, self.picker, self._by_label, self.by, self.options):
             bar.addWidget(widget)
         bar.addStretch(1)
         bar.addWidget(self.export)
         self._splitter = QSplitter(Qt.Orientation.Vertical)
         self._splitter.addWidget(self.grid)
+        self._splitter.addWidget(self.statistics)
         self._splitter.addWidget(self.settings)
         self._splitter.setStretchFactor(0, 3)
         self._splitter.setStretchFactor(1, 1)
+        self._splitter.setStretchFactor(2, 1)
         self._splitter.setChildrenCollapsible(False)
-        self._splitter.setSizes([3000, 1000])
+        self._splitter.setSizes([3000, 1200, 1000])
+        self.statistics.hide()
         body = QWidget()
         self._stack = QStackedLayout(body)
         self._stack.addWidget(self.empty)
@@ -119,6 +131,8 @@ class ComparePage(QWidget):
 
     def _connect(self) -> None:
         self.field.picked.connect(lambda run_id: self.set_runs([*self._names, run_id]))
+        self.field.picked_many.connect(lambda run_ids: self.set_runs([*self._names, *run_ids]))
+        self.by.activated.connect(self._choose_groups)
         self.chips.removed.connect(lambda run_id: self.set_runs([each for each in self._names if each != run_id]))
         self.picker.chosen.connect(self._choose_metrics)
         self.options.changed.connect(self._draw_all)
@@ -150,6 +164,7 @@ class ComparePage(QWidget):
         if run.run_id in self._names:
             self._settings[run.run_id] = run.settings
             self._show_settings()
+            self._arrange()
 
     def _settings_failed(self, error: Exception) -> None:
         self.problem.show_problem(str(error), "")
@@ -165,15 +180,41 @@ class ComparePage(QWidget):
         self._stack.setCurrentIndex(1 if self._names else 0)
         self._show_chips()
         self._show_settings()
+        self._arrange()
         self._show_metrics()
+
+    def _choose_groups(self) -> None:
+        self._context.memory.remember(BY, self.by.currentData() or EACH)
+        self._arrange()
+        self._draw_all()
+
+    def _arrange(self) -> None:
+        """Divide the runs into groups, as far as their settings are known."""
+        runs = [run for run_id in self._names if (run := self._context.hub.runs.get(run_id))]
+        self._offer(group_choices(runs, self._settings))
+        self.grouped.arrange(runs, self._settings, self.by.currentData())
+        self.statistics.setVisible(self.grouped.is_grouped)
+        self.options.allow_smoothing(not self.grouped.is_grouped)
+        self._show_chips()
+        for name in self.grid.charts:
+            self._ask_draw(name)
+
+    def _offer(self, choices: Sequence[tuple[str, str]]) -> None:
+        """The ways to group, with the remembered one chosen. An open list is left alone if nothing is new."""
+        if [self.by.itemData(index) for index in range(self.by.count())] == [key for key, _ in choices]:
+            return
+        self.by.clear()
+        for key, title in choices:
+            self.by.addItem(title, key)
+        self.by.setCurrentIndex(max(0, self.by.findData(self._context.memory.value(BY, EACH))))
 
     def _labels(self) -> dict[str, str]:
         labels = distinct_labels(self._names)
         return {run_id: f"{text} (deleted)" if run_id in self._gone else text for run_id, text in labels.items()}
 
     def _show_chips(self) -> None:
-        self.chips.show_runs(self._labels(), self._gone)
-        for widget in (self.chips, self.picker, self.options, self.export):
+        self.chips.show_runs(self._labels(), self._gone, self.grouped.colours())
+        for widget in (self.chips, self.picker, self._by_label, self.by, self.options, self.export):
             widget.setVisible(bool(self._names))
 
     def _show_settings(self) -> None:
@@ -188,6 +229,8 @@ class ComparePage(QWidget):
             self._gone |= gone
             self.set_runs(list(self._names))
         elif self.isVisible():
+            if self.grouped.is_grouped and any(run.run_id in self._names for run in change.runs):
+                self._arrange()
             self.source.show(list(self._names), self._metrics())
 
     def _shared_metrics(self) -> list[str]:
@@ -235,13 +278,24 @@ class ComparePage(QWidget):
         if chart is None:
             return
         axis = self._axis(name)
-        chart.set_options(self.options.smoothing, self.options.is_log, axis)
+        # A band belongs to the average as it is; smoothing would move one away from the other.
+        smoothing = 0.0 if self.grouped.is_grouped else self.options.smoothing
+        chart.set_options(smoothing, self.options.is_log, axis)
+        if self.grouped.is_grouped:
+            chart.set_series(self.grouped.series(name, axis))
+            self._show_statistics(name)
+            return
         chart.set_series(
             [
                 self.source.store.series(run_id, name, axis, label, index, run_id in self._gone)
                 for index, (run_id, label) in enumerate(self._labels().items())
             ]
         )
+
+    def _show_statistics(self, name: str) -> None:
+        """Those of the first chart's metric."""
+        if name == next(iter(self.grid.charts)):
+            self.statistics.show_comparison(self.grouped.comparison(name), self.grouped.problem)
 
     def _axis(self, name: str) -> str:
         """The chosen axis, or one that all these curves have."""

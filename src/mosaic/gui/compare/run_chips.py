@@ -19,10 +19,11 @@ class RunChips(FlowBox):
         super().__init__(spacing=8)
         self._theme = theme
 
-    def show_runs(self, labels: Mapping[str, str], gone: set[str]) -> None:
+    def show_runs(self, labels: Mapping[str, str], gone: set[str], colours: Mapping[str, int] | None = None) -> None:
+        """`colours`: those of the groups, by run; else each run has its own."""
         self.clear()
         for index, (run_id, label) in enumerate(labels.items()):
-            self.flow.addWidget(self._chip(run_id, label, index, run_id in gone))
+            self.flow.addWidget(self._chip(run_id, label, (colours or {}).get(run_id, index), run_id in gone))
         self.refit()
 
     def _chip(self, run_id: str, label: str, index: int, is_gone: bool) -> QPushButton:

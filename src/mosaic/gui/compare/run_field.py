@@ -1,4 +1,4 @@
-"""A field that finds a run by its name, worker, environment or id, and adds it."""
+"""A field that finds a run by its name, worker, environment or id, or an experiment by its name, and adds it."""
 
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,14 @@ MOST = 2000  # newest runs that are offered
 
 class RunField(QLineEdit):
     picked = Signal(str)  # run id
+    picked_many = Signal(list)  # run ids of an experiment
 
     def __init__(self, hub: "TelemetryAsyncHub") -> None:
         super().__init__()
         self._hub = hub
-        self._ids: dict[str, str] = {}
+        self._ids: dict[str, str | list[str]] = {}  # by what is shown: a run, or the runs of an experiment
         self._titles = QStringListModel(self)
-        self.setPlaceholderText("Add a run…")
+        self.setPlaceholderText("Add a run or an experiment…")
         self.setObjectName("compare.add")
         self.setAccessibleName("Add a run to compare")
         self.setClearButtonEnabled(True)
@@ -43,7 +44,12 @@ class RunField(QLineEdit):
 
     def list_runs(self) -> None:
         runs = sorted(self._hub.runs.values(), key=lambda run: run.created_at, reverse=True)[:MOST]
-        self._ids = {run_title(run): run.run_id for run in runs}
+        members: dict[str, list[str]] = {}
+        for run in reversed(runs):
+            if run.experiment:
+                members.setdefault(run.experiment, []).append(run.run_id)
+        self._ids = {f"experiment {printable(name)} · {len(ids)} runs": ids for name, ids in members.items()}
+        self._ids |= {run_title(run): run.run_id for run in runs}
         self._titles.setStringList(list(self._ids))
 
     def _pick(self, text: str) -> None:
@@ -53,7 +59,8 @@ class RunField(QLineEdit):
         matches = [text] if text in self._ids else [each for each in self._ids if text.lower() in each.lower()]
         if matches:
             self.clear()
-            self.picked.emit(self._ids[matches[0]])
+            found = self._ids[matches[0]]
+            self.picked.emit(found) if isinstance(found, str) else self.picked_many.emit(found)
 
 
 def run_title(run: "Run") -> str:

@@ -14,8 +14,9 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class SettingsModel(QAbstractTableModel):
-    def __init__(self) -> None:
+    def __init__(self, first: str) -> None:
         super().__init__()
+        self.first = first
         self.rows: list[SettingRow] = []
         self.names: list[str] = []
 
@@ -33,7 +34,7 @@ class SettingsModel(QAbstractTableModel):
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if orientation is not Qt.Orientation.Horizontal:
             return None
-        title = self.names[section - 1] if section else "setting"
+        title = self.names[section - 1] if section else self.first
         if role == Qt.ItemDataRole.DisplayRole:
             return title
         if role == Qt.ItemDataRole.ToolTipRole:
@@ -53,12 +54,15 @@ class SettingsModel(QAbstractTableModel):
 class SettingsTable(QTableView):
     """Ctrl+C copies the whole table as tab-separated text."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, first: str = "setting", name: str = "compare.settings", about: str = "Settings of the compared runs"
+    ) -> None:
+        """`first`: the heading of the first column."""
         super().__init__()
-        self.settings = SettingsModel()
+        self.settings = SettingsModel(first)
         self.setModel(self.settings)
-        self.setObjectName("compare.settings")
-        self.setAccessibleName("Settings of the compared runs")
+        self.setObjectName(name)
+        self.setAccessibleName(about)
         self.setShowGrid(False)
         self.setAlternatingRowColors(True)
         self.setWordWrap(False)
@@ -74,7 +78,7 @@ class SettingsTable(QTableView):
         self.setColumnWidth(0, 220)
 
     def copy(self) -> None:
-        QGuiApplication.clipboard().setText(as_tsv(self.settings.rows, self.settings.names))
+        QGuiApplication.clipboard().setText(as_tsv(self.settings.rows, self.settings.names, self.settings.first))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Copy):

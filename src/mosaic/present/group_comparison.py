@@ -1,0 +1,354 @@
+"""Groups of runs compared: averages with intervals, a sentence for each pair, aggregated curves, profiles, warnings."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from mosaic_sdk.results.cautions import FEW
+from mosaic_sdk.results.finite import finite
+
+from mosaic.model.errors import MosaicError
+from mosaic.present.compared_samples import STEPS, Sample, SampleGroup
+from mosaic.present.compared_value import NEWEST, Reading
+from mosaic.present.text import printable
+from mosaic.stats.averages import Floats, optimality_gap
+from mosaic.stats.bands import BOOTSTRAP, Band, band_of
+from mosaic.stats.difference import Difference, adjust, difference
+from mosaic.stats.estimate import Estimate, estimate, estimate_all
+from mosaic.stats.profiles import Profile, profile, thresholds_for
+from mosaic.stats.scales import Scale, scale_of
+from mosaic.stats.traces import POINTS, Trace, common_range, grid_for
+from mosaic.stats.wording import HIGHER, sentence
+
+UNEQUAL = 0.02  # lengths that differ by less than this share count as equal
+MOST_NAMED = 8  # runs in a warning
+ANY_ENV = ""  # their environment is not known, or makes no difference to the metric
+
+
+class Note(NamedTuple):
+    """What a reader must know, and the option of the command line that changes it."""
+
+    text: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.hint}".rstrip()
+
+
+NOTHING = Note("")
+
+
+@dataclass(frozen=True)
+class Options:
+    average: str = "iqm"  # the one that pairs are compared by
+    better: str = HIGHER  # "higher", "lower", or "" if that is not known
+    band: str = BOOTSTRAP
+    is_longest: bool = False  # curves go on where the shortest run ends
+    scales: Mapping[str, Scale] | None = None  # compare normalised values; by environment
+    points: int = POINTS
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    label: str
+    samples: tuple[Sample, ...]
+    estimates: dict[str, Estimate]  # iqm, mean, median, and optimality_gap if the scale is known; empty without runs
+    band: Band | None = None
+    profile: Profile | None = None
+
+    @property
+    def counted(self) -> list[Sample]:
+        return [sample for sample in self.samples if not sample.left_out]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "group": self.label,
+            "n": len(self.counted),
+            "of": len(self.samples),
+            **{name: found.to_dict() for name, found in self.estimates.items()},
+            "runs": [_run_dict(sample) for sample in self.samples],
+            "curve": _band_dict(self.band) if self.band else None,
+            "profile": _profile_dict(self.profile) if self.profile else None,
+        }
+
+
+@dataclass(frozen=True)
+class GroupComparison:
+    metric: str
+    reading: Reading
+    axis: str  # what the steps of the curves count
+    options: Options
+    unit: str  # "seed" or "run"
+    groups: list[GroupResult]
+    pairs: list[Difference]
+    envs: list[str]
+    notes: list[Note] = field(default_factory=list)  # warnings
+    curve_note: Note = NOTHING  # where the curves end, or why there are none
+
+    @property
+    def warnings(self) -> list[str]:
+        return [str(note) for note in self.notes]
+
+    @property
+    def curve_words(self) -> str:
+        return str(self.curve_note)
+
+    @property
+    def value_words(self) -> str:
+        normalised = ", normalised" if self.options.scales else ""
+        return self.reading.words(printable(self.metric), self.axis) + normalised
+
+    def sentences(self) -> list[str]:
+        return [sentence(pair, self.options.better, self.unit) for pair in self.pairs]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What --json prints. Numbers that are not finite are null."""
+        told = self.sentences()
+        document: dict[str, Any] = {
+            "metric": self.metric,
+            "value": self.value_words,
+            "axis": self.axis,
+            "average": self.options.average,
+            "better": self.options.better,
+            "environments": self.envs,
+            "groups": [group.to_dict() for group in self.groups],
+            "comparisons": [{**pair.to_dict(), "sentence": text} for pair, text in zip(self.pairs, told, strict=True)],
+            "curves": self.curve_words,
+            "warnings": self.warnings,
+        }
+        found: dict[str, Any] = finite(document)
+        return found
+
+
+def compare_groups(groups: Sequence[SampleGroup], metric: str, reading: Reading, options: Options) -> GroupComparison:
+    if not any(group.counted for group in groups):
+        raise MosaicError(_nothing_counts(groups))
+    envs = _envs(groups, options)
+    strata = [_strata(group, envs, options) for group in groups]
+    axes = {sample.axis for group in groups for sample in group.counted}
+    bands, curve_note = _bands(groups, envs, axes, options)
+    profiles = _profiles(strata)
+    results = [
+        GroupResult(group.label, group.samples, _estimates(each, envs, options), band, shares)
+        for group, each, band, shares in zip(groups, strata, bands, profiles, strict=True)
+    ]
+    pairs = [
+        _difference(groups[i].label, strata[i], groups[j].label, strata[j], options)
+        for i, j in combinations(range(len(groups)), 2)
+    ]
+    return GroupComparison(
+        metric,
+        reading,
+        axes.pop() if len(axes) == 1 else STEPS,
+        options,
+        _unit(groups),
+        results,
+        adjust(pairs),
+        envs,
+        _warnings(groups, reading),
+        curve_note,
+    )
+
+
+# ---- numbers
+
+
+def _difference(a: str, left: "list[Floats]", b: str, right: "list[Floats]", options: Options) -> Difference:
+    """On the environments that both have."""
+    shared = [(x, y) for x, y in zip(left, right, strict=True) if len(x) and len(y)]
+    if shared:
+        return difference(a, [x for x, _ in shared], b, [y for _, y in shared], options.average)
+    return Difference(a, b, sum(map(len, left)), sum(map(len, right)), options.average, None)
+
+
+def _strata(group: SampleGroup, envs: Sequence[str], options: Options) -> "list[Floats]":
+    """The values of the group's runs in each environment."""
+    found = []
+    for env in envs:
+        is_mine = [env in (ANY_ENV, s.run.env_id) or (len(envs) == 1 and not s.run.env_id) for s in group.counted]
+        values = np.array([s.value for s, mine in zip(group.counted, is_mine, strict=True) if mine], np.float64)
+        found.append(options.scales[env].normalised(values) if options.scales else values)
+    return found
+
+
+def _envs(groups: Sequence[SampleGroup], options: Options) -> list[str]:
+    envs = sorted({s.run.env_id for group in groups for s in group.counted if s.run.env_id})
+    if options.scales is not None:
+        unknown = [env for env in envs if env not in options.scales]
+        if unknown or not envs:
+            example = printable((unknown or ["ENV"])[0])
+            raise MosaicError(
+                f"The scale of {printable(', '.join(unknown)) or 'these runs'} is not known. "
+                f"Give the returns that stand for 0 and 1: --normalise {example}=0:500"
+            )
+    elif len(envs) > 1 and options.better == HIGHER:
+        raise MosaicError(
+            "These runs have different environments, whose returns cannot be put together: "
+            f"{printable(', '.join(envs))}. Compare them one by one, or on a common scale with --normalise."
+        )
+    return envs if options.scales is not None or len(envs) == 1 else [ANY_ENV]
+
+
+def _estimates(strata: "list[Floats]", envs: Sequence[str], options: Options) -> dict[str, Estimate]:
+    present = [values for values in strata if len(values)]
+    if not present:
+        return {}
+    found = estimate_all(present)
+    scales = [(options.scales or {}).get(env) or scale_of(env) for env in envs]
+    if all(scales) and options.better == HIGHER:
+        normalised = present if options.scales else [scales[0].normalised(present[0])]  # type: ignore[union-attr]
+        found["optimality_gap"] = estimate(normalised, optimality_gap)
+    return found
+
+
+def _profiles(strata: "Sequence[list[Floats]]") -> "list[Profile | None]":
+    present = [[values for values in each if len(values)] for each in strata]
+    thresholds = thresholds_for([each for each in present if each])
+    return [profile(each, thresholds) if each else None for each in present]
+
+
+def _bands(
+    groups: Sequence[SampleGroup], envs: Sequence[str], axes: set[str], options: Options
+) -> "tuple[list[Band | None], Note]":
+    """The curve of each group, and where they end or why there are none."""
+    nothing: list[Band | None] = [None for _ in groups]
+    if len(envs) > 1:
+        return nothing, Note("No curves: they are drawn for one environment at a time.")
+    if len(axes) > 1:
+        return nothing, Note(f"No curves: the steps of some runs count {' and those of others '.join(sorted(axes))}.")
+    traces = [[sample.trace for sample in group.counted if sample.trace] for group in groups]
+    every = [trace for each in traces for trace in each]
+    shared = _longest(every) if options.is_longest else common_range(every)
+    if shared is None:
+        return nothing, Note("No curves: the runs have no steps in common.", "--longest draws each as far as it goes.")
+    grid = grid_for(every, *shared, options.points)
+    if options.scales and envs[0] in options.scales:
+        traces = [[_normalised(trace, options.scales[envs[0]]) for trace in each] for each in traces]
+    bands = [band_of(each, grid, options.average, options.band) if each else None for each in traces]
+    return bands, _end_words(groups, shared, options.is_longest)
+
+
+def _normalised(trace: Trace, scale: Scale) -> Trace:
+    return Trace(trace.step, scale.normalised(trace.value), trace.count)
+
+
+def _longest(traces: Sequence[Trace]) -> tuple[float, float] | None:
+    if not traces:
+        return None
+    return min(float(trace.step[0]) for trace in traces), max(float(trace.step[-1]) for trace in traces)
+
+
+# ---- words
+
+
+def _ends(groups: Sequence[SampleGroup]) -> list[tuple[float, str]]:
+    """The last step of each run, and its name."""
+    return [(float(s.trace.step[-1]), f"{g.label}, {s.title}") for g in groups for s in g.counted if s.trace]
+
+
+def _are_unequal(ends: Sequence[tuple[float, str]]) -> bool:
+    return bool(ends) and max(ends)[0] - min(ends)[0] > UNEQUAL * abs(max(ends)[0])
+
+
+def _end_words(groups: Sequence[SampleGroup], shared: tuple[float, float], is_longest: bool) -> Note:
+    ends = _ends(groups)
+    if not _are_unequal(ends):
+        return NOTHING
+    (first, who), (last, _) = min(ends), max(ends)
+    if is_longest:
+        return Note(f"The runs end at different steps: from {first:,.0f} on there are fewer of them in the curves.")
+    return Note(
+        f"The curves end at step {shared[1]:,.0f}, where the shortest run ({who}) ends; "
+        f"the longest goes on to {last:,.0f}.",
+        "To draw all of it: --longest",
+    )
+
+
+def _unit(groups: Sequence[SampleGroup]) -> str:
+    titles = [sample.title for group in groups for sample in group.counted]
+    return "seed" if titles and all(title.startswith("seed ") for title in titles) else "run"
+
+
+def _warnings(groups: Sequence[SampleGroup], reading: Reading) -> list[Note]:
+    unit = _unit(groups)
+    told = [Note(text) for group in groups for text in (*_left_out(group), *_equal_seeds(group))]
+    fewest = min(len(group.counted) for group in groups)
+    if 1 < fewest < FEW:
+        told.append(Note(f"Only {fewest} {unit}s: intervals from fewer than {FEW} {unit}s tend to be too narrow."))
+    told += _short(groups, reading)
+    ends = _ends(groups)
+    if reading.at_step is None and reading.kind != "area" and _are_unequal(ends):
+        first, last = min(ends)[0], max(ends)[0]
+        text = f"The runs end at different steps, from {first:,.0f} to {last:,.0f}; each value is of the run's own end."
+        told.append(Note(text, f"To take all of them at the same step: --at-step {math.floor(first)}"))
+    return told
+
+
+def _short(groups: Sequence[SampleGroup], reading: Reading) -> list[Note]:
+    """Runs with so few values that the newest ones are all of them."""
+    every = [sample.values for group in groups for sample in group.counted]
+    few = [values for values in every if values <= reading.amount]
+    if reading.kind != NEWEST or not few or reading.at_step is not None:
+        return []
+    covered = f"{len(few)} of {len(every)} runs have no more than {reading.amount:g} values"
+    return [Note(f"{covered}, so their means cover the whole training.", "For its end: --last 10%")]
+
+
+def _left_out(group: SampleGroup) -> list[str]:
+    """The runs that do not count, with their names and reasons."""
+    out = [sample for sample in group.samples if sample.left_out]
+    if not out:
+        return []
+    named = [f"{sample.title} ({sample.run.run_id[-4:]}) {sample.left_out}" for sample in out[:MOST_NAMED]]
+    more = f"; and {len(out) - MOST_NAMED} more" if len(out) > MOST_NAMED else ""
+    many = "1 run is" if len(out) == 1 else f"{len(out)} runs are"
+    return [f"{group.label}: {many} left out of {len(group.samples)}: {'; '.join(named)}{more}."]
+
+
+def _equal_seeds(group: SampleGroup) -> list[str]:
+    titles = Counter(sample.title for sample in group.counted if sample.title.startswith("seed "))
+    return [
+        f"{group.label}: {many} runs have {title}. Runs with equal seeds are not independent, so the intervals are too "
+        "narrow."
+        for title, many in titles.items()
+        if many > 1
+    ]
+
+
+def _nothing_counts(groups: Sequence[SampleGroup]) -> str:
+    told = " ".join(text for group in groups for text in _left_out(group))
+    unfinished = any("FAULTED" in text or "over yet" in text or "CANCELLED" in text for text in told.split(";"))
+    hint = " To use what unfinished runs have so far: --unfinished" if unfinished else ""
+    return f"No run has a value to compare. {told}{hint}"
+
+
+def _run_dict(sample: Sample) -> dict[str, Any]:
+    run = sample.run
+    return {
+        "run_id": run.run_id,
+        "name": run.name,
+        "seed": run.seed if run.seed is not None else run.axes.get("seed"),
+        "state": str(run.state),
+        "value": sample.value,
+        "last_step": float(sample.trace.step[-1]) if sample.trace else None,
+        "left_out": sample.left_out,
+    }
+
+
+def _band_dict(band: Band) -> dict[str, Any]:
+    return {
+        "step": band.step.tolist(),
+        "value": band.middle.tolist(),
+        "low": band.low.tolist(),
+        "high": band.high.tolist(),
+        "runs": [int(many) for many in band.runs],
+    }
+
+
+def _profile_dict(shares: Profile) -> dict[str, Any]:
+    low, high = (None if edge is None else edge.tolist() for edge in (shares.low, shares.high))
+    return {"threshold": shares.thresholds.tolist(), "share": shares.share.tolist(), "low": low, "high": high}

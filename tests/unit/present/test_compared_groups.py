@@ -1,0 +1,173 @@
+"""Which runs form a group, which metric they have in common, and which number stands for a run."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mosaic.client.run import Run
+from mosaic.model.errors import MosaicError
+from mosaic.model.run import RunSummary
+from mosaic.model.states import RunState
+from mosaic.present.compared_groups import RunGroup, divide_runs
+from mosaic.present.compared_runs import EXPERIMENT, NAME, RUN, Chosen
+from mosaic.present.compared_samples import (
+    Sample,
+    SampleGroup,
+    common_metric,
+    last_share,
+    why_left_out,
+    with_areas,
+)
+from mosaic.present.compared_value import Reading, parse_last, reading_for
+from mosaic.present.group_comparison import Options, compare_groups
+from mosaic.stats.scales import Scale
+from mosaic.stats.traces import Trace
+from mosaic.wire import mosaic_pb2 as pb
+
+PLAIN = Run.from_wire(pb.RunInfo(run_id="01", name="toy", worker_name="toy", state=pb.TERMINATED))
+
+
+def run(number, settings=None, **more):
+    return replace(PLAIN, run_id=f"{number:02}", state=RunState.TERMINATED, settings=settings or {}, **more)
+
+
+def labels(groups):
+    return {group.label: [each.run_id for each in group.runs] for group in groups}
+
+
+def divide(chosen, by=()):
+    return labels(divide_runs(chosen, by, lambda run: run))
+
+
+def test_the_groups_of_an_experiment_have_equal_axes_but_for_the_seed():
+    runs = [run(n, axes={"algo_params.lr": 0.1 * (1 + n // 2), "seed": n % 2}) for n in range(4)]
+
+    assert divide([Chosen("sweep", EXPERIMENT, tuple(runs))]) == {"lr=0.1": ["00", "01"], "lr=0.2": ["02", "03"]}
+    both = divide([Chosen("a", EXPERIMENT, tuple(runs[:2])), Chosen("b", EXPERIMENT, tuple(runs[1:]))])
+    assert list(both) == ["a", "b lr=0.1", "b lr=0.2"]
+
+
+def test_runs_that_share_a_name_are_a_group_and_single_ones_are_grouped_by_their_settings():
+    named = Chosen("ppo", NAME, (run(1), run(2)))
+    singles = [Chosen(str(n), RUN, (run(n, {"lr": n // 6, "seed": n}, name="dqn"),)) for n in (4, 5, 6, 7)]
+
+    assert divide([named, *singles]) == {"ppo": ["01", "02"], "lr=0": ["04", "05"], "lr=1": ["06", "07"]}
+
+
+def test_groups_by_settings_are_sorted_as_numbers():
+    runs = tuple(run(n, {"extras.lr": lr}, algo="ppo") for n, lr in enumerate((0.1, 1e-5, 20)))
+
+    assert list(divide([Chosen("x", NAME, runs)], ["lr"])) == ["lr=1e-05", "lr=0.1", "lr=20"]
+    assert "ppo lr=1e-05" in divide([Chosen("x", NAME, runs)], ["algo", "lr"])
+
+
+def test_a_setting_that_may_mean_two_is_refused():
+    runs = (run(1, {"actor.lr": 1, "critic.lr": 2}),)
+
+    with pytest.raises(MosaicError, match=r"'lr' may mean several settings: actor\.lr, critic\.lr"):
+        divide([Chosen("x", NAME, runs)], ["lr"])
+
+
+def test_the_return_of_evaluations_comes_before_that_of_training():
+    trained = run(1, summary=RunSummary(episodes=10))
+    evaluated = run(2, summary=RunSummary(episodes=10, eval_episodes=5))
+
+    assert common_metric([RunGroup("a", (evaluated,))], lambda run: []) == "eval/return"
+    assert common_metric([RunGroup("a", (evaluated, trained))], lambda run: []) == "episode/return"
+    assert common_metric([], lambda run: []) == "episode/return"
+
+
+def test_other_returns_are_found_by_their_names_and_else_each_group_is_listed():
+    groups = [RunGroup("a", (run(1),)), RunGroup("b", (run(2),))]
+    names = {"01": ["losses/value", "rollout/ep_rew_mean"], "02": ["rollout/ep_rew_mean", "lr"]}
+
+    assert common_metric(groups, lambda run: names[run.run_id]) == "rollout/ep_rew_mean"
+    with pytest.raises(MosaicError, match=r"b does not have the metric 'losses/value'. a has .*; b has lr, rollout"):
+        common_metric(groups, lambda run: names[run.run_id], "losses/value")
+
+
+def test_the_number_of_a_run_is_said_in_words():
+    assert reading_for("eval/return").words("eval/return") == "mean return of the newest evaluation"
+    assert (
+        reading_for("episode/return").words("episode/return") == "mean of episode/return over the newest 100 episodes"
+    )
+    assert "last 10 % of the steps" in reading_for("losses/value").words("losses/value")
+    assert parse_last("5%") == Reading("last", 5.0)
+    for bad in ("0", "0%", "101%", "-3", "x"):
+        with pytest.raises(MosaicError, match="is not a number of values"):
+            parse_last(bad)
+
+
+def test_the_last_percents_are_those_of_the_steps():
+    trace = Trace.of([10, 50, 95, 100], [1.0, 2.0, 30.0, 40.0], [1, 1, 3, 1])
+
+    assert last_share(trace, Reading("last", 10.0)) == pytest.approx(32.5)
+
+
+def test_a_run_that_did_not_finish_says_why_it_does_not_count():
+    failed = run(1, summary=RunSummary(events=5))
+    failed = replace(failed, state=RunState.FAULTED, reason="exit code 1\nTraceback …")
+
+    assert why_left_out(failed, False) == "FAULTED: exit code 1"
+    assert why_left_out(failed, True) == ""
+    assert why_left_out(replace(failed, state=RunState.EXECUTING), False) == "not over yet (EXECUTING)"
+
+
+def group(label, values, env="", axis="env steps", last=10):
+    trace = Trace.of([0, last], [0.0, 1.0])
+    samples = [Sample(run(n, seed=n, env_id=env), value, trace, axis) for n, value in enumerate(values)]
+    return SampleGroup(label, tuple(samples))
+
+
+def compare(*groups, **options):
+    return compare_groups(groups, "episode/return", Reading("newest", 1), Options(**options))
+
+
+def test_returns_of_different_environments_are_not_put_together():
+    groups = group("a", [1, 2], "Pong"), group("b", [1, 2], "Boxing")
+
+    with pytest.raises(MosaicError, match="different environments, whose returns cannot be put together: Boxing, Pong"):
+        compare(*groups)
+    with pytest.raises(MosaicError, match="The scale of Pong is not known"):
+        compare(*groups, scales={"Boxing": Scale(0, 1, "")})
+
+
+def test_on_a_common_scale_each_environment_is_a_stratum():
+    def both(label, low, high):
+        easy, hard = group(label, low, "Easy"), group(label, high, "Hard")
+        return SampleGroup(label, (*easy.samples, *hard.samples))
+
+    scales = {"Easy": Scale(0, 1000, ""), "Hard": Scale(0, 10, "")}
+    found = compare(both("a", [900, 950, 1000], [5, 6, 7]), both("b", [800, 700, 600], [1, 2, 3]), scales=scales)
+
+    assert found.groups[0].estimates["mean"].value == pytest.approx((0.95 + 0.6) / 2)
+    assert found.groups[0].estimates["optimality_gap"].value == pytest.approx(1 - (0.95 + 0.6) / 2)
+    assert found.pairs[0].is_clear  # 2 / (20 × 20)
+    assert found.curve_words == "No curves: they are drawn for one environment at a time."
+
+
+def test_curves_over_different_axes_are_not_drawn_together():
+    found = compare(group("a", [1, 2]), group("b", [1, 2], axis="episodes"))
+
+    assert found.groups[0].band is None
+    assert found.curve_words == "No curves: the steps of some runs count env steps and those of others episodes."
+
+
+def test_runs_of_unequal_length_are_told_apart():
+    found = compare(group("a", [1, 2], last=100), group("b", [1, 2], last=60))
+    longest = compare(group("a", [1, 2], last=100), group("b", [1, 2], last=60), is_longest=True)
+
+    assert found.groups[0].band.step[-1] == 60
+    assert longest.groups[0].band.step[-1] == 100
+    assert np.isnan(longest.groups[1].band.middle[-1])
+    assert "The curves end at step 60, where the shortest run (b, seed 0) ends" in found.curve_words
+    assert any("--at-step 60" in text for text in found.warnings)
+    assert not any("--" in note.text for note in (*found.notes, found.curve_note))
+
+
+def test_areas_are_those_of_the_steps_that_all_have():
+    long, short = with_areas([group("a", [None], last=100), group("b", [None], last=50)])
+
+    assert long.samples[0].value == pytest.approx(0.25)
+    assert short.samples[0].value == pytest.approx(0.5)
