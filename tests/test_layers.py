@@ -22,10 +22,11 @@ LAYERS = {  # folder → folders it may import
     "tail": {"wire", "model"},
     "proxy": {"tail"},
     "daemon": {"submit", "dispatch", "ingest", "registry", "broadcast", "catalog", "wire", "model"},
-    "client": {"catalog", "wire", "model"},
+    "imports": {"model"},
+    "client": {"imports", "catalog", "wire", "model"},
     "present": {"client", "catalog", "wire", "model"},
     "gui": {"present", "client", "catalog", "wire", "model"},
-    "cli": {"gui", "present", "client", "catalog", "wire", "model"},
+    "cli": {"gui", "present", "client", "imports", "catalog", "wire", "model"},
 }
 FILES = [path for path in SOURCE.rglob("*.py") if "_pb2" not in path.name]
 

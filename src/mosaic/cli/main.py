@@ -31,6 +31,7 @@ MODULES = {
     "logs": ("logs",),
     "export": ("export", "curve"),
     "tensorboard": ("tensorboard",),
+    "imports": ("import",),
     "command": ("command",),
     "cancel": ("cancel",),
     "remove": ("rm",),

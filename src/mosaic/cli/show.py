@@ -79,6 +79,7 @@ def _headline(run: "Run") -> str:
 def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str:
     facts = {
         "worker": run.worker_name,
+        "origin": printable(run.origin),
         "python": run_facts.python(run),
         "progress": _progress(run),
         "env steps": run_facts.env_steps(run),

@@ -16,6 +16,7 @@ from mosaic.client.evaluation import AsyncEvaluation, EvaluationSource, submit_e
 from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.frames import Frame, FrameRequest, FrameStream
 from mosaic.client.handle import AsyncRunHandle
+from mosaic.client.importing import ImportStream
 from mosaic.client.request_text import command_text, config_text, states_to_wire
 from mosaic.client.run import Run, RunList
 from mosaic.client.starting import StartedDaemon, may_start
@@ -366,6 +367,12 @@ class AsyncTrainerClient:
             if not reply.has_more_names:
                 return names
             request.names_after = names[-1]
+
+    # Imported runs
+
+    def import_run(self, format: str, path: str | Path) -> ImportStream:
+        """A stream that imports one run of another program; `path` and `format` are its identity."""
+        return ImportStream(self._stub.ImportRun(metadata=self._metadata), format, str(path), self.target)
 
     # Daemon
 
