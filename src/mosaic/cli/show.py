@@ -165,4 +165,6 @@ def _metrics(run: "Run") -> str:
 
 
 def _config(run: "Run") -> str:
-    return f"{paint('config', 'bold')}\n{json.dumps(run.config, indent=1)}" if run.config else ""
+    # Of an imported run it says only what is above.
+    shown = run.config if not run.origin else None
+    return f"{paint('config', 'bold')}\n{json.dumps(shown, indent=1)}" if shown else ""

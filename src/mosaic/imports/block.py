@@ -63,6 +63,7 @@ class Gathering:
         self.block = Block()
         self._names: list[str] = []
         self._values: list[float] = []
+        self._episodes: list[Episode] = []
         self._step = 0
         self._ts_ns = 0
 
@@ -79,13 +80,17 @@ class Gathering:
         self._values.append(value)
 
     def add_episode(self, episode: Episode) -> None:
-        self.flush()
-        self.block.add_episode(episode)
+        """Behind the metric event that is being joined."""
+        self._episodes.append(episode)
 
     def flush(self) -> None:
         if self._names:
             self.block.add(self._ts_ns, self._step, tuple(self._names), self._values)
             self._names, self._values = [], []
+        if self._episodes:
+            for episode in self._episodes:
+                self.block.add_episode(episode)
+            self._episodes = []
 
     def take(self) -> Block:
         """The block so far; the next one is empty."""
