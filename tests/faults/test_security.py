@@ -38,7 +38,7 @@ OWNERS = {
         "QueryCurve",
         "GetHealth",
     ),
-    "Shutdown",
+    *("ImportRun", "Shutdown"),
 }
 TAILERS = {"RegisterWorker", "Heartbeat", "PublishTelemetry"}
 RUN_CALLS = {

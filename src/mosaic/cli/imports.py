@@ -30,8 +30,8 @@ mosaic import runs/my-run --name baseline --json
 """
 DETAILS = """Known formats: TensorBoard event files, offline runs of W&B (.wandb), Ray and RLlib (result.json,
 progress.csv), Stable-Baselines3 (monitor.csv, evaluations.npz, progress.csv), DreamerV3 (metrics.jsonl,
-scores.jsonl) and MLflow (mlruns/). Curves, settings and times are stored; checkpoints and other files stay where they are.
-Importing the same folder again adds only what is new."""
+scores.jsonl) and MLflow (mlruns/). Curves, settings and times are stored; checkpoints and other files stay
+where they are. Importing the same folder again adds only what is new."""
 LONGEST_NAME = 120
 
 

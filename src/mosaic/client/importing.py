@@ -1,7 +1,9 @@
 """The stream that imports one run: its identity, blocks of events, what is known about it."""
 
+import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,11 +61,15 @@ class ImportStream:
     async def end(self, document: Mapping[str, Any], artifacts: Mapping[str, Any]) -> Run:
         end = pb.ImportEnd(document_json=json.dumps(document), artifacts_json=json.dumps(artifacts))
         reply = await self._ask(pb.ImportRunRequest(end=end))
+        await self._call.done_writing()
         return Run.from_wire(reply.run)
 
     async def close(self) -> None:
         """End the stream. A new run without an end is dropped by the daemon."""
-        self._call.cancel()
+        if not self._call.done():
+            self._call.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._call.code()  # a call that is still ending when the loop stops would log an error
 
     async def _ask(self, request: pb.ImportRunRequest) -> pb.ImportRunReply:
         try:

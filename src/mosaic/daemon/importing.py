@@ -41,6 +41,7 @@ class Importer:
         self._describe = describe
         # By origin; a lock disappears when it is neither held nor awaited.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._closing: set[asyncio.Future[None]] = set()
 
     async def receive(self, parts: AsyncIterator[pb.ImportRunRequest]) -> AsyncIterator[pb.ImportRunReply]:
         """The answers to a head, its batches and its end."""
@@ -49,18 +50,23 @@ class Importer:
             raise BadConfig("", "An import starts with a head.")
         origin = origin_of(head.head.format, head.head.path)
         turn = self._turns.setdefault(origin, asyncio.Lock())
-        async with turn:
+        await turn.acquire()
+        one: _Import | None = None
+        try:
             known = await self._registry.do(lambda r: r.with_key(key_of(origin), ""))
             one = _Import(self._root, self._registry, self._ingest, origin, known)
-            try:
-                yield await one.begin()
-                async for part in parts:
-                    if part.WhichOneof("part") == "end":
-                        yield await self._end(one, part.end)
-                        return
-                    yield await one.append(part.batch)
-            finally:
-                await one.close()
+            yield await one.begin()
+            async for part in parts:
+                if part.WhichOneof("part") == "end":
+                    yield await self._end(one, part.end)
+                    return
+                yield await one.append(part.batch)
+        finally:
+            # A task of its own: gRPC cancels a broken call more than once, and this must not be left half-done.
+            closing = asyncio.ensure_future(_close(one, turn))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+            await asyncio.shield(closing)
 
     async def _end(self, one: "_Import", end: pb.ImportEnd) -> pb.ImportRunReply:
         record = await one.end(end)
@@ -160,6 +166,14 @@ class _Import:
         remove_folder(self._rundir.path)
         remove_folder(self._root.config_file(self._rundir.run_id))
         self._rundir.remove_control()
+
+
+async def _close(one: _Import | None, turn: asyncio.Lock) -> None:
+    try:
+        if one:
+            await one.close()
+    finally:
+        turn.release()
 
 
 _NOTHING = {"tensorboard": None, "wandb": None, "checkpoints": None, "logs_dir": None, "videos_dir": None}

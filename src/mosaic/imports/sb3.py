@@ -16,7 +16,7 @@ from mosaic.imports.tensorboard import TensorBoard, checkpoints_in, event_files
 from mosaic.imports.values import cell_number, ns_of, step_of
 
 EVALUATIONS, PROGRESS = "evaluations.npz", "progress.csv"
-TOTAL = "time/total_timesteps"
+TOTAL, ELAPSED = "time/total_timesteps", "time/time_elapsed"
 LARGEST_ARRAYS = 256 << 20  # bytes of all arrays in evaluations.npz
 Done = tuple[float, float, int, int]  # when an episode ended, its return, its length, its env
 
@@ -121,19 +121,23 @@ class StableBaselines3(Source):
 
     def _progress(self) -> None:
         # The logger writes the file anew when a name is added: rows are counted, and its beginning may change.
-        start, rows = int(self.state.get("rows") or 0), csv_rows(self.path(PROGRESS))
+        rows = csv_rows(self.path(PROGRESS))
         names = next(rows, [])
-        for number, row in enumerate(rows, 1):
-            if number <= start:
-                continue
-            cells = {
-                name: value for name, cell in zip(names, row, strict=False) if (value := cell_number(cell)) is not None
-            }
+        new = [_numbers(names, row) for row in rows][int(self.state.get("rows") or 0) :]
+        self._note_times(new)
+        for cells in new:
             values = {name: value for name, value in cells.items() if self.is_name(name)}
             step = step_of(cells.get(TOTAL)) or 0
-            at = self._when(step, cells.get("time/time_elapsed"))
+            at = self._when(step, cells.get(ELAPSED))
             self._gathering.block.add(ns_of(at), step, tuple(values), list(values.values()))
-            self.state["rows"] = number
+        self.state["rows"] = int(self.state.get("rows") or 0) + len(new)
+
+    def _note_times(self, rows: list[dict[str, float]]) -> None:
+        """The file has only the time since the start: the start is that long before its last change."""
+        ended = modified_at(self.path(PROGRESS))
+        if rows and not self.about.began:
+            self.about.seen(ended - rows[-1].get(ELAPSED, 0.0))
+            self.about.seen(ended)
 
     def _when(self, step: int, elapsed: float | None = None) -> float:
         """When a step was reached: from the episodes, or the time since the start, or the time of the file."""
@@ -166,3 +170,8 @@ class StableBaselines3(Source):
             for total_reward, length in zip(results[number].tolist(), lengths[number].tolist(), strict=True):
                 self._gathering.add_episode(Episode(ns_of(at), total_reward, int(length), step, agent_id="eval"))
         self.state["evaluations"] = len(steps)
+
+
+def _numbers(names: list[str], row: list[str]) -> dict[str, float]:
+    cells = zip(names, map(cell_number, row), strict=False)
+    return {name: value for name, value in cells if value is not None}

@@ -9,7 +9,9 @@ from tensorboardX import SummaryWriter
 from mosaic.imports.crc32c import checksum
 from mosaic.imports.scan import Scan, open_source
 
-TABLE = "|param|value|\n|-|-|\n|exp_name|ppo|\n|env_id|CartPole-v1|\n|seed|3|\n|learning_rate|0.00025|\n|anneal_lr|True|"
+TABLE = (
+    "|param|value|\n|-|-|\n|exp_name|ppo|\n|env_id|CartPole-v1|\n|seed|3|\n|learning_rate|0.00025|\n|anneal_lr|True|"
+)
 
 
 def write(folder, steps, first=0):
