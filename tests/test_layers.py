@@ -22,12 +22,13 @@ LAYERS = {  # folder → folders it may import
     "tail": {"wire", "model"},
     "proxy": {"tail"},
     "daemon": {"submit", "dispatch", "ingest", "registry", "broadcast", "catalog", "wire", "model"},
-    "client": {"catalog", "wire", "model"},
+    "imports": {"model"},
+    "client": {"imports", "catalog", "wire", "model"},
     "stats": set(),
     "present": {"stats", "client", "catalog", "wire", "model"},
     "exports": {"present", "client", "catalog", "wire", "model"},
     "gui": {"present", "stats", "client", "catalog", "wire", "model"},
-    "cli": {"gui", "exports", "present", "stats", "client", "catalog", "wire", "model"},
+    "cli": {"gui", "exports", "imports", "present", "stats", "client", "catalog", "wire", "model"},
 }
 FILES = [path for path in SOURCE.rglob("*.py") if "_pb2" not in path.name]
 

@@ -39,7 +39,7 @@ OWNERS = {
         "QueryCurve",
         "GetHealth",
     ),
-    "Shutdown",
+    *("ImportRun", "Shutdown"),
     *("SubmitRuns", "PutExperiment", "GetExperiment", "ListExperiments", "DeleteExperiment"),
 }
 TAILERS = {"RegisterWorker", "Heartbeat", "PublishTelemetry"}

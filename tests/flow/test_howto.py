@@ -56,6 +56,7 @@ NOT_RUN = {
     "exporting.md": {},
     "frames.md": {ELSEWHERE: 1},
     "getting-started.md": {INSTALLS: 7},
+    "importing.md": {},
     "install.md": {INSTALLS: 5, SYSTEMD: 3},  # test_installed.py and test_unit.py run these
     "llm-operators.md": {INSTALLS: 1, MODEL_SERVER: 1},
     "new-worker.md": {},

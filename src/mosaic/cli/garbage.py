@@ -130,14 +130,21 @@ def find_old_runs(runs: "tuple[Run, ...]", args: argparse.Namespace, now: float)
         return [], []
     old, kept = [], []
     for run in runs:
-        if run.state not in args.state or not run.state.is_over or now - run.updated_at < args.older_than:
+        ended_at = _ended_at(run)
+        if run.state not in args.state or not run.state.is_over or now - ended_at < args.older_than:
             continue
-        what = f"run {run.run_id} ({run.name}), {run.state} {format_duration(now - run.updated_at)} ago"
+        how = "imported" if run.origin else str(run.state)
+        what = f"run {run.run_id} ({run.name}), {how} {format_duration(now - ended_at)} ago"
         if has_checkpoints(Path(run.run_dir)):
             kept.append(what)
         else:
             old.append(Leftover(what, sum(usage_of(Path(run.run_dir)).values()), run_id=run.run_id))
     return old, kept
+
+
+def _ended_at(run: "Run") -> float:
+    """When a run became unused at the latest. An imported one has the times of its origin, which may be years old."""
+    return max(run.updated_at, time_of(run.run_id)) if run.origin else run.updated_at
 
 
 def find_leftovers(

@@ -36,6 +36,7 @@ MODULES = {
     "export": ("export", "curve"),
     "model": ("model",),
     "tensorboard": ("tensorboard",),
+    "imports": ("import",),
     "command": ("command",),
     "cancel": ("cancel",),
     "remove": ("rm",),

@@ -79,6 +79,7 @@ def _headline(run: "Run") -> str:
 def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str:
     facts = {
         "worker": run.worker_name,
+        "origin": printable(run.origin),
         "python": run_facts.python(run),
         "progress": _progress(run),
         "env steps": run_facts.env_steps(run),
@@ -167,4 +168,6 @@ def _metrics(run: "Run") -> str:
 
 
 def _config(run: "Run") -> str:
-    return f"{paint('config', 'bold')}\n{json.dumps(run.config, indent=1)}" if run.config else ""
+    # Of an imported run it says only what is above.
+    shown = run.config if not run.origin else None
+    return f"{paint('config', 'bold')}\n{json.dumps(shown, indent=1)}" if shown else ""

@@ -19,6 +19,7 @@ from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.experiments import Continued, ExperimentRuns, resume_runs, run_experiment
 from mosaic.client.frames import Frame, FrameRequest, FrameStream
 from mosaic.client.handle import AsyncRunHandle
+from mosaic.client.importing import ImportStream
 from mosaic.client.request_text import command_text, config_text, states_to_wire
 from mosaic.client.run import Run, RunList
 from mosaic.client.starting import StartedDaemon, may_start
@@ -522,6 +523,12 @@ class AsyncTrainerClient:
         axis of the runs' experiments, metric, step, value, time (UTC).
         """
         return await frame(self, runs, metrics, points)
+
+    # Imported runs
+
+    def import_run(self, format: str, path: str | Path) -> ImportStream:
+        """A stream that imports one run of another program; `path` and `format` are its identity."""
+        return ImportStream(self._stub.ImportRun(metadata=self._metadata), format, str(path), self.target)
 
     # Daemon
 

@@ -115,7 +115,8 @@ class Run:
         """
         if not self.total_steps:
             return None
-        return 1.0 if self.state is RunState.TERMINATED else min(1.0, self.summary.env_steps / self.total_steps)
+        is_complete = self.state is RunState.TERMINATED and not self.origin
+        return 1.0 if is_complete else min(1.0, self.summary.env_steps / self.total_steps)
 
     @property
     def eta_s(self) -> float | None:

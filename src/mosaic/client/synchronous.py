@@ -15,7 +15,9 @@ from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.experiments import Continued, ExperimentRuns
 from mosaic.client.frames import Frame
 from mosaic.client.handle import RunHandle
+from mosaic.client.importing import Imported, ImportStream
 from mosaic.client.run import Run, RunList
+from mosaic.imports.source import Source
 from mosaic.model.errors import MosaicError
 from mosaic.model.experiment import Experiment
 from mosaic.model.rundir import StateRoot
@@ -324,11 +326,56 @@ class TrainerClient:
     def frame(self, runs: Runs, metrics: str | Sequence[str] | None = None, points: int = 0) -> "pandas.DataFrame":
         return self._loop.run(self._inner.frame(runs, metrics, points))
 
+    def import_run(
+        self,
+        format: str,
+        path: str | Path,
+        read: Callable[[dict[str, Any]], Source],
+        describe: Callable[[Source], dict[str, Any]],
+        on_block: Callable[[int], None] = lambda events: None,
+    ) -> Imported:
+        """Import one run of another program, or what is new in one that was imported before.
+
+        `read` gets the cursor of the last import and returns a reader; `describe` says what is known of the run when
+        everything is read (submit/imported.py); `on_block` is told how many events have been sent.
+        """
+        stream = self._loop.run(_opened(self._inner, format, path))
+        try:
+            return _import(self._loop, stream, read, describe, on_block)
+        finally:
+            self._loop.run(stream.close())
+
     def health(self) -> pb.Health:
         return self._loop.run(self._inner.health())
 
     def shutdown(self, kill_runs: bool = False) -> int:
         return self._loop.run(self._inner.shutdown(kill_runs))
+
+
+def _import(
+    loop: LoopThread,
+    stream: ImportStream,
+    read: Callable[[dict[str, Any]], Source],
+    describe: Callable[[Source], dict[str, Any]],
+    on_block: Callable[[int], None],
+) -> Imported:
+    known = loop.run(stream.begin())
+    source, events = read(known.cursor), 0
+    for block in source.blocks():
+        if len(block):
+            loop.run(stream.send(block, source.cursor()))
+            events += len(block)
+            on_block(events)
+    if known.run_id and not events:
+        return Imported(known.run_id, 0, False, tuple(source.problems))
+    if not events:
+        return Imported("", 0, True, tuple(source.problems))
+    run = loop.run(stream.end(describe(source), source.about.artifacts))
+    return Imported(run.run_id, events, not known.run_id, tuple(source.problems), run)
+
+
+async def _opened(client: AsyncTrainerClient, format: str, path: "str | Path") -> ImportStream:
+    return client.import_run(format, path)  # on the loop: gRPC binds the call to it
 
 
 async def _next(batches: AsyncIterator[T]) -> T | None:

@@ -45,9 +45,17 @@ class Board:
         return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
 
 
+def event_folder(run: "Run") -> Path:
+    """Where the event files of a run are: an imported one leaves them in place."""
+    if not run.origin:
+        return RunDir(run.run_dir).tensorboard
+    place = Path(run.origin.partition(":")[2])
+    return place if place.is_dir() and next(place.glob("*tfevents*"), None) else RunDir(run.run_dir).tensorboard
+
+
 def may_have_curves(run: "Run") -> bool:
     """Whether the run has TensorBoard files, or may still write some."""
-    folder = RunDir(run.run_dir).tensorboard
+    folder = event_folder(run)
     try:
         return folder.is_dir() and (not run.state.is_over or any(folder.iterdir()))
     except OSError:
@@ -81,7 +89,7 @@ def link_runs(root: StateRoot, runs: "list[Run]", key: str = "") -> Path:
     ids = " ".join(sorted(run.run_id for run in runs))
     folder = root.path / "cache" / "tensorboard" / (key or hashlib.sha256(ids.encode()).hexdigest()[:12])
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    wanted = {label: RunDir(run.run_dir).tensorboard for label, run in labelled(runs).items()}
+    wanted = {label: event_folder(run) for label, run in labelled(runs).items()}
     for entry in folder.iterdir():
         # A run may have been renamed or moved. This folder contains only links.
         if entry.is_symlink() and wanted.get(entry.name) != Path(os.readlink(entry)):

@@ -17,8 +17,11 @@ def why_lost(record: RunRecord, rundir: RunDir) -> str:
         size = -1
     except OSError:
         return ""  # its folder is closed: said elsewhere
-    if size > 0 or not os.path.lexists(rundir.exit):
+    if size > 0 or not (os.path.lexists(rundir.exit) or record.origin):
         return ""
+    if record.origin:
+        again = f"Delete the run and import it again: mosaic rm {record.run_id}"
+        return f"{rundir.telemetry} is {'empty' if size == 0 else 'missing'}: this run was imported. {again}"
     what = "is empty" if size == 0 else "is missing"
     return f"{rundir.telemetry} {what}: what this run had stored is lost. The rest of its folder can still be used."
 

@@ -129,6 +129,9 @@ class Parents:
 
     async def read(self, record: RunRecord) -> Parent:
         """A run as the parent of another, with the schema of its worker."""
+        if record.origin:
+            why = f"Run {record.run_id} was imported from {record.origin}, so it has no worker here: "
+            raise BadConfig("", f"{why}it can be neither resumed nor evaluated. Start a new run with: mosaic run")
         document = await asyncio.to_thread(read_json, self._root.config_file(record.run_id))
         if document is None:
             raise BadConfig("metadata.parent_run_id", f"the config file of run {record.run_id} is missing.")

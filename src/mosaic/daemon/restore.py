@@ -33,6 +33,7 @@ from mosaic.registry.condition import problem_of
 from mosaic.registry.rebuild import Rebuilt, adopt, end, rebuild
 from mosaic.registry.records import Records
 from mosaic.registry.registry import Registry
+from mosaic.submit.imported import is_imported, read_imported
 from mosaic.submit.record import load
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,11 @@ def _fill(root: StateRoot, registry: Registry, done: Rebuilt) -> None:
 
 
 def _add(root: StateRoot, registry: Registry, rundir: RunDir, launcher: LocalLauncher) -> bool:
+    document = durable.read_json(root.config_file(rundir.run_id)) or {}
+    if is_imported(document):
+        config, ending = read_imported(document)
+        registry.add_imported(config, ending, f"imported from {config.origin}; restored from its files")
+        return True
     is_held = rundir.owner_lock.is_file() and launcher.is_held(rundir)
     config = _config(root, rundir, is_held)
     if config is None:

@@ -33,6 +33,7 @@ from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import Endpoints, new_server, refuse_taken
 from mosaic.daemon.freed_memory import keep_giving_back
 from mosaic.daemon.guard import Guard
+from mosaic.daemon.importing import Importer
 from mosaic.daemon.lock import DaemonLock
 from mosaic.daemon.log_file import log_to_file
 from mosaic.daemon.operators import Operators
@@ -159,6 +160,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         operators=Operators(registry, catalog, inspector, parents),
         sessions=Sessions(root, registry, tokens),
         commands=Commands(root, registry),
+        importer=Importer(root, registry, ingest, lambda record: trainer.info(record)),
         endpoints=endpoints,
         open_tcp=open_tcp,
         registry_problem=care.problem,

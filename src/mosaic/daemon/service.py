@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Any
 
 from mosaic.daemon.auth import bearer
@@ -147,6 +148,16 @@ class Service(TrainerServiceServicer):
         rundir = self._trainer.rundir(record)
         refuse_lost(record, rundir)
         return record, rundir
+
+    # ---- imported runs
+
+    async def ImportRun(
+        self, requests: AsyncIterator[pb.ImportRunRequest], context: Any
+    ) -> AsyncIterator[pb.ImportRunReply]:
+        parts = self._trainer.request_streams.each(requests)
+        async with aclosing(self._trainer.importer.receive(parts)) as replies:
+            async for reply in replies:
+                yield reply
 
     # ---- daemon
 

@@ -16,6 +16,7 @@ from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
 from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import Endpoints
+from mosaic.daemon.importing import Importer
 from mosaic.daemon.lost_telemetry import why_lost
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
@@ -57,6 +58,7 @@ class Trainer:
     operators: Operators
     sessions: Sessions
     commands: Commands
+    importer: Importer
     endpoints: Endpoints
     open_tcp: Callable[[], Awaitable[str]]
     registry_problem: Callable[[], Awaitable[str]]  # empty if there is none

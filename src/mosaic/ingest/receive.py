@@ -130,6 +130,14 @@ class Ingest:
         failpoint("ack.ready")
         return pb.PublishTelemetryReply(next_offset=commit.next_offset, durable_offset=commit.durable_offset)
 
+    async def append(self, rundir: RunDir, batch: pb.ImportBatch) -> int:
+        """Store events of an imported run, which has no subscribers. Returns the last seq."""
+        return await self._writing(rundir).ask(lambda store: store.append(batch))
+
+    async def imported(self, rundir: RunDir) -> tuple[int, str]:
+        """The last seq of an imported run, and the cursor of its last import."""
+        return await self._ask(rundir, lambda store: store.imported())
+
     async def finish(self, run_id: str) -> bool:
         """Close the file of a run that is complete, and put its summary into the index.
 

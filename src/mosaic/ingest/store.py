@@ -10,6 +10,7 @@ from pathlib import Path
 from mosaic.ingest.check import check
 from mosaic.ingest.curve import CurveReader
 from mosaic.ingest.events import EventPage, EventReader
+from mosaic.ingest.imported import imported_rows
 from mosaic.ingest.logs import LogPage, read_logs
 from mosaic.ingest.rows import KINDS, TABLES, Row, Rows, rows_of
 from mosaic.ingest.run_file import RunFile, on_file, on_own_file
@@ -80,6 +81,29 @@ class RunStore(RunFile):
         return self._commit_of(request, rows, first)
 
     @on_own_file
+    def append(self, batch: pb.ImportBatch) -> int:
+        """Store events that another program recorded, with the cursor of their files. Returns the last seq."""
+        memory = self._memory
+        if batch.after_seq != memory.last_seq:
+            why = f"the batch continues event {batch.after_seq}, but {memory.last_seq} are stored. Import it again"
+            raise BadBatch(self.run_id, why)
+        rows = imported_rows(batch, memory.last_seq, memory.names, self.run_id, memory.summary.episodes)
+        with self._transaction() as db:
+            self._insert_events(db, rows)
+            self._insert_derived(db, rows)
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('import', ?)", (batch.cursor_json.encode(),))
+            failpoint("import.full")
+        memory.last_seq += sum(len(rows.of(kind)) for kind in KINDS)
+        self._checkpoint_sometimes(batch.ByteSize())
+        return memory.last_seq
+
+    @on_file
+    def imported(self) -> tuple[int, str]:
+        """The last seq, and the cursor of the last import; empty if there was none."""
+        found = self._open_db.execute("SELECT value FROM meta WHERE key = 'import'").fetchone()
+        return self._memory.last_seq, bytes(found[0]).decode() if found else ""
+
+    @on_own_file
     def checkpoint(self) -> None:
         """Move what is committed from the WAL to the file, unless another program is reading it."""
         self._wal_bytes = 0
@@ -103,11 +127,7 @@ class RunStore(RunFile):
         with self._transaction() as db:
             self._insert_events(db, rows)
             self._insert_places(db, request, rows)
-            self._insert_curves(db, rows)
-            memory.tally.fold(rows, memory.names)
-            db.executemany("INSERT INTO name_sets VALUES (?, ?)", memory.names.take_fresh())
-            if memory.needs_snapshot:
-                memory.save_snapshot(db)
+            self._insert_derived(db, rows)
             memory.keep_lookalikes(db, request.lookalikes)
             failpoint("commit.full")
             if request.gaps:
@@ -134,6 +154,15 @@ class RunStore(RunFile):
             "UPDATE cursor SET next_offset = ?, rejects = rejects + ? WHERE stream = ?",
             (request.end, len(request.rejects), stream),
         )
+
+    def _insert_derived(self, db: sqlite3.Connection, rows: Rows) -> None:
+        """What follows from the events: curves, the summary, names, and sometimes a snapshot of all that."""
+        memory = self._memory
+        self._insert_curves(db, rows)
+        memory.tally.fold(rows, memory.names)
+        db.executemany("INSERT INTO name_sets VALUES (?, ?)", memory.names.take_fresh())
+        if memory.needs_snapshot:
+            memory.save_snapshot(db)
 
     def _insert_curves(self, db: sqlite3.Connection, rows: Rows) -> None:
         curves = self._memory.curves

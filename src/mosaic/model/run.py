@@ -117,6 +117,16 @@ class RunConfig:
 
 
 @dataclass(frozen=True)
+class Ending:
+    """How and when a run ended that another program recorded."""
+
+    state: RunState = RunState.TERMINATED
+    reason: str = ""
+    created_at: float = 0.0  # unix seconds: when it began …
+    updated_at: float = 0.0  # … and ended, according to its files
+
+
+@dataclass(frozen=True)
 class Move:
     """One line of a run's history."""
 

@@ -19,6 +19,8 @@ SHORTEST_WAIT_S = 1.0  # shorter waits are not shown
 
 def duration(run: "Run") -> tuple[str, str]:
     """What the time is called, and how long: the time spent waiting for CPUs, memory or GPUs is separate."""
+    if run.origin:  # its history is that of the import
+        return "duration", format_duration(run.duration_s)
     started = next((move.at for move in run.history if move.new is not RunState.INIT), None)
     if started is None and not run.state.is_over:
         return "waiting", format_duration(run.duration_s)

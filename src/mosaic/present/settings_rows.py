@@ -26,7 +26,10 @@ def settings_rows(run: "Run") -> list[SettingRow]:
     given = _given(run.config or {})
     # Without a schema a key cannot be shortened, because nothing would put it back in its place.
     short = {key: key for key in values} if run.settings_note else _short_keys(values)
-    return [SettingRow(printable(short[key]), _format(value), key in given, key) for key, value in values.items()]
+    return [
+        SettingRow(printable(short[key]), _format(value), bool(run.origin) or key in given, key)
+        for key, value in values.items()
+    ]
 
 
 def _short_keys(keys: Iterable[str]) -> dict[str, str]:

@@ -26,6 +26,8 @@ def explain(run: "Run") -> str:
 
 def _parts(run: "Run") -> tuple[str, ...]:
     reason = run.reason.strip().split("\n")[0]
+    if run.origin:
+        return (reason or "imported", run.telemetry)
     if run.state.is_over:
         # A clean exit has no reason. Telemetry may still be arriving.
         return (reason or MEANING[run.state], run.telemetry)

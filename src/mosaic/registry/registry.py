@@ -18,7 +18,7 @@ from mosaic.model.errors import (
     UnknownRun,
 )
 from mosaic.model.reserve import Reserve
-from mosaic.model.run import Move, RunConfig, RunRecord
+from mosaic.model.run import Ending, Move, RunConfig, RunRecord
 from mosaic.model.rundir import EVALS
 from mosaic.model.states import LIVE_STATES, MOVES, RunState
 from mosaic.registry.change import Changes
@@ -98,6 +98,34 @@ class Registry:
         if self._value("SELECT config_hash FROM runs WHERE id = ?", rows[0].run_id) not in ("", config_hash):
             raise KeyTaken(key, rows[0].run_id, rows[0].name)
         return rows[0]
+
+    # Importing: a run that ended elsewhere has its last state from the beginning (docs/adr/0028)
+
+    def add_imported(self, config: RunConfig, ending: Ending, note: str) -> RunRecord:
+        """Add a run that another program recorded, with its own times, in the state that it ended in."""
+        with self._changes.change() as revision:
+            self._refuse_used_id(config.run_id)
+            self._insert(config, revision)
+            self._end_imported(config.run_id, ending, revision)
+            self._write_history(config.run_id, None, ending.state, note)
+        return self.get(config.run_id)
+
+    def grow_imported(self, run_id: str, ending: Ending, note: str) -> RunRecord:
+        """Change the end of an imported run whose files have grown. One line of history tells of the last time."""
+        with self._changes.change() as revision:
+            old = self.state(run_id)
+            if not self._end_imported(run_id, ending, revision):
+                raise IllegalMove(run_id, old, ending.state)
+            self._db.execute("DELETE FROM history WHERE run_id = ? AND old IS NOT NULL", (run_id,))
+            self._write_history(run_id, old, ending.state, note)
+        return self.get(run_id)
+
+    def _end_imported(self, run_id: str, ending: Ending, revision: int) -> int:
+        return self._db.execute(
+            "UPDATE runs SET state = ?, reason = ?, created_at = ?, updated_at = ?, revision = ? "
+            "WHERE id = ? AND origin <> ''",
+            (ending.state.value, ending.reason, ending.created_at, ending.updated_at, revision, run_id),
+        ).rowcount
 
     # Reading
 

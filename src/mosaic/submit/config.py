@@ -75,11 +75,11 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
         gpus=_read_gpus(payload.section("resources").section("gpus")),
         resources=_read_resources(payload.section("resources")),
         limits=_read_limits(payload.section("limits")),
-        tags=_read_tags(metadata),
+        tags=read_tags(metadata),
         total_steps=total_steps(worker.config),
         idempotency_key=idempotency_key,
         lineage=_read_lineage(metadata),
-        membership=_read_membership(metadata.section("experiment")),
+        membership=read_membership(metadata.section("experiment")),
         operators=operators,
         raw=document,
     )
@@ -171,7 +171,7 @@ def read_name(metadata: Section) -> str:
     return name
 
 
-def _read_tags(metadata: Section) -> tuple[str, ...]:
+def read_tags(metadata: Section) -> tuple[str, ...]:
     tags = metadata.texts("tags")
     if len(tags) > MAX_TAGS:
         raise metadata.bad("tags", f"has {len(tags)} tags; the maximum is {MAX_TAGS}.")
@@ -193,7 +193,7 @@ def _read_lineage(metadata: Section) -> Lineage:
     return Lineage(parent, relation)
 
 
-def _read_membership(section: Section) -> Membership:
+def read_membership(section: Section) -> Membership:
     name, axes = section.text("name"), section.section("axes").values
     if section.values and not is_worker_name(name):
         raise section.bad("name", f"'{name}' is not a valid name. {VALID}")

@@ -701,6 +701,72 @@ class Curve(_message.Message):
     has_more_names: bool
     def __init__(self, name: _Optional[str] = ..., step: _Optional[_Iterable[int]] = ..., mean: _Optional[_Iterable[float]] = ..., min: _Optional[_Iterable[float]] = ..., max: _Optional[_Iterable[float]] = ..., count: _Optional[_Iterable[int]] = ..., known_names: _Optional[_Iterable[str]] = ..., axis: _Optional[str] = ..., seconds: _Optional[_Iterable[float]] = ..., started_at: _Optional[float] = ..., last_seq: _Optional[int] = ..., has_more_names: _Optional[bool] = ...) -> None: ...
 
+class ImportRunRequest(_message.Message):
+    __slots__ = ("head", "batch", "end")
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    head: ImportHead
+    batch: ImportBatch
+    end: ImportEnd
+    def __init__(self, head: _Optional[_Union[ImportHead, _Mapping]] = ..., batch: _Optional[_Union[ImportBatch, _Mapping]] = ..., end: _Optional[_Union[ImportEnd, _Mapping]] = ...) -> None: ...
+
+class ImportHead(_message.Message):
+    __slots__ = ("format", "path")
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    format: str
+    path: str
+    def __init__(self, format: _Optional[str] = ..., path: _Optional[str] = ...) -> None: ...
+
+class ImportBatch(_message.Message):
+    __slots__ = ("after_seq", "name_sets", "metric_ts_ns", "metric_steps", "metric_sets", "values", "events", "places", "cursor_json")
+    AFTER_SEQ_FIELD_NUMBER: _ClassVar[int]
+    NAME_SETS_FIELD_NUMBER: _ClassVar[int]
+    METRIC_TS_NS_FIELD_NUMBER: _ClassVar[int]
+    METRIC_STEPS_FIELD_NUMBER: _ClassVar[int]
+    METRIC_SETS_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    PLACES_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_JSON_FIELD_NUMBER: _ClassVar[int]
+    after_seq: int
+    name_sets: _containers.RepeatedCompositeFieldContainer[ImportNames]
+    metric_ts_ns: _containers.RepeatedScalarFieldContainer[int]
+    metric_steps: _containers.RepeatedScalarFieldContainer[int]
+    metric_sets: _containers.RepeatedScalarFieldContainer[int]
+    values: _containers.RepeatedScalarFieldContainer[float]
+    events: _containers.RepeatedCompositeFieldContainer[Event]
+    places: _containers.RepeatedScalarFieldContainer[int]
+    cursor_json: str
+    def __init__(self, after_seq: _Optional[int] = ..., name_sets: _Optional[_Iterable[_Union[ImportNames, _Mapping]]] = ..., metric_ts_ns: _Optional[_Iterable[int]] = ..., metric_steps: _Optional[_Iterable[int]] = ..., metric_sets: _Optional[_Iterable[int]] = ..., values: _Optional[_Iterable[float]] = ..., events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ..., places: _Optional[_Iterable[int]] = ..., cursor_json: _Optional[str] = ...) -> None: ...
+
+class ImportNames(_message.Message):
+    __slots__ = ("names",)
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, names: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ImportEnd(_message.Message):
+    __slots__ = ("document_json", "artifacts_json")
+    DOCUMENT_JSON_FIELD_NUMBER: _ClassVar[int]
+    ARTIFACTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    document_json: str
+    artifacts_json: str
+    def __init__(self, document_json: _Optional[str] = ..., artifacts_json: _Optional[str] = ...) -> None: ...
+
+class ImportRunReply(_message.Message):
+    __slots__ = ("last_seq", "cursor_json", "run_id", "run")
+    LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_JSON_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    last_seq: int
+    cursor_json: str
+    run_id: str
+    run: RunInfo
+    def __init__(self, last_seq: _Optional[int] = ..., cursor_json: _Optional[str] = ..., run_id: _Optional[str] = ..., run: _Optional[_Union[RunInfo, _Mapping]] = ...) -> None: ...
+
 class GetHealthRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -147,6 +147,11 @@ class TrainerServiceStub:
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.QueryCurveRequest.SerializeToString,
                 response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.Curve.FromString,
                 _registered_method=True)
+        self.ImportRun = channel.stream_stream(
+                '/mosaic.v1.TrainerService/ImportRun',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.ImportRunRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ImportRunReply.FromString,
+                _registered_method=True)
         self.GetHealth = channel.unary_unary(
                 '/mosaic.v1.TrainerService/GetHealth',
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.GetHealthRequest.SerializeToString,
@@ -306,6 +311,14 @@ class TrainerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ImportRun(self, request_iterator, context):
+        """Imports one run that another program recorded: a head, any number of batches, an end. Each is answered before the next
+        one is read. A new run appears in listings with the answer to its end; a stream that breaks before leaves nothing of it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetHealth(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -430,6 +443,11 @@ def add_TrainerServiceServicer_to_server(servicer, server):
                     servicer.QueryCurve,
                     request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.QueryCurveRequest.FromString,
                     response_serializer=mosaic_dot_wire_dot_mosaic__pb2.Curve.SerializeToString,
+            ),
+            'ImportRun': grpc.stream_stream_rpc_method_handler(
+                    servicer.ImportRun,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ImportRunRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.ImportRunReply.SerializeToString,
             ),
             'GetHealth': grpc.unary_unary_rpc_method_handler(
                     servicer.GetHealth,
@@ -1039,6 +1057,33 @@ class TrainerService:
             '/mosaic.v1.TrainerService/QueryCurve',
             mosaic_dot_wire_dot_mosaic__pb2.QueryCurveRequest.SerializeToString,
             mosaic_dot_wire_dot_mosaic__pb2.Curve.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportRun(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/mosaic.v1.TrainerService/ImportRun',
+            mosaic_dot_wire_dot_mosaic__pb2.ImportRunRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.ImportRunReply.FromString,
             options,
             channel_credentials,
             insecure,
