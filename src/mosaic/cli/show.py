@@ -100,7 +100,6 @@ def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str
         "tags": printable(" ".join(run.tags)),
         "note": ("\n" + " " * 13).join(map(printable, run.note.split("\n"))),
         "experiment": run_facts.experiment(run),
-        "origin": printable(run.origin),
         "attempt": str(run.attempt) if run.attempt > 1 else "",
         "folder": run.run_dir,
     }
