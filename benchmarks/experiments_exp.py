@@ -6,6 +6,7 @@ python benchmarks/experiments_exp.py [--runs 1000] [--sweep 200] [--skip-sweep]
 import argparse
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rig import Lab, lab, table, verdict
@@ -84,9 +85,9 @@ def idle_s() -> float:
     return (int(fields[3]) + int(fields[4])) / TICKS
 
 
-def timed(work: object) -> float:
+def timed(work: Callable[[], object]) -> float:
     start = time.perf_counter()
-    work()  # type: ignore[operator]
+    work()
     return time.perf_counter() - start
 
 

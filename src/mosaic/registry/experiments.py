@@ -11,6 +11,7 @@ from typing import Any
 from mosaic.model.errors import ExperimentHasRuns, ExperimentTaken, UnknownExperiment
 from mosaic.model.experiment import Experiment, canonical, check_name, merged, read_document, reconstructed
 from mosaic.model.nearest import did_you_mean
+from mosaic.model.states import RunState
 from mosaic.registry.change import Changes
 from mosaic.registry.file import fetch
 from mosaic.registry.row import read_object
@@ -54,8 +55,10 @@ class Experiments:
         return [name for (name,) in self._db.execute(f"{sql} LIMIT 1000")]
 
     def limits(self) -> dict[str, int]:
-        """How many runs of an experiment may be started at the same time, for those that have a limit."""
-        rows = fetch(self._db, "SELECT name, document FROM experiments")
+        """How many runs at a time an experiment may have, for those that have a limit and runs that wait."""
+        waiting = "SELECT DISTINCT experiment FROM runs WHERE experiment <> '' AND state = ?"
+        sql = f"SELECT name, document FROM experiments WHERE name IN ({waiting})"
+        rows = fetch(self._db, sql, (RunState.INIT.value,))
         limits = {name: read_object(document).get("max_parallel") for name, document in rows}
         return {name: limit for name, limit in limits.items() if isinstance(limit, int) and limit > 0}
 

@@ -47,8 +47,9 @@ def test_an_experiment_is_stored_with_the_numbers_of_its_runs(registry, make_con
     assert registry.count(experiment="sweep") == len(registry.list(experiment="sweep")) == 2
 
 
-def test_further_seeds_and_axis_values_extend_it_and_fewer_take_none_away(registry):
+def test_further_seeds_and_axis_values_extend_it_and_fewer_take_none_away(registry, make_config):
     registry.experiments.put("sweep", GRID)
+    registry.add(member(make_config, rate=1, seed=0))
 
     registry.experiments.put("sweep", {**GRID, "axes": {"rate": [2.0, 3]}, "seeds": [5], "max_parallel": 2})
 
