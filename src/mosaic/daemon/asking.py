@@ -16,7 +16,6 @@ from mosaic.daemon.run_values import (
     Reader,
     Stage,
     cut,
-    decoded,
     field_readers,
     metric_reader,
     setting_reader,
@@ -179,7 +178,7 @@ async def _load_settings(trainer: "Trainer", rows: Sequence[Row]) -> None:
         numbers = [row["number"] for row in chunk]
         texts = await trainer.registry.do(partial(_read_settings, numbers=numbers))
         for row in chunk:
-            row[SETTINGS] = decoded(texts.get(row["number"]))  # a run may have been deleted meanwhile
+            row[SETTINGS] = texts.get(row["number"])  # a run may have been deleted meanwhile
 
 
 def _read_settings(registry: Registry, numbers: Sequence[int]) -> dict[int, str]:

@@ -4,21 +4,19 @@ What is read for them comes in stages, cheapest first: columns of the registry, 
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any
 
-import msgspec
-
 from mosaic.catalog.secrets import MASK, redact
+from mosaic.daemon.settings_text import SettingFinder
 from mosaic.model.errors import BadQuery
 from mosaic.model.score import score_in
 from mosaic.model.states import RunState
 from mosaic.model.where_values import is_number
 from mosaic.registry.queries import Row
-from mosaic.registry.row import read_object
 
 LONGEST_SHOWN = 2000  # characters of one value in a listing
 SETTINGS, FIGURES = "settings", "figures"  # keys of a row, beside those of its columns
@@ -121,44 +119,32 @@ def _duration(row: Row, now: float) -> float | None:
 
 def setting_reader(name: str) -> Reader:
     """A setting by its dotted key, or by the last parts of it."""
-    return Reader(lambda row: _asked(row, name), stage=Stage.SETTINGS, show=lambda row: _shown(row, name)[1])
+    finder = SettingFinder(name)
+    return Reader(lambda row: _asked(row, finder), stage=Stage.SETTINGS, show=lambda row: _shown(row, finder)[1])
 
 
 def metric_reader(name: str) -> Reader:
     return Reader(lambda row: row[FIGURES].last_values.get(name), stage=Stage.METRICS)
 
 
-def decoded(text: object) -> Mapping[str, Any]:
-    """The settings in a column; empty for a damaged one."""
-    try:
-        found = msgspec.json.decode(text) if isinstance(text, str) else None
-    except (msgspec.DecodeError, RecursionError):
-        return read_object(text)  # NaN and Infinity, which msgspec refuses
-    return found if isinstance(found, dict) else {}
-
-
-def _asked(row: Row, name: str) -> Any:
+def _asked(row: Row, finder: SettingFinder) -> Any:
     """The value, unless it is a secret: conditions on it, or an order by it, would tell it bit by bit."""
-    key, value = _shown(row, name)
+    key, value = _shown(row, finder)
     if isinstance(value, str) and value == MASK:
         raise BadQuery(f"'{key}' is a secret and cannot be asked for.")
     return value
 
 
-def _shown(row: Row, name: str) -> tuple[str, Any]:
-    settings: Mapping[str, Any] = row[SETTINGS]
-    key = name if name in settings else _key_ending_with(row, f".{name}")
-    value = settings[key] if key else None
-    if value is None or (is_number(value) and not _hides_numbers(key)):
-        return key, value
-    return key, redact({key: value})[key]
-
-
-def _key_ending_with(row: Row, end: str) -> str:
-    keys = [key for key in row[SETTINGS] if key.endswith(end)]
-    if len(keys) > 1:
-        raise BadQuery(f"'{end[1:]}' is ambiguous in run {row['id']}. Write one of: {', '.join(sorted(keys)[:12])}")
-    return keys[0] if keys else ""
+def _shown(row: Row, finder: SettingFinder) -> tuple[str, Any]:
+    found = finder.find(row[SETTINGS])
+    if len(found) > 1:
+        keys = ", ".join(sorted(found)[:12])
+        raise BadQuery(f"'{finder.name}' is ambiguous in run {row['id']}. Write one of: {keys}")
+    for key, value in found.items():
+        if value is None or (is_number(value) and not _hides_numbers(key)):
+            return key, value
+        return key, redact({key: value})[key]
+    return "", None
 
 
 @lru_cache(maxsize=4096)

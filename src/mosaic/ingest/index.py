@@ -3,7 +3,7 @@
 import logging
 import sqlite3
 import stat
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LARGE_BYTES = 16 << 10
+MOST_LOOKUPS = 3000  # of a question about some of the runs
 WAIT_S = 0.5  # for a program that has the index open; the summaries come from the files of the runs then
 SCHEMA = 2  # of the stored summaries; an index of another version is rebuilt from the files of the runs
 
@@ -65,7 +66,7 @@ class Index:
         """Only the fields of `kind`, of the stored summaries of these runs."""
         try:
             decoder = msgspec.msgpack.Decoder(kind)
-            return {run_id: decoder.decode(blob) for run_id, blob in self._rows(run_ids)}
+            return {run_id: decoder.decode(blob) for run_id, blob in self._some_rows(list(run_ids))}
         except Exception as error:  # noqa: BLE001  # see `get`
             self._rebuild(error)
             return {}
@@ -98,6 +99,14 @@ class Index:
             return [row for row in db.execute("SELECT run_id, summary FROM runs") if row[0] in wanted]
         marks = ", ".join("?" * len(run_ids))
         return db.execute(f"SELECT run_id, summary FROM runs WHERE run_id IN ({marks})", tuple(run_ids)).fetchall()
+
+    def _some_rows(self, run_ids: list[str]) -> Iterator[tuple[str, bytes]]:
+        """The rows of many runs, though not of all: look-ups, as long as they are cheaper than reading everything."""
+        if len(run_ids) > MOST_LOOKUPS:
+            yield from self._rows(run_ids)
+            return
+        for start in range(0, len(run_ids), 500):
+            yield from self._rows(run_ids[start : start + 500])
 
     def _open(self) -> sqlite3.Connection:
         if self._db is None:

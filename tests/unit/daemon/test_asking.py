@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from mosaic.daemon.listing import list_runs
+from mosaic.daemon.settings_text import SettingFinder
 from mosaic.ingest.figures import Figures, FiguresWithMetrics
 from mosaic.ingest.index import Index
 from mosaic.model.errors import BadQuery
@@ -200,3 +201,28 @@ def test_settings_that_strict_json_refuses_are_read(trainer):
     trainer.add("e", {"clip": float("inf"), "size": 4})
 
     assert trainer.names("clip>1e9 and size=4") == ["e"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"a.x": 1, "b": 2},
+        {"x": 1, "a.x": 2},
+        {"max": 5, "a.max": 1, "xx": 3},
+        {"b": 'say "x": 5, or a.x": 6', "a.x": [1, {"x": 2}]},
+        {"opt": {"x": 1}, "y": 2},
+        {"a.x": float("inf")},
+        {"a.x": None},
+        {"a.x": 'quoted "x": 3', "z": 1},
+        {"ä.x": "ü", "x": "\\"},
+        {"a.x": 1, "b.x": 2},
+        {"ä.x": 1},
+        {'a".x': 1},
+    ],
+)
+def test_a_setting_is_found_in_the_text_as_in_the_object(settings):
+    expected = {key: value for key, value in settings.items() if key == "x" or key.endswith(".x")}
+    if "x" in expected:
+        expected = {"x": expected["x"]}
+
+    assert SettingFinder("x").find(json.dumps(settings)) == expected
