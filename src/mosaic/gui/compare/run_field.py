@@ -24,7 +24,7 @@ class RunField(QLineEdit):
         self._hub = hub
         self._ids: dict[str, str | list[str]] = {}  # by what is shown: a run, or the runs of an experiment
         self._titles = QStringListModel(self)
-        self.setPlaceholderText("Add a run or an experiment…")
+        self.setPlaceholderText("Add a run…")
         self.setObjectName("compare.add")
         self.setAccessibleName("Add a run to compare")
         self.setClearButtonEnabled(True)
