@@ -8,7 +8,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -43,7 +43,7 @@ class Importer:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing: set[asyncio.Future[None]] = set()
 
-    async def receive(self, parts: AsyncIterator[pb.ImportRunRequest]) -> AsyncIterator[pb.ImportRunReply]:
+    async def receive(self, parts: AsyncIterator[pb.ImportRunRequest]) -> AsyncGenerator[pb.ImportRunReply, None]:
         """The answers to a head, its batches and its end."""
         head = await anext(parts, None)
         if head is None or head.WhichOneof("part") != "head":

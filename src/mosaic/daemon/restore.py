@@ -103,8 +103,8 @@ def _fill(root: StateRoot, registry: Registry, done: Rebuilt) -> None:
 def _add(root: StateRoot, registry: Registry, rundir: RunDir, launcher: LocalLauncher) -> bool:
     document = durable.read_json(root.config_file(rundir.run_id)) or {}
     if is_imported(document):
-        config, ending = read_imported(document)
-        registry.add_imported(config, ending, f"imported from {config.origin}; restored from its files")
+        imported, ending = read_imported(document)
+        registry.add_imported(imported, ending, f"imported from {imported.origin}; restored from its files")
         return True
     is_held = rundir.owner_lock.is_file() and launcher.is_held(rundir)
     config = _config(root, rundir, is_held)
