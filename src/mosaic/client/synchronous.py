@@ -165,8 +165,8 @@ class TrainerClient:
     def submit_run(self, config: Mapping[str, Any] | str | Path, idempotency_key: str = "") -> Run:
         return self._loop.run(self._inner.submit_run(config, idempotency_key))
 
-    def cancel_run(self, run_id: str) -> Run:
-        return self._loop.run(self._inner.cancel_run(run_id))
+    def cancel_run(self, run_id: str, reason: str = "") -> Run:
+        return self._loop.run(self._inner.cancel_run(run_id, reason))
 
     def command_run(self, run_id: str, command: Mapping[str, Any], command_id: str | None = None) -> int:
         return self._loop.run(self._inner.command_run(run_id, command, command_id))

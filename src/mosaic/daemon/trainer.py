@@ -33,6 +33,7 @@ from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.registry.registry import Registry
 from mosaic.registry.thread import RegistryThread
+from mosaic.submit.cancelling import refuse_bad_reason
 from mosaic.submit.document import fingerprint, read_document
 from mosaic.submit.needs import with_worker_needs
 from mosaic.submit.record import record as record_submission
@@ -96,7 +97,7 @@ class Trainer:
         config = await self.registry.do(lambda r: settle(config, verdict, self._context(r, key)))
         of_operators = [operator.capabilities for operator in operators]
         config = with_worker_needs(config, verdict.capabilities, self.dispatcher.machine, of_operators)
-        if config.worker.use_grpc:
+        if config.worker.use_grpc or config.worker.drives:
             await self.open_tcp()
         failpoint("submit.validated")
         # The folder first, the row last: a crash in between leaves an unused folder, never a run without a config.
@@ -127,10 +128,12 @@ class Trainer:
             config_hash=key.config_hash,
         )
 
-    async def cancel(self, run_id: str) -> pb.RunInfo:
+    async def cancel(self, run_id: str, reason: str = "") -> pb.RunInfo:
+        """`reason`: one line, for the run's final state."""
+        refuse_bad_reason(reason)
         record = await self.find(run_id)
         if not record.state.is_over:
-            record = await self.registry.do(lambda r: r.request_cancel(record.run_id))
+            record = await self.registry.do(lambda r: r.request_cancel(record.run_id, reason))
             failpoint("cancel.requested")
             self.dispatcher.wake(record.run_id)
         return await self.info(record)
