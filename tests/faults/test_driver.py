@@ -160,7 +160,7 @@ def test_a_reason_that_is_no_line_is_refused_and_cancels_nothing(lab):
     run = submit(lab, worker=LONG)
 
     for reason in ("two\nlines", "x" * 501, " "):
-        with pytest.raises(BadConfig, match="^reason: must be one line"):
+        with pytest.raises(BadConfig, match=r"^reason: must be one line"):
             lab.client.cancel_run(run.run_id, reason)
 
     assert not lab.client.get_run(run.run_id).cancel_requested

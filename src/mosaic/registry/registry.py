@@ -205,7 +205,7 @@ class Registry:
 
     @even_on_a_full_disk
     def request_cancel(self, run_id: str, reason: str = "") -> RunRecord:
-        """Record that this run is to be cancelled, and why. A run that is over does not change; the first reason stays."""
+        """Record that this run is to be cancelled, and why. A run that is over or being cancelled does not change."""
         record = self.get(run_id)
         if not record.state.is_over:
             self.reserve.spend_if_scarce()  # its holder has to write how it ended
