@@ -100,16 +100,21 @@ def test_a_search_survives_the_daemon(lab, search, show):
 
 
 def test_a_hopeless_trial_is_cancelled_with_the_reason(lab, search, show):
-    pruning = ("--pruner", "median", "--pruner-option", "n_startup_trials=1", "--sampler", "random")
-    driver = search("steps=200", "rate=100", "--space", "forget_at=choice:1,1000", *pruning, "--sampler-seed", "2")
+    # The first trial learns, the second one does not: seed 0 of this sampler chooses 1000, then 1.
+    choice = ("--space", "forget_at=choice:1,1000", "--sampler", "random", "--sampler-seed", "0", "--trials", "2")
+    pruning = ("--pruner", "median", "--pruner-option", "n_startup_trials=1")
+    driver = search("steps=200", "rate=50", *choice, *pruning)
 
-    wait_until(lambda: any(run.state is S.CANCELLED for run in trials_of(lab)), 90, words="a pruned trial")
-    pruned = next(run for run in trials_of(lab) if run.state is S.CANCELLED)
-    lab.client.cancel_run(driver.run_id)
     lab.wait_until_over(driver)
 
-    assert pruned.reason.startswith("pruned at step ") and pruned.reason.endswith(": below the median")
-    assert pruned.axes == {"forget_at": 1}
+    pruned, complete = trials_of(lab)
+    assert (complete.state, complete.axes) == (S.TERMINATED, {"forget_at": 1000})
+    assert (pruned.state, pruned.axes) == (S.CANCELLED, {"forget_at": 1})
+    assert pruned.reason.startswith("pruned at step ")
+    assert pruned.reason.endswith(": below the median")
+    found = show()
+    assert found["counts"] == {"complete": 1, "pruned": 1}
+    assert found["trials"][1]["reason"] == pruned.reason
 
 
 def test_failed_trials_are_named_replaced_and_end_the_search_if_nothing_else_happens(lab, search, show, mosaic):

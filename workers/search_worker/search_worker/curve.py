@@ -15,19 +15,15 @@ class Progress:
 
     every: int
     means: dict[int, float] = field(default_factory=dict)  # by the last step of the window
-
-    @property
-    def next_step(self) -> int:
-        return (max(self.means) if self.means else 0) + self.every
+    reached: int = 0  # the end of the last window that is complete
 
     def add(self, curve: Any) -> None:
-        """Take the points after the last window. A window without a point has the value of the one before it."""
-        while curve.step and curve.step[-1] >= self.next_step:
-            end = self.next_step
-            value = mean_between(curve, end - self.every, end)
-            if value is None and not self.means:
-                value = mean_between(curve, 0, curve.step[0])
-            self.means[end] = self.means[end - self.every] if value is None else value
+        """Take the points after `reached`. A window without a point has the value of the one before it, if any."""
+        while curve.step and curve.step[-1] >= self.reached + self.every:
+            before, self.reached = self.reached, self.reached + self.every
+            value = mean_between(curve, before, self.reached)
+            if value is not None or before in self.means:
+                self.means[self.reached] = self.means[before] if value is None else value
 
 
 def mean_between(curve: Any, after: int, until: int) -> float | None:

@@ -173,7 +173,7 @@ class SearchRuntime:
     def _measure(self, run: TrialRun) -> None:
         run.progress = run.progress or Progress(self.every)
         try:
-            run.progress.add(self.daemon.curve(run.run_id, self.config.curve, run.progress.next_step - self.every + 1))
+            run.progress.add(self.daemon.curve(run.run_id, self.config.curve, run.progress.reached + 1))
         except Refused as error:
             if not error.has_no_curve:
                 raise WorkFailed(f"The curve of run {run.run_id} cannot be read: {error}") from None
