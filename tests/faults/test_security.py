@@ -14,7 +14,7 @@ import pytest
 from lab import Lab, wait_until
 from raw_client import HEALTH, METHODS, owner_token, raw_client_of, session_of
 
-from mosaic.daemon.admission import RUN_METHODS
+from mosaic.daemon.admission import DRIVER_METHODS, RUN_METHODS
 from mosaic.daemon.auth import Tokens
 from mosaic.model.durable import read_json
 from mosaic.model.errors import BadConfig
@@ -42,6 +42,7 @@ OWNERS = {
     *("ImportRun", "Shutdown"),
     *("SubmitRuns", "PutExperiment", "GetExperiment", "ListExperiments", "DeleteExperiment"),
 }
+DRIVERS = {"SubmitRun", "CancelRun", "GetRun", "WatchRuns", "QueryCurve"}  # about the runs of its experiment
 TAILERS = {"RegisterWorker", "Heartbeat", "PublishTelemetry"}
 RUN_CALLS = {
     **dict.fromkeys(("GetRun", "CancelRun", "DeleteRun"), pb.RunRequest),
@@ -109,6 +110,7 @@ def waiting(make_lab):
 def test_every_call_of_the_contract_has_an_access_rule():
     assert METHODS.keys() == OWNERS | TAILERS
     assert RUN_METHODS == TAILERS
+    assert DRIVER_METHODS == DRIVERS
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["unix", "tcp"])

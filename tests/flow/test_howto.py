@@ -34,6 +34,7 @@ RECORDED = "needs recorded episodes"
 DISPLAY = "needs a display"
 SB3 = "needs Stable-Baselines3"
 GAMES = "needs the balrog worker"
+SEARCH = "needs the search worker"  # test_search.py runs these
 EVALUATES = "needs the eval worker and a trained policy"
 TRAINS = "trains ten policies"
 NOT_RUN = {
@@ -64,6 +65,7 @@ NOT_RUN = {
     "operators.md": {},
     "python-client.md": {},
     "scripts.md": {INSTALLS: 4},
+    "search.md": {INSTALLS: 1, SEARCH: 5},
     "stable-baselines3.md": {INSTALLS: 7},
     "ray.md": {INSTALLS: 6},
     "telemetry-lines.md": {},

@@ -74,7 +74,7 @@ EXPORT_FILE = "export.json"  # what a worker says about the files that it export
 
 
 class WorkerEnv:
-    """Environment variables that every worker receives; the last five only some."""
+    """Environment variables that every worker receives; the last seven only some."""
 
     RUN_ID = "MOSAIC_RUN_ID"
     RUN_DIR = "MOSAIC_RUN_DIR"
@@ -86,6 +86,8 @@ class WorkerEnv:
     OPERATOR = "MOSAIC_OPERATOR"  # of an operator's process: its name
     ATTEMPT = "MOSAIC_ATTEMPT"  # of a worker that uses gRPC: what it registers with
     NONCE = "MOSAIC_NONCE"
+    DRIVER_ADDRESS = "MOSAIC_DRIVER_ADDRESS"  # of a driver: where it calls the daemon …
+    DRIVER_TOKEN = "MOSAIC_DRIVER_TOKEN"  # … and the token of these calls, for runs of its experiment
     OBSERVE = "MOSAIC_OBSERVE"  # 1: mosaic_sdk.observe reports what the libraries of a script log
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 mosaic cancel last
 mosaic cancel 01JCQ cartpole-3 --wait
-mosaic cancel --worker cleanrl --tag sweep-4
+mosaic cancel --worker cleanrl --tag sweep-4 --reason "diverged"
 mosaic cancel --state INIT --dry-run                   list the runs that have not started
 mosaic cancel --all --yes
 """
@@ -29,6 +29,9 @@ def add_verbs(verbs: "Verbs") -> None:
     parser = add_verb(verbs, "cancel", cancel_runs, "cancel runs", EXAMPLES)
     parser.add_argument("--all", action="store_true", help="all runs that are not over")
     add_selection(parser, "INIT or EXECUTING,READY")
+    parser.add_argument(
+        "--reason", default="", metavar="TEXT", help="why, in one line: the reason of the state CANCELLED"
+    )
     parser.add_argument("--wait", action="store_true", help="return when the runs are over")
 
 
@@ -43,7 +46,7 @@ def cancel_runs(args: argparse.Namespace) -> int:
         if not (args.runs or args.yes):
             _ask(runs)
         # Cancel all before waiting for the first, so that their grace periods overlap.
-        cancelled = [client.cancel_run(run.run_id) for run in runs]
+        cancelled = [client.cancel_run(run.run_id, args.reason) for run in runs]
         for run in cancelled:
             print(_describe(wait_until_over(client, run.run_id) if args.wait else run), flush=True)
     return 0

@@ -24,6 +24,7 @@ MODULES = {
     "run": ("run", "submit"),
     "resume": ("resume",),
     "eval": ("eval",),
+    "search": ("search",),
     "runs": ("runs", "show"),
     "experiment": ("experiment",),
     "diff": ("diff",),

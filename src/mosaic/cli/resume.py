@@ -88,6 +88,8 @@ def next_steps(run: "Run") -> list[str]:
     """Commands that make sense after a training that has checkpoints: evaluate and resume."""
     if not run.state.is_over or run.area != "runs" or not _has_checkpoints(run):
         return []
+    if run.worker_name == "search" and run.experiment:
+        return [f"mosaic search resume {run.experiment} --trials N"]
     schema = _schema_of(run)
     steps = [f"mosaic eval {run.run_id}"] if schema.get(keywords.EVAL) else []
     if schema.get(keywords.RESUME):

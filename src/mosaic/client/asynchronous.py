@@ -278,9 +278,13 @@ class AsyncTrainerClient:
         """Continue these runs of an experiment, from their checkpoints, or from the beginning where there is none."""
         return await resume_runs(self, self._root, await self.experiment(name), runs)
 
-    async def cancel_run(self, run_id: str) -> Run:
-        """Request the end of a run. The request is durable when this returns; the run ends shortly afterwards."""
-        return Run.from_wire(await self._ask(self._stub.CancelRun, pb.RunRequest(run_id=run_id)))
+    async def cancel_run(self, run_id: str, reason: str = "") -> Run:
+        """Request the end of a run. The request is durable when this returns; the run ends shortly afterwards.
+
+        `reason`: one line that says why, for the state CANCELLED.
+        """
+        request = pb.RunRequest(run_id=run_id, reason=reason)
+        return Run.from_wire(await self._ask(self._stub.CancelRun, request))
 
     async def command_run(self, run_id: str, command: Mapping[str, Any], command_id: str | None = None) -> int:
         """Send a command (`{"cmd": "pause"}`) to a run's worker and return its number, 1, 2, 3 …

@@ -224,8 +224,8 @@ class TrainerClient:
     def resume_experiment(self, name: str, runs: Sequence[Run]) -> list[Continued]:
         return self._loop.run(self._inner.resume_experiment(name, runs))
 
-    def cancel_run(self, run_id: str) -> Run:
-        return self._loop.run(self._inner.cancel_run(run_id))
+    def cancel_run(self, run_id: str, reason: str = "") -> Run:
+        return self._loop.run(self._inner.cancel_run(run_id, reason))
 
     def command_run(self, run_id: str, command: Mapping[str, Any], command_id: str | None = None) -> int:
         return self._loop.run(self._inner.command_run(run_id, command, command_id))

@@ -3,12 +3,13 @@
     every call                      authorization: Bearer <owner's token>
     RegisterWorker                  mosaic-run-id and mosaic-nonce
     Heartbeat, PublishTelemetry     authorization: Bearer <session token>, and mosaic-run-id
+    DRIVER_METHODS                  authorization: Bearer <driver's token>, and mosaic-run-id
 
-The handlers check again: a message may name another run than the metadata of its call.
+The handlers check again: a message may name another run than the metadata of its call. So does scope.py, for drivers.
 """
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mosaic.daemon.auth import Tokens, bearer
 from mosaic.model.errors import NotAllowed
@@ -17,6 +18,8 @@ from mosaic.wire.names import NONCE, RUN_ID
 
 # These are for one run: its session token or its nonce is enough.
 RUN_METHODS = frozenset({"RegisterWorker", "Heartbeat", "PublishTelemetry"})
+# A driver may make these about the runs of its experiment, and no others.
+DRIVER_METHODS = frozenset({"SubmitRun", "CancelRun", "GetRun", "WatchRuns", "QueryCurve"})
 
 OWNER = "owner"
 UNPROVEN = "unproven"  # a caller on the Unix socket whose message has the proof
@@ -31,11 +34,19 @@ class Unauthenticated(NotAllowed):
     """The metadata of a call does not show who calls."""
 
 
+class Caller(NamedTuple):
+    """Who calls."""
+
+    name: str  # OWNER, the id of a run, or UNPROVEN
+    experiment: str = ""  # of a driver: its calls may concern the runs of this experiment only
+
+
 class RunProofs(Protocol):
     """What shows that a caller belongs to a run; see sessions.py. `allow…` raise NotAllowed or UnknownRun."""
 
     async def allow(self, run_id: str, token: str) -> object: ...
     async def allow_nonce(self, run_id: str, nonce: str) -> None: ...
+    async def allow_driver(self, run_id: str, token: str) -> str: ...
     async def run_of(self, token: str) -> str: ...
 
 
@@ -47,16 +58,25 @@ class Admission:
         self._proofs = proofs
         self._is_private = is_private
 
-    async def caller(self, method: str, metadata: Iterable[tuple[str, str | bytes]]) -> str:
-        """OWNER, the id of a run, or UNPROVEN; raises what the caller is told."""
+    async def caller(self, method: str, metadata: Iterable[tuple[str, str | bytes]]) -> Caller:
+        """Who calls; raises what the caller is told."""
         token = bearer(metadata)
         if self._tokens.is_owner(token):
-            return OWNER
+            return Caller(OWNER)
+        run_id = _value(metadata, RUN_ID)
+        if method in DRIVER_METHODS and token and is_ulid(run_id):
+            return Caller(run_id, await self._experiment(run_id, token))
         if method not in RUN_METHODS:
             raise Unauthenticated(NO_TOKEN)
-        if run_id := _value(metadata, RUN_ID):
-            return await self._proven(method, run_id, token, _value(metadata, NONCE))
-        return await self._without_run_id(method, token)
+        if run_id:
+            return Caller(await self._proven(method, run_id, token, _value(metadata, NONCE)))
+        return Caller(await self._without_run_id(method, token))
+
+    async def _experiment(self, run_id: str, token: str) -> str:
+        try:
+            return await self._proofs.allow_driver(run_id, token)
+        except NotAllowed as error:
+            raise Unauthenticated(f"{NO_TOKEN} {error}") from None
 
     async def _proven(self, method: str, run_id: str, token: str, nonce: str) -> str:
         if not is_ulid(run_id):

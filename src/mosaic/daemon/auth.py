@@ -2,7 +2,8 @@
 
 The owner's token is in `daemon.token` (0600) and allows every call. A session token allows publishing the telemetry of
 one run and nothing else. It is derived from the owner's token, so a restarted daemon can verify it, and its hash is in
-the registry, so the token of an old attempt is refused.
+the registry, so the token of an old attempt is refused. A driver's token is derived in the same way; it allows calls
+about the runs of one experiment while the driver is live (see scope.py).
 """
 
 import hashlib
@@ -34,7 +35,14 @@ class Tokens:
 
     def session(self, run_id: str, attempt: int) -> str:
         """The session token of one attempt, always the same."""
-        return hmac.new(self._owner.encode(), f"session {run_id} {attempt}".encode(), hashlib.sha256).hexdigest()
+        return self._derived(f"session {run_id} {attempt}")
+
+    def driver(self, run_id: str, attempt: int, experiment: str) -> str:
+        """The token of one attempt of a driver. Only runs that are drivers are ever given one."""
+        return self._derived(f"driver {run_id} {attempt} {experiment}")
+
+    def _derived(self, text: str) -> str:
+        return hmac.new(self._owner.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 def token_hash(token: str) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-from mosaic.daemon.admission import Admission, Unauthenticated
+from mosaic.daemon.admission import Admission, Caller, Unauthenticated
 from mosaic.daemon.receiving import Receiving
+from mosaic.daemon.scope import Scope
 from mosaic.model import errors
 from mosaic.wire.names import ERROR_NAME
 
@@ -58,9 +59,10 @@ class Guard(grpc.aio.ServerInterceptor):
     calls the handler. For the client there is no difference.
     """
 
-    def __init__(self, admission: Admission, receiving: Receiving) -> None:
+    def __init__(self, admission: Admission, receiving: Receiving, scope: Scope) -> None:
         self._admission = admission
         self._receiving = receiving
+        self._scope = scope
         self._handlers: dict[str, Any] = {}  # by method
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
@@ -73,16 +75,16 @@ class Guard(grpc.aio.ServerInterceptor):
         if handler is None:
             return None
         self._handlers[details.method] = handler
-        answer = self._dialogue if handler.request_streaming else self._answer
+        answer = self._dialogue if handler.request_streaming else partial(self._answer, method)
         return grpc.stream_stream_rpc_method_handler(
             partial(answer, handler, caller), None, handler.response_serializer
         )
 
     async def _dialogue(
-        self, handler: Any, caller: str, messages: AsyncIterator[bytes], context: Any
+        self, handler: Any, caller: Caller, messages: AsyncIterator[bytes], context: Any
     ) -> AsyncIterator[Any]:
         try:
-            with self._receiving.stream(caller):
+            with self._receiving.stream(caller.name):
                 requests = _read_each(messages, handler.request_deserializer)
                 async for reply in handler.stream_stream(requests, context):
                     yield reply
@@ -90,10 +92,12 @@ class Guard(grpc.aio.ServerInterceptor):
             await _abort(context, error)
 
     async def _answer(
-        self, handler: Any, caller: str, messages: AsyncIterator[bytes], context: Any
+        self, method: str, handler: Any, caller: Caller, messages: AsyncIterator[bytes], context: Any
     ) -> AsyncIterator[Any]:
         try:
-            request = handler.request_deserializer(await self._receiving.one(caller, messages))
+            request = handler.request_deserializer(await self._receiving.one(caller.name, messages))
+            if caller.experiment:
+                await self._scope.check(caller.experiment, method, request)
             if not handler.response_streaming:
                 yield await handler.unary_unary(request, context)
                 return

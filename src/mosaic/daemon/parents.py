@@ -101,7 +101,7 @@ class Parents:
         notes += found.with_notes(f"{_VERBS[relation]} {self.describe(found, record)}")
         whole = derive(document, parent, relation, {"checkpoint": found.path, **asked})
         whole["metadata"]["parent_checkpoint"] = {"path": found.path, "step": found.step}
-        if relation == RESUME and not parent.plays_operators:
+        if relation == RESUME and not parent.plays_operators and not parent.drives:
             before = await self._total(record, parent)
             refuse_finished(parent, before, found, whole["metadata"]["worker"]["config"])
         return whole

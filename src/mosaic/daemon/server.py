@@ -41,6 +41,7 @@ from mosaic.daemon.parents import Parents
 from mosaic.daemon.receiving import Receiving
 from mosaic.daemon.registry_care import RegistryCare
 from mosaic.daemon.restore import restore_if_needed
+from mosaic.daemon.scope import Scope
 from mosaic.daemon.service import Service
 from mosaic.daemon.sessions import Sessions
 from mosaic.daemon.settings import Asked, Settings, settings_at_start
@@ -116,7 +117,9 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
     receiving, care = Receiving(), RegistryCare(root)
 
     def make_server(is_private: bool) -> Any:
-        server = new_server(Guard(Admission(tokens, trainer.sessions, is_private), receiving), is_private)
+        server = new_server(
+            Guard(Admission(tokens, trainer.sessions, is_private), receiving, Scope(registry)), is_private
+        )
         add_TrainerServiceServicer_to_server(Service(trainer, stop), server)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         return server
@@ -138,6 +141,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         endpoints,
         live_runs,
         lock.is_in_place,
+        tokens.driver,
     )
 
     async def open_tcp() -> str:

@@ -36,7 +36,7 @@ class Service(TrainerServiceServicer):
         return await self._trainer.submit(request.config_json, request.idempotency_key)
 
     async def CancelRun(self, request: pb.RunRequest, context: Any) -> pb.RunInfo:
-        return await self._trainer.cancel(request.run_id)
+        return await self._trainer.cancel(request.run_id, request.reason)
 
     async def CommandRun(self, request: pb.CommandRunRequest, context: Any) -> pb.CommandRunReply:
         seq, is_repeat = await self._trainer.commands.send(request.run_id, request.command_id, request.command_json)

@@ -69,6 +69,18 @@ class Sessions:
         """Return if `nonce` is the one of the run's current attempt."""
         await self._check_nonce(run_id, nonce)
 
+    async def allow_driver(self, run_id: str, token: str) -> str:
+        """The experiment of a live driver, if `token` is the one of its current attempt."""
+        record = await self._registry.do(lambda r: r.with_id(run_id))
+        name = record.membership.experiment if record and not record.state.is_over else ""
+        if not record or not name or not self._is_drivers(token, record):
+            raise NotAllowed(f"This is not the token of a live driver with the id {run_id}.")
+        return name
+
+    def _is_drivers(self, token: str, record: RunRecord) -> bool:
+        right = self._tokens.driver(record.run_id, record.attempt, record.membership.experiment)
+        return hmac.compare_digest(token.encode(), right.encode())
+
     async def run_of(self, token: str) -> str:
         """The run that a session token belongs to; empty if it is not a live one's.
 

@@ -183,7 +183,7 @@ def _refuse_equal_ids(new: Sequence[Prepared]) -> None:
 
 
 async def _add_all(trainer: "Trainer", new: Sequence[Prepared], experiment: NewExperiment | None) -> list[RunRecord]:
-    if any(prepared.config.worker.use_grpc for prepared in new):
+    if any(prepared.config.worker.use_grpc or prepared.config.worker.drives for prepared in new):
         await trainer.open_tcp()
     failpoint("submit.validated")
     configs = [prepared.config for prepared in new]

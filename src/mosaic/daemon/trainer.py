@@ -35,6 +35,7 @@ from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.registry.registry import Registry
 from mosaic.registry.thread import RegistryThread
+from mosaic.submit.cancelling import refuse_bad_reason
 from mosaic.submit.record import record as record_submission
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.bounds import LISTED_BYTES, WHOLE_BYTES, document_or_note
@@ -85,7 +86,7 @@ class Trainer:
             return await self.info(earlier)
         prepared = await prepare(self, document, key, Look.of(self))
         config, note = prepared.config, prepared.note
-        if config.worker.use_grpc:
+        if config.worker.use_grpc or config.worker.drives:
             await self.open_tcp()
         failpoint("submit.validated")
         # The folder first, the row last: a crash in between leaves an unused folder, never a run without a config.
@@ -102,10 +103,12 @@ class Trainer:
         self.dispatcher.wake()
         return await self.info(record)
 
-    async def cancel(self, run_id: str) -> pb.RunInfo:
+    async def cancel(self, run_id: str, reason: str = "") -> pb.RunInfo:
+        """`reason`: one line, for the run's final state."""
+        refuse_bad_reason(reason)
         record = await self.find(run_id)
         if not record.state.is_over:
-            record = await self.registry.do(lambda r: r.request_cancel(record.run_id))
+            record = await self.registry.do(lambda r: r.request_cancel(record.run_id, reason))
             failpoint("cancel.requested")
             self.dispatcher.wake(record.run_id)
         return await self.info(record)

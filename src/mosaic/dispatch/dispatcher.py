@@ -14,9 +14,10 @@ from mosaic.catalog.workers import Catalog
 from mosaic.dispatch import run_output
 from mosaic.dispatch.finisher import Finisher
 from mosaic.dispatch.gpus import Gpus
-from mosaic.dispatch.launch_plan import Addresses
+from mosaic.dispatch.launch_plan import Addresses, DriverToken
 from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
+from mosaic.dispatch.reasons import cancelled
 from mosaic.dispatch.schedule import Start, Wait, decide
 from mosaic.dispatch.situation import Case, Situation, situation
 from mosaic.dispatch.starter import Starter
@@ -59,6 +60,7 @@ class Dispatcher:
         addresses: Addresses,
         runs: LiveRuns,
         root_is_here: Callable[[], bool] = lambda: True,
+        driver_token: DriverToken = lambda *_: "",
     ) -> None:
         self._root = root
         self._root_is_here = root_is_here
@@ -70,7 +72,7 @@ class Dispatcher:
         self._runs = runs
         self._finisher = Finisher(registry, ingest, broadcaster, launcher, runs)
         self._supervisor = Supervisor(registry, ingest, launcher, runs)
-        self._starter = Starter(root, registry, catalog, launcher, addresses, runs, self._finisher)
+        self._starter = Starter(root, registry, catalog, launcher, addresses, runs, self._finisher, driver_token)
         self._last_turn = runs.now()
         # Revision, free GPUs and dead runs at a look at the queue that started nothing.
         self._nothing_to_start: tuple[int, tuple[str, ...], frozenset[str]] | None = None
@@ -194,7 +196,7 @@ class Dispatcher:
             return
         if record.state is RunState.INIT:
             if record.cancel_requested:
-                await self._finisher.end(record, RunState.CANCELLED, "cancelled before it started")
+                await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
             return
         live = self._runs.remember(record, self._root.run(record.area, record.run_id))
         # In a thread: the folder belongs to the worker, and so does the time that reading it takes.

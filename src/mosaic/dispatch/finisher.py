@@ -9,7 +9,7 @@ from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.dispatch import run_output
 from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
-from mosaic.dispatch.reasons import Ending, final_state
+from mosaic.dispatch.reasons import Ending, cancelled, final_state
 from mosaic.ingest.receive import Ingest
 from mosaic.model import durable
 from mosaic.model.errors import IllegalMove, MosaicError, SchemaTooNew, StoreFailed, StoreUnavailable
@@ -232,4 +232,4 @@ def _write_exit(attempt: int, rundir: RunDir, unkillable: bool) -> None:
 
 
 def _without_exit(record: RunRecord, why: str) -> Ending:
-    return (RunState.CANCELLED, "cancelled by request") if record.cancel_requested else (RunState.FAULTED, why)
+    return cancelled(record) if record.cancel_requested else (RunState.FAULTED, why)

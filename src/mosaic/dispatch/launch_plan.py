@@ -3,7 +3,7 @@
 import os
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from mosaic.catalog.command import Command, build_command
 from mosaic.catalog.observation import is_observed, takes_config
 from mosaic.catalog.workers import Catalog
 from mosaic.dispatch.operator_commands import OperatorCommand, write_operators
+from mosaic.model.errors import MosaicError
 from mosaic.model.run import RunConfig
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.submit.record import write_worker_file
@@ -25,6 +26,9 @@ TAILER_VARIABLES = (
     *("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE"),
     *("MOSAIC_FAILPOINTS", "MOSAIC_FAILPOINTS_DIR"),  # for the fault lab
 )
+
+
+DriverToken = Callable[[str, int, str], str]  # run id, attempt and experiment of a driver → its token
 
 
 class Addresses(Protocol):
@@ -58,6 +62,7 @@ def plan_launch(
     granted: Sequence[str],
     addresses: Addresses,
     environment: Mapping[str, str],
+    driver_token: DriverToken = lambda *_: "",
 ) -> Plan:
     """Resolve the worker, write its config file and its operators, and describe what the holder is to start."""
     python = catalog.python_for(config.worker)
@@ -80,7 +85,11 @@ def plan_launch(
         "worker_id": config.worker.worker_id,
         "capabilities": known_capabilities(answers, catalog, config.worker),
         "argv": list(command.argv),
-        "env": {**command.env, **_registration(config, attempt, nonce)},
+        "env": {
+            **command.env,
+            **_registration(config, attempt, nonce),
+            **_drivers_variables(config, attempt, addresses.tcp, driver_token),
+        },
         "cwd": str(command.cwd),
         "inputs": config.worker.inputs,
         "pipe": command.pipe,
@@ -98,6 +107,18 @@ def plan_launch(
 def _registration(config: RunConfig, attempt: int, nonce: str) -> dict[str, str]:
     """What a worker that uses gRPC registers with: it cannot read launch.json."""
     return {WorkerEnv.ATTEMPT: str(attempt), WorkerEnv.NONCE: nonce} if config.worker.use_grpc else {}
+
+
+def _drivers_variables(config: RunConfig, attempt: int, address: str, token: DriverToken) -> dict[str, str]:
+    """What a driver calls the daemon with. By TCP: the socket is hidden from workers, and its path is no secret."""
+    if not config.worker.drives:
+        return {}
+    if not address:
+        raise MosaicError(
+            f"Run {config.run_id} is a driver and the daemon has no TCP address. Restart it: mosaic daemon start"
+        )
+    right = token(config.run_id, attempt, config.membership.experiment)
+    return {WorkerEnv.DRIVER_ADDRESS: address, WorkerEnv.DRIVER_TOKEN: right}
 
 
 def _tailer_argv(root: StateRoot, rundir: RunDir, address: str) -> list[str]:

@@ -23,13 +23,18 @@ def final_state(
     if exit.get("unkillable"):
         return RunState.FAULTED, "unkillable: SIGKILL did not end its processes within 60 s; its GPUs are drained"
     if record.cancel_requested:
-        return RunState.CANCELLED, "cancelled by request"
+        return cancelled(record)
     if not exit.get("ended_by") and exit.get("exit_code") == 0:
         if failed_message:
             return RunState.FAULTED, f"the worker reported run_failed: {failed_message}"
         return RunState.TERMINATED, _unread_commands(exit)
     lines = STACK_LINES if exit.get("ended_by") == "hang" else LAST_LINES
     return RunState.FAULTED, _with_last_lines(end_reason or _cause(record, exit, stderr), stderr, lines)
+
+
+def cancelled(record: RunRecord, otherwise: str = "cancelled by request") -> Ending:
+    """The end of a run whose cancel was requested: while it lives, its row has the reason that was given."""
+    return RunState.CANCELLED, record.reason or otherwise
 
 
 def _cause(record: RunRecord, exit: Mapping[str, Any], stderr: str) -> str:

@@ -28,7 +28,8 @@ class Room:
 
     machine: Machine
     gpu_count: int  # of the machine, in use or not
-    slots: int
+    slots: int  # for runs that request CPUs or memory …
+    driver_slots: int  # … and for the others
     gpus: list[str]
     holders: list[RunRecord]
     limits: Mapping[str, int] = field(default_factory=dict)  # of an experiment: how many of its runs at a time
@@ -84,19 +85,22 @@ def decide(
     1. First come, first served: a run that waits for CPUs or memory delays every later run that requests any, even
        a small one; otherwise a large run might starve. It keeps the GPUs that it would get.
     2. A run that waits for GPUs delays later runs that request GPUs, and no others.
-    3. Runs that request neither CPUs nor memory (drivers, which wait for other runs) are limited by `max_runs` only.
+    3. Runs that request neither CPUs nor memory (drivers, which wait for other runs) are limited by `max_runs` only,
+       and counted apart: drivers that had all the slots would wait for ever for the runs that they submit.
     4. A run that requests more than the whole machine, GPUs included (there was more when it was submitted), waits
        without delaying others.
     5. So does a run of an experiment of which as many runs as `limits` allows have started.
     """
-    room = Room(machine, gpu_count, max_runs - len(running), list(free_gpus), list(running), limits or {})
+    drivers = sum(not requests_any(run) for run in running)
+    slots, driver_slots = max_runs - len(running) + drivers, max_runs - drivers
+    room = Room(machine, gpu_count, slots, driver_slots, list(free_gpus), list(running), limits or {})
     for run in waiting:
         yield _decide(run, room, max_runs)
 
 
 def _decide(run: RunRecord, room: Room, max_runs: int) -> Start | Wait:
     wanted = run.gpus.requested
-    if room.slots <= 0:
+    if (room.slots if requests_any(run) else room.driver_slots) <= 0:
         return Wait(run.run_id, f"a free slot: {max_runs} runs are live, the most that are allowed")
     if too_large := exceeds(run, room.machine, room.gpu_count):
         return Wait(run.run_id, f"{too_large}. Cancel it, or restart the daemon with more")
@@ -107,16 +111,24 @@ def _decide(run: RunRecord, room: Room, max_runs: int) -> Start | Wait:
         return Wait(run.run_id, f"{_format_gpus(wanted)} ({free} free)")
     granted, left = room.gpus[:wanted], room.gpus[wanted:]
     lacking = room.lacks(run)
-    if not lacking and room.first_in_line and (run.resources.cpus or run.resources.memory_mb):
+    if not lacking and room.first_in_line and requests_any(run):
         first = room.first_in_line
         lacking = f"its turn: {first.name} {first.run_id[:13]} is ahead of it and needs more than is free"
     room.gpus = left
     if lacking:
         room.first_in_line = room.first_in_line or run
         return Wait(run.run_id, lacking)
-    room.slots -= 1
+    if requests_any(run):
+        room.slots -= 1
+    else:
+        room.driver_slots -= 1
     room.holders.append(run)
     return Start(run.run_id, tuple(granted))
+
+
+def requests_any(run: RunRecord) -> bool:
+    """Whether the run requests CPUs or memory; one that does not is a driver."""
+    return bool(run.resources.cpus or run.resources.memory_mb)
 
 
 def exceeds(run: RunRecord, machine: Machine, gpu_count: int) -> str:

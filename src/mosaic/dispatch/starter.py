@@ -10,9 +10,10 @@ from mosaic.catalog.workers import Catalog
 from mosaic.dispatch import run_output
 from mosaic.dispatch.descriptors import find_shortage
 from mosaic.dispatch.finisher import Finisher
-from mosaic.dispatch.launch_plan import Addresses, Plan, plan_launch
+from mosaic.dispatch.launch_plan import Addresses, DriverToken, Plan, plan_launch
 from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
+from mosaic.dispatch.reasons import cancelled
 from mosaic.dispatch.schedule import Start
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
@@ -40,6 +41,7 @@ class Starter:
         addresses: Addresses,
         runs: LiveRuns,
         finisher: Finisher,
+        driver_token: DriverToken,
     ) -> None:
         self._root = root
         self._registry = registry
@@ -48,6 +50,7 @@ class Starter:
         self._addresses = addresses
         self._runs = runs
         self._finisher = finisher
+        self._driver_token = driver_token
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, start: Start) -> None:
@@ -77,7 +80,7 @@ class Starter:
             await asyncio.to_thread(live.rundir.launch.unlink, missing_ok=True)
             if record.cancel_requested:
                 await self._registry.do(lambda r: r.raise_attempt(record.run_id))
-                await self._finisher.end(record, RunState.CANCELLED, "cancelled before its worker started")
+                await self._finisher.end(record, *cancelled(record, "cancelled before its worker started"))
                 return
             if lacking := self._shortage(live):
                 await self._registry.do(lambda r: r.note(record.run_id, waiting_for=lacking))
@@ -130,7 +133,8 @@ class Starter:
 
     def _plan(self, config: RunConfig, rundir: RunDir, record: RunRecord, attempt: int) -> Plan:
         return plan_launch(
-            self._root, rundir, config, self._catalog, attempt, record.granted, self._addresses, os.environ
+            *(self._root, rundir, config, self._catalog, attempt, record.granted, self._addresses, os.environ),
+            driver_token=self._driver_token,
         )
 
     async def _record_provenance(self, config: RunConfig, plan: Plan, rundir: RunDir) -> None:

@@ -78,6 +78,7 @@ class WorkerSpec:
     python: str = ""  # the interpreter of a script or module that is not in an environment of MOSAIC
     cwd: str = ""  # its working directory; empty: the run's folder
     inputs: str = ""  # a folder whose files are linked into the run's folder, so that relative paths work there
+    drives: bool = False  # it submits and cancels the other runs of its experiment, with a token for these calls alone
     observe: bool | None = None  # hear the libraries that it uses; None: a script yes, a worker if its metadata says so
 
 

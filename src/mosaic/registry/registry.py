@@ -262,15 +262,18 @@ class Registry:
         return self.get(run_id).attempt
 
     @even_on_a_full_disk
-    def request_cancel(self, run_id: str) -> RunRecord:
-        """Record that this run is to be cancelled; a run that is over does not change."""
+    def request_cancel(self, run_id: str, reason: str = "") -> RunRecord:
+        """Record that this run is to be cancelled, and why. A run that is over or being cancelled does not change."""
         record = self.get(run_id)
         if not record.state.is_over:
             self.reserve.spend_if_scarce()  # its holder has to write how it ended
         if record.state.is_over or record.cancel_requested:
             return record
         with self._changes.change() as revision:
-            self._db.execute("UPDATE runs SET cancel_requested = 1, revision = ? WHERE id = ?", (revision, run_id))
+            self._db.execute(
+                "UPDATE runs SET cancel_requested = 1, reason = ?, revision = ? WHERE id = ?",
+                (reason, revision, run_id),
+            )
         return self.get(run_id)
 
     def note(
@@ -415,9 +418,11 @@ class Registry:
     def _move(self, run_id: str, new: RunState, reason: str, revision: int) -> None:
         old = self.state(run_id)
         olds = [state.value for state, allowed in MOVES.items() if new in allowed]
+        # A worker that registers after its cancel was requested must not erase the reason of it.
+        kept = "?" if new.is_over else "CASE WHEN cancel_requested THEN reason ELSE ? END"
         # The condition is part of the statement, so two callers that race to end a run cannot both win.
         moved = self._db.execute(
-            "UPDATE runs SET state = ?, reason = ?, waiting_for = '', updated_at = ?, revision = ? "
+            f"UPDATE runs SET state = ?, reason = {kept}, waiting_for = '', updated_at = ?, revision = ? "
             f"WHERE id = ? AND state IN ({_marks(olds)})",
             (new.value, reason, self._now(), revision, run_id, *olds),
         ).rowcount

@@ -3,7 +3,7 @@
 metadata   run_id run_name tags[] notes parent_run_id relation parent_checkpoint operators{}
   experiment       name axes{}
   worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id commands
-           python cwd inputs observe
+           python cwd inputs observe drives
 payload
   resources        cpus memory_mb
     gpus           requested mandatory
@@ -66,6 +66,7 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
     metadata, payload = top.section("metadata"), top.section("payload")
     worker = read_worker(metadata.section("worker"))
     operators = read_operators(metadata)
+    _check_driver(metadata, worker)
     return RunConfig(
         run_id=metadata.text("run_id"),
         name=read_name(metadata),
@@ -110,6 +111,7 @@ def read_worker(section: Section) -> WorkerSpec:
         python=_read_python(section),
         cwd=section.text("cwd"),
         inputs=_read_inputs(section),
+        drives=section.flag("drives"),
         observe=section.flag("observe") if section.values.get("observe") is not None else None,
     )
 
@@ -200,6 +202,13 @@ def read_membership(section: Section) -> Membership:
     if len(json.dumps(axes)) > MAX_AXES:
         raise section.bad("axes", f"takes more than {MAX_AXES} bytes.")
     return Membership(name, axes)
+
+
+def _check_driver(metadata: Section, worker: WorkerSpec) -> None:
+    if worker.drives and not metadata.section("experiment").values:
+        raise metadata.section("worker").bad(
+            "drives", "a driver drives the runs of its experiment. Set metadata.experiment as well."
+        )
 
 
 def _check_parent_checkpoint(metadata: Section, parent: str) -> None:

@@ -63,6 +63,10 @@ class Parent:
         return found
 
     @property
+    def drives(self) -> bool:
+        return bool(self.worker.get("drives"))
+
+    @property
     def plays_operators(self) -> bool:
         """Whether it is an evaluation of operators, which can be continued like a training."""
         return plays_operators(str(self.worker.get("module") or ""), bool(self.operators))
@@ -118,6 +122,9 @@ def derive(document: Mapping[str, Any], parent: Parent, relation: str, values: M
     metadata.setdefault("run_name", name_of(parent.name or parent.worker_name, relation))
     if parent.operators:
         _inherit_operators(metadata, parent)
+    if relation == RESUME and parent.drives:
+        # A driver that continues has the runs of the same experiment.
+        metadata["experiment"] = copy.deepcopy(parent.document["metadata"].get("experiment"))
     if relation == RESUME and parent.document["metadata"].get("tags"):
         metadata.setdefault("tags", parent.document["metadata"]["tags"])
     for used in ASKED:

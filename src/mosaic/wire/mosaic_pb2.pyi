@@ -42,10 +42,12 @@ class SubmitRunRequest(_message.Message):
     def __init__(self, config_json: _Optional[str] = ..., idempotency_key: _Optional[str] = ...) -> None: ...
 
 class RunRequest(_message.Message):
-    __slots__ = ("run_id",)
+    __slots__ = ("run_id", "reason")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     run_id: str
-    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+    reason: str
+    def __init__(self, run_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class CommandRunRequest(_message.Message):
     __slots__ = ("run_id", "command_id", "command_json")

@@ -28,6 +28,7 @@ if _version_not_supported:
 class TrainerServiceStub:
     """Every call needs the metadata "authorization: Bearer <token>": the owner's token, or for Heartbeat and PublishTelemetry
     the session token, together with "mosaic-run-id". RegisterWorker needs "mosaic-run-id" and "mosaic-nonce" instead.
+    A driver's token, with "mosaic-run-id", allows SubmitRun, CancelRun, GetRun, WatchRuns and QueryCurve within its experiment.
     A call is refused by its metadata alone, before its message is received.
     """
 
@@ -167,6 +168,7 @@ class TrainerServiceStub:
 class TrainerServiceServicer:
     """Every call needs the metadata "authorization: Bearer <token>": the owner's token, or for Heartbeat and PublishTelemetry
     the session token, together with "mosaic-run-id". RegisterWorker needs "mosaic-run-id" and "mosaic-nonce" instead.
+    A driver's token, with "mosaic-run-id", allows SubmitRun, CancelRun, GetRun, WatchRuns and QueryCurve within its experiment.
     A call is refused by its metadata alone, before its message is received.
     """
 
@@ -470,6 +472,7 @@ def add_TrainerServiceServicer_to_server(servicer, server):
 class TrainerService:
     """Every call needs the metadata "authorization: Bearer <token>": the owner's token, or for Heartbeat and PublishTelemetry
     the session token, together with "mosaic-run-id". RegisterWorker needs "mosaic-run-id" and "mosaic-nonce" instead.
+    A driver's token, with "mosaic-run-id", allows SubmitRun, CancelRun, GetRun, WatchRuns and QueryCurve within its experiment.
     A call is refused by its metadata alone, before its message is received.
     """
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mosaic.daemon.admission import OWNER, UNPROVEN, Admission, Unauthenticated
+from mosaic.daemon.admission import DRIVER_METHODS, OWNER, UNPROVEN, Admission, Caller, Unauthenticated
 from mosaic.daemon.auth import Tokens
 from mosaic.model.errors import NotAllowed
 
@@ -25,12 +25,17 @@ class Proofs:
         if (run_id, nonce) != (RUN, "nonce"):
             raise NotAllowed("not the nonce")
 
+    async def allow_driver(self, run_id, token):
+        if (run_id, token) != (RUN, "driver"):
+            raise NotAllowed("not a driver")
+        return "lr-search"
+
     async def run_of(self, token):
         return RUN if token == "session" else ""
 
 
 def caller(method, *metadata, is_private=False):
-    return asyncio.run(Admission(Tokens("owner"), Proofs(), is_private).caller(method, metadata))
+    return asyncio.run(Admission(Tokens("owner"), Proofs(), is_private).caller(method, metadata)).name
 
 
 @pytest.mark.parametrize("method", ["GetRun", "RegisterWorker", "Heartbeat", "NoSuchCall"])
@@ -77,3 +82,18 @@ def test_a_registration_without_metadata_is_accepted_only_on_the_private_socket(
     assert caller("RegisterWorker", is_private=True) == UNPROVEN
     with pytest.raises(Unauthenticated, match="mosaic-nonce for RegisterWorker"):
         caller("RegisterWorker")
+
+
+@pytest.mark.parametrize("method", sorted(DRIVER_METHODS))
+def test_a_driver_calls_within_its_experiment(method):
+    metadata = [RUN_ID, ("authorization", "Bearer driver")]
+
+    found = asyncio.run(Admission(Tokens("owner"), Proofs(), is_private=False).caller(method, metadata))
+
+    assert found == Caller(RUN, "lr-search")
+
+
+@pytest.mark.parametrize("method", ["ListRuns", "DeleteRun", "CommandRun", "Shutdown", "Heartbeat", "NoSuchCall"])
+def test_a_drivers_token_is_refused_for_every_other_call(method):
+    with pytest.raises(NotAllowed):
+        caller(method, RUN_ID, ("authorization", "Bearer driver"))

@@ -9,6 +9,7 @@ from mosaic.daemon.admission import Admission
 from mosaic.daemon.auth import Tokens
 from mosaic.daemon.guard import LONGEST_SENTENCE, STATUS, Guard
 from mosaic.daemon.receiving import Receiving
+from mosaic.daemon.scope import Scope
 from mosaic.model import errors
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -63,7 +64,7 @@ def ask(make, handler, method, token, sent):
         async def continuation(details):
             return make(handler, pb.RunRequest.FromString, pb.RunInfo.SerializeToString)
 
-        guard = Guard(Admission(Tokens("owner"), NoRuns(), is_private=False), Receiving(limit_s=0.01))
+        guard = Guard(Admission(Tokens("owner"), NoRuns(), is_private=False), Receiving(limit_s=0.01), Scope(None))
         guarded = (await guard.intercept_service(continuation, Details(method, token))).stream_stream(sent, Context())
         return [reply async for reply in guarded] if hasattr(guarded, "__aiter__") else await guarded
 

@@ -111,13 +111,20 @@ def test_a_small_run_does_not_overtake_a_large_one_that_waits():
 
 
 def test_a_run_that_requests_nothing_waits_only_for_a_slot():
-    busy = [waiting("x", cpus=2.0, memory_mb=4096)]
+    busy = [waiting("x", cpus=2.0, memory_mb=4096), waiting("first", cpus=0.0)]
     drivers = [waiting("driver", cpus=0.0), waiting("another", cpus=0.0)]
 
     found = decisions([waiting("large", cpus=2.0), *drivers], busy, machine=SMALL, max_runs=2)
 
     assert started(found) == ["driver"]
     assert found[2] == Wait("another", "a free slot: 2 runs are live, the most that are allowed")
+
+
+def test_drivers_leave_the_slots_to_the_runs_that_they_wait_for():
+    found = decisions([waiting("trial"), waiting("second")], [waiting("driver", cpus=0.0)], max_runs=1)
+
+    assert started(found) == ["trial"]
+    assert found[1] == Wait("second", "a free slot: 1 runs are live, the most that are allowed")
 
 
 def test_a_run_that_requests_nothing_starts_even_when_more_is_in_use_than_allowed():

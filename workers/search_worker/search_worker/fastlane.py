@@ -1,0 +1,3 @@
+"""A search has no picture; its trials have their own."""
+
+HAS_FRAMES = False
