@@ -59,7 +59,7 @@ def find(config: LibrarySettings, *, worker: str, format: int = 1, has_pickles: 
     worker started by hand), unless the setting `trust_checkpoint` is true.
     """
     found = checkpoints.find(config.policy_path)
-    if not found.settings:
+    if not found.about:
         raise CheckpointError(f"{found.path} is not a checkpoint of this worker: it has no {COMMIT_FILE}.")
     # A default says nothing about which checkpoint is expected.
     given = {name: getattr(config, name) for name in ("env_id", "algo") if name in config.given}
