@@ -58,7 +58,7 @@ NOT_RUN = {
     "operators.md": {},
     "python-client.md": {},
     "scripts.md": {INSTALLS: 4},
-    "stable-baselines3.md": {INSTALLS: 7},
+    "stable-baselines3.md": {INSTALLS: 8},
     "ray.md": {INSTALLS: 6},
     "telemetry-lines.md": {},
     "window-curves.md": {},
