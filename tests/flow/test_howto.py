@@ -61,6 +61,7 @@ NOT_RUN = {
     "stable-baselines3.md": {INSTALLS: 8},
     "ray.md": {INSTALLS: 6},
     "telemetry-lines.md": {},
+    "tianshou.md": {INSTALLS: 5},
     "window-curves.md": {},
     "window-frames.md": {},
     "window-live.md": {},
