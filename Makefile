@@ -152,7 +152,7 @@ debian-gui:
 	else echo "The window needs Debian packages that are not installed. Install them with: sudo apt-get install$$missing"; exit 1; fi
 
 # Workers of whole libraries: types, then their quick suite, in their own environment. One target for each: suite-ray …
-LIBRARIES = balrog ray search stable_baselines3 xuance
+LIBRARIES = balrog ray search stable_baselines3 tianshou xuance
 suite-balrog: .venv-llm-server/.ready
 suite-%: setup .venv-%/.ready
 	$(BIN)/mypy --config-file workers/$*_worker/pyproject.toml --python-executable .venv-$*/bin/python workers/$*_worker/$*_worker

@@ -19,7 +19,7 @@ REPO = Path(__file__).parents[2]
 PARTS = ("src", "sdk", "workers", "pyproject.toml", "setup.py", "MANIFEST.in", "Makefile")
 PARTS += ("VERSION", "README.md", "LICENSE", "CHANGELOG.md")
 PACKAGES = {"mosaic_rl", "mosaic_sdk", "mosaic_gym_gui", "mosaic_toy_worker"}
-WORKERS = ("balrog", "cleanrl", "dreamer", "eval", "llm", "ray", "search", "stable_baselines3", "xuance")
+WORKERS = ("balrog", "cleanrl", "dreamer", "eval", "llm", "ray", "search", "stable_baselines3", "tianshou", "xuance")
 PACKAGES |= {f"mosaic_{name}_worker" for name in WORKERS}
 
 # One group: the wheels are built once, not once in every process of pytest-xdist.

@@ -5,7 +5,6 @@ longer than a worker may take to state its schema; a test compares the file with
 write it again with: python -m ray_worker.parameters
 """
 
-import difflib
 import importlib
 import json
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.library.settings import nearest
 from mosaic_sdk.values import checked
 
 # The class of each algorithm's config, in ray.rllib.algorithms.NAME.
@@ -64,7 +64,7 @@ def check(algo: str, params: Mapping[str, Any], model: Mapping[str, Any]) -> Non
     if algo in UNAVAILABLE:
         raise ConfigError(f"algo: {algo} cannot be used: {UNAVAILABLE[algo]}.")
     if algo not in ALGORITHMS:
-        raise ConfigError(f"algo: there is no algorithm {algo!r}. {_nearest(algo, ALGORITHMS)}")
+        raise ConfigError(f"algo: there is no algorithm {algo!r}. {nearest(algo, ALGORITHMS)}")
     _check_each("extras.algo_params", f"{algo} has no training parameter", params, parameters(algo))
     _check_each("extras.model_config", "the model has no setting", model, model_parameters())
 
@@ -72,11 +72,6 @@ def check(algo: str, params: Mapping[str, Any], model: Mapping[str, Any]) -> Non
 def _check_each(place: str, lacks: str, given: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]]) -> None:
     for name, value in given.items():
         if name not in known:
-            raise ConfigError(f"{place}.{name}: {lacks} {name}. {_nearest(name, known)}")
+            raise ConfigError(f"{place}.{name}: {lacks} {name}. {nearest(name, known)}")
         kinds = known[name].get("type", [])
         checked(value, [kinds] if isinstance(kinds, str) else kinds, {}, f"{place}.{name}")
-
-
-def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"Did you mean {near[0]}?" if near else f"Choose from: {', '.join(sorted(known))}."

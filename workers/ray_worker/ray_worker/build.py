@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.library.frames import unshown
 
 from ray_worker import algorithms, fastlane
 from ray_worker.config import PER_AGENT, SHARED, RayWorkerConfig
@@ -67,7 +68,7 @@ def _model_config(config: RayWorkerConfig) -> Any:
 
 
 def _policies(config: RayWorkerConfig) -> dict[str, Any]:
-    with fastlane.unshown():
+    with unshown():
         with_spaces = make_env(config)
     agents = with_spaces.possible_agents
     observations, actions = with_spaces.observation_spaces, with_spaces.action_spaces

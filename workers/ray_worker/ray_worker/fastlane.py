@@ -4,8 +4,6 @@ If other processes step the environments, the first of them shows its own.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from mosaic_sdk.names import TelemetryEnv
 
@@ -14,17 +12,3 @@ def show_only_first(worker_index: int) -> None:
     """Called in each process that steps environments, before it creates them. Number 0 is the training's own."""
     if worker_index > 1:
         os.environ[TelemetryEnv.FASTLANE_ONLY] = "0"
-
-
-@contextmanager
-def unshown() -> Iterator[None]:
-    """Do not show environments that are created inside the block: they would take the place of the training's."""
-    before = os.environ.get(TelemetryEnv.FASTLANE_ONLY)
-    os.environ[TelemetryEnv.FASTLANE_ONLY] = "0"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[TelemetryEnv.FASTLANE_ONLY]
-        else:
-            os.environ[TelemetryEnv.FASTLANE_ONLY] = before

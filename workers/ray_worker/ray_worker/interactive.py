@@ -7,15 +7,18 @@ step of all agents whose turn it is, and takes no action; `select_action` choose
 from collections.abc import Mapping
 from typing import Any
 
+from mosaic_sdk.library.playing import CHECKPOINT, RANDOM, as_action, as_observation, ready_fields, success_fields
 from mosaic_sdk.operators import spaces
-from mosaic_sdk.operators.arrays import restore
 from mosaic_sdk.operators.bare import Bare
-from mosaic_sdk.operators.digest import observation_digest
 from mosaic_sdk.player import Agent, CommandError, Player, Request, Step
 
 from ray_worker import checkpoint
 from ray_worker.config import RayWorkerConfig
 from ray_worker.runtime import prepare_process
+
+
+def make_player(config: RayWorkerConfig) -> Player:
+    return RayPlayer(config)
 
 
 class RayPlayer(Player):
@@ -36,7 +39,7 @@ class RayPlayer(Player):
         self._bare = Bare(self._table.env) if self._table.is_single else None
 
     def describe(self) -> dict[str, Any]:
-        policy = "checkpoint" if self._policies else "random"
+        policy = CHECKPOINT if self._policies else RANDOM
         return {"env_id": self.config.env_id, "algo": self.config.algo, "policy": policy}
 
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> Mapping[str, Any]:
@@ -47,23 +50,17 @@ class RayPlayer(Player):
         self._begin(seed)
         if self._bare is None:
             return {"agents": list(env.possible_agents)}
-        return {
-            "observation_space": spaces.describe(env.observation_space),
-            "action_space": spaces.describe(env.action_space),
-            "first_observation": observation_digest(self._bare.first),
-            "actions": self._bare.actions,
-        }
+        return ready_fields(env, self._bare)
 
     def step(self, action: Any) -> Step:
         if action is None:
             chosen = self._choose()
         elif self._table.is_single:
-            chosen = {"": _as_action(action, self._table.env.action_space)}
+            chosen = {"": as_action(action, self._table.env.action_space)}
         else:
             raise CommandError("action: this environment has several agents; send step without an action.")
         reward = self._table.step(chosen)
-        ended = self._table.is_over and self._bare is not None and self._bare.success is not None
-        success = {"success": self._bare.success} if ended and self._bare else {}
+        success = success_fields(self._bare, self._table.is_over)
         shown = chosen[""] if self._table.is_single else chosen
         return Step(shown, reward, self._table.terminated, self._table.truncated, success)
 
@@ -80,10 +77,7 @@ class RayPlayer(Player):
             return action.sample()
         if request.is_first:
             self._policies.begin(None, name)
-        try:
-            given = restore(request.observation, spaces.describe(observation))
-        except ValueError as error:
-            raise CommandError(f"observation: {error}.") from None
+        given = as_observation(request.observation, observation)
         return self._policies.act(self._seen(given, observation), name, request.action_mask)
 
     def close(self) -> None:
@@ -118,16 +112,3 @@ class RayPlayer(Player):
         space = env.raw[name]
         parts = getattr(space, "spaces", {})
         return parts["observation"] if "action_mask" in parts else space, env.action_spaces[name]
-
-
-def _as_action(given: Any, space: Any) -> Any:
-    import numpy as np
-
-    refused = CommandError(f"action: {given!r} is not an action of {space}.")
-    try:
-        action = int(given) if hasattr(space, "n") and not space.shape else np.asarray(given, space.dtype)
-    except (TypeError, ValueError):
-        raise refused from None
-    if isinstance(given, bool) or (np.asarray(action) != np.asarray(given)).any() or not space.contains(action):
-        raise refused
-    return action

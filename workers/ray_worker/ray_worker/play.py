@@ -1,31 +1,24 @@
 """Episodes of a policy, in an environment with one or several agents."""
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from mosaic_sdk.library.evaluating import Played
 
 from ray_worker.envs import mask_of
 
 ALL = "__all__"
 
 
-class Played(NamedTuple):
-    """An episode. With several agents, the return is the sum of theirs."""
-
-    total_return: float
-    length: int
-    terminated: bool
-    truncated: bool
-    agent_returns: dict[str, float]
-
-
 def play(policies: Any, env: Any, seed: int, max_steps: int = 0) -> Played:
-    """One episode; `max_steps`: cut it after so many steps, 0: never."""
+    """One episode; `max_steps`: cut it after so many steps, 0: never. The return is the sum over the agents."""
     table = Table(env)
     policies.begin(seed)
     table.reset(seed)
     while not table.is_over and not (max_steps and table.steps >= max_steps):
         table.step(table.choose(policies))
     cut = not table.is_over
-    return Played(sum(table.returns.values()), table.steps, table.terminated, table.truncated or cut, table.returns)
+    each = {"agent_returns": table.returns} if len(table.returns) > 1 else {}
+    return Played(sum(table.returns.values()), table.steps, table.terminated, table.truncated or cut, each)
 
 
 class Table:

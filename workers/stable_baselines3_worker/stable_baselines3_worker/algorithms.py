@@ -4,16 +4,16 @@ Importing torch takes seconds, and the schema and every dry run need only the na
 """
 
 import ast
-import difflib
 import importlib.util
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.library.settings import nearest
 
 SB3, CONTRIB, SBX = "stable_baselines3", "sb3_contrib", "sbx"
 
@@ -67,21 +67,13 @@ def find(name: str) -> Algorithm:
     """The algorithm; ConfigError with the nearest name, or with what to install."""
     found = ALGORITHMS.get(name)
     if found is None:
-        raise ConfigError(f"algo: there is no algorithm {name!r}. {_nearest(name, ALGORITHMS)}")
+        raise ConfigError(f"algo: there is no algorithm {name!r}. {nearest(name, ALGORITHMS)}")
     if importlib.util.find_spec(found.package) is None:
         raise ConfigError(
             f"algo: {name} needs the variant {SBX}. Install it with: mosaic worker install {SB3} --variant {SBX}, "
             f"and run it with: mosaic run {SB3}@{SBX}"
         )
     return found
-
-
-def check_params(algo: str, params: Mapping[str, Any]) -> None:
-    """ConfigError for a hyperparameter that the algorithm's constructor does not take."""
-    known = hyperparameters(find(algo).name)
-    for name in params:
-        if name not in known:
-            raise ConfigError(f"extras.algo_params.{name}: {algo} has no such setting. {_nearest(name, known)}")
 
 
 @cache
@@ -153,8 +145,3 @@ def _help_texts(docstring: str) -> Iterator[tuple[str, str]]:
     for name, text in re.findall(r":param (\w+):(.*?)(?=\n\s*:|\Z)", docstring, re.DOTALL):
         sentence = re.split(r"(?<=[.)])\s(?=[A-Z(])|\n\s*\n", " ".join(text.split()))[0]
         yield name, sentence[:1].upper() + sentence[1:].rstrip(".") + "." if sentence else ""
-
-
-def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"Did you mean {near[0]}?" if near else f"Choose from: {', '.join(sorted(known))}."

@@ -4,12 +4,13 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from mosaic_sdk.checkpoints import CheckpointError
+from mosaic_sdk.checkpoints import Checkpoint, CheckpointError
 from mosaic_sdk.cli import WorkFailed
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.library.settings import MOST_SEED
 
-from stable_baselines3_worker import algorithms
-from stable_baselines3_worker.config import AUTO, MOST_SEED, StableBaselines3Config
+from stable_baselines3_worker import algorithms, checkpoint
+from stable_baselines3_worker.config import AUTO, StableBaselines3Config
 
 LINEAR = "lin_"
 _SMALLEST_IMAGE = 36  # of SB3's convolutions
@@ -71,8 +72,9 @@ def load(config: StableBaselines3Config, path: str, envs: Any = None, changes: M
         raise CheckpointError(f"{path} cannot be loaded: {error}. Use another checkpoint.") from error
 
 
-def resume(config: StableBaselines3Config, path: str, envs: Any, saved: Mapping[str, Any]) -> Any:
+def resume(config: StableBaselines3Config, start: Checkpoint, envs: Any) -> Any:
     """The model in a checkpoint, to be trained on with random numbers that it has not used yet."""
+    saved = type(config).from_dict({**start.settings, "run_id": config.run_id}).algo_params
     changes = {name: value for name, value in config.algo_params.items() if value != saved.get(name)}
     fixed = sorted(set(changes) - CHANGEABLE)
     if fixed:
@@ -80,8 +82,11 @@ def resume(config: StableBaselines3Config, path: str, envs: Any, saved: Mapping[
             f"extras.algo_params.{fixed[0]}: cannot be changed when a training is resumed. Start a new run with it, "
             f"or leave it out. These can be changed: {', '.join(sorted(CHANGEABLE))}."
         )
-    model = load(config, path, envs, changes)
+    model = load(config, checkpoint.part(start, checkpoint.MODEL), envs, changes)
     model.set_random_seed((config.seed + model.num_timesteps) % MOST_SEED)
+    buffer = checkpoint.part(start, checkpoint.BUFFER)
+    if buffer:
+        model.load_replay_buffer(buffer)
     return model
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from mosaic_sdk.library.evaluating import Played
 
 from stable_baselines3_worker import algorithms, checkpoint, envs, model
 from stable_baselines3_worker.config import StableBaselines3Config
@@ -35,53 +36,6 @@ class Actor:
         return actions
 
 
-class RandomActor:
-    """Random actions, uniformly distributed."""
-
-    is_maskable = False
-
-    def __init__(self, space: Any) -> None:
-        self._space = space
-
-    def begin(self, seed: int | None) -> None:
-        if seed is not None:
-            self._space.seed(seed)
-
-    def act(self, observations: Any, masks: Any = None) -> Any:
-        return [self._space.sample(mask=None if masks is None else np.asarray(masks[0], dtype=np.int8))]
-
-
-class SingleEnv:
-    """One environment with the part of VecEnv's interface that a player uses, for a player that needs no torch."""
-
-    def __init__(self, env: Any) -> None:
-        self.envs, self.unwrapped = [env], self
-        self._options: Any = None
-        self._seed: int | None = None
-        self._return, self._length = 0.0, 0
-
-    def seed(self, seed: int | None) -> None:
-        self._seed = seed
-
-    def set_options(self, options: Any) -> None:
-        self._options = options
-
-    def reset(self) -> list[Any]:
-        self._return, self._length = 0.0, 0
-        return [self.envs[0].reset(seed=self._seed, options=self._options)[0]]
-
-    def step(self, actions: list[Any]) -> tuple[list[Any], list[float], list[bool], list[dict[str, Any]]]:
-        observation, reward, terminated, truncated, info = self.envs[0].step(actions[0])
-        self._return, self._length = self._return + float(reward), self._length + 1
-        if terminated or truncated:
-            info = {**info, "episode": {"r": self._return, "l": self._length}}
-        info["TimeLimit.truncated"] = truncated and not terminated
-        return [observation], [float(reward)], [terminated or truncated], [info]
-
-    def close(self) -> None:
-        self.envs[0].close()
-
-
 def action_masks(vec_env: Any) -> Any:
     """The masks of an environment that has them, for MaskablePPO; else None."""
     from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
@@ -89,7 +43,7 @@ def action_masks(vec_env: Any) -> Any:
     return get_action_masks(vec_env) if is_masking_supported(vec_env) else None
 
 
-def play(actor: Actor, vec_env: Any, seed: int) -> tuple[float, int, bool, bool]:
+def play(actor: Actor, vec_env: Any, seed: int) -> Played:
     """One episode: its return and length as the Monitor counts them, and whether it was terminated or truncated."""
     vec_env.seed(seed)
     observations = vec_env.reset()
@@ -100,7 +54,7 @@ def play(actor: Actor, vec_env: Any, seed: int) -> tuple[float, int, bool, bool]
         end = infos[0].get("episode")
         if end is not None:
             truncated = bool(infos[0].get("TimeLimit.truncated"))
-            return float(end["r"]), int(end["l"]), not truncated, truncated
+            return Played(float(end["r"]), int(end["l"]), not truncated, truncated)
 
 
 def seen(vec_env: Any, observation: Any) -> Any:
@@ -116,20 +70,28 @@ def seen(vec_env: Any, observation: Any) -> Any:
     batch = (
         {name: np.asarray(one)[None] for name, one in observation.items()} if is_dict else np.asarray(observation)[None]
     )
-    return batch if isinstance(vec_env, SingleEnv) else normalized(vec_env, batch)
-
-
-def normalized(vec_env: Any, batch: Any) -> Any:
     from stable_baselines3.common.vec_env import unwrap_vec_normalize
 
     found = unwrap_vec_normalize(vec_env)
     return batch if found is None else found.normalize_obs(batch)
 
 
-def load_stage(config: StableBaselines3Config, video: bool = False) -> tuple[StableBaselines3Config, Any, Any, Any]:
+class Stage:
     """What `policy_path` names: the settings of its training, one environment, the model, and the checkpoint."""
-    found = checkpoint.find(config)
-    whole = config.filled_from(found.settings)
-    normalizer = checkpoint.part(found, checkpoint.NORMALIZER)
-    vec_env = envs.freeze(envs.make_envs(whole, normalizer, count=1, video=video))
-    return whole, vec_env, model.load(whole, checkpoint.part(found, checkpoint.MODEL)), found
+
+    def __init__(self, config: StableBaselines3Config, video: bool = False) -> None:
+        self.found = checkpoint.find(config)
+        self.config = config.filled_from(self.found.settings)
+        normalizer = checkpoint.part(self.found, checkpoint.NORMALIZER)
+        self.vec_env = envs.freeze(envs.make_envs(self.config, normalizer, count=1, video=video))
+        self._policy = model.load(self.config, checkpoint.part(self.found, checkpoint.MODEL))
+        self._actor = self.new_actor()
+
+    def new_actor(self) -> Actor:
+        return Actor(self._policy, self.config)
+
+    def play(self, seed: int) -> Played:
+        return play(self._actor, self.vec_env, seed)
+
+    def close(self) -> None:
+        self.vec_env.close()

@@ -1,6 +1,6 @@
 """What a training reports: the library's own metrics, and episodes as its Monitor counts them."""
 
-import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,28 +24,14 @@ class Metrics(KVWriter):
         pass
 
 
-class Episodes:
-    """Reports the episodes that end in a step of the VecEnv."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.last_return = math.nan
-
-    def report(self, infos: list[dict[str, Any]], global_step: int) -> None:
-        for place, info in enumerate(infos):
-            end = info.get("episode")
-            if end is not None:
-                truncated = bool(info.get("TimeLimit.truncated"))
-                emit.episode(
-                    self.count,
-                    float(end["r"]),
-                    int(end["l"]),
-                    env_index=place,
-                    terminated=not truncated,
-                    truncated=truncated,
-                    global_step=global_step,
-                )
-                self.count, self.last_return = self.count + 1, float(end["r"])
+def ended_episodes(infos: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The episodes that end in a step of the VecEnv."""
+    for place, info in enumerate(infos):
+        end = info.get("episode")
+        if end is not None:
+            truncated = bool(info.get("TimeLimit.truncated"))
+            ends = {"terminated": not truncated, "truncated": truncated}
+            yield {"total_reward": end["r"], "length": end["l"], "env_index": place, **ends}
 
 
 def _is_number(value: Any) -> bool:

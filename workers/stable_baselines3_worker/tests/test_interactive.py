@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from mosaic_sdk.interactive import Session
 from stable_baselines3_worker.config import StableBaselines3Config
-from stable_baselines3_worker.interactive import StableBaselines3Player
+from stable_baselines3_worker.interactive import make_player
 
 
 def session_of(**keys):
     config = StableBaselines3Config.from_dict({"run_id": "test", **keys})
-    return Session(lambda: StableBaselines3Player(config), run_id="test", first_seed=1)
+    return Session(lambda: make_player(config), run_id="test", first_seed=1)
 
 
 def ask(session, line):

@@ -52,3 +52,21 @@ def launch(tmp_path: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> Calla
         return Run(folder, code, *capfd.readouterr())
 
     return run
+
+
+_TRAINED: dict[str, Run] = {}
+
+
+@pytest.fixture
+def trained_with(launch: Callable[..., Run]) -> Callable[[str], Run]:
+    """A short training of an algorithm, made once for all tests: they must not change its files."""
+    from short import short_config
+
+    def find(algo: str) -> Run:
+        if algo not in _TRAINED:
+            run = launch(short_config(algo))
+            assert run.code == 0, run.err
+            _TRAINED[algo] = run
+        return _TRAINED[algo]
+
+    return find

@@ -5,9 +5,10 @@ import json
 import pytest
 from mosaic_sdk import keywords
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.library.settings import POLICY_EVAL
 from xuance_worker import get_worker_schema, presets
 from xuance_worker.algorithms import ALGORITHMS, UNAVAILABLE
-from xuance_worker.config import POLICY_EVAL, XuanceConfig
+from xuance_worker.config import XuanceConfig
 
 
 def config(**keys):
@@ -19,7 +20,7 @@ def config(**keys):
     [
         ({"algo": "pppo"}, "algo: there is no 'pppo'"),
         ({"algo": "dreamerv3"}, "MOSAIC's dreamer worker has it"),
-        ({"extras": {"algo_params": {"learning_rte": 1}}}, "Did you mean 'learning_rate'"),
+        ({"extras": {"algo_params": {"learning_rte": 1}}}, "Did you mean learning_rate"),
         ({"extras": {"algo_params": {"gamma": "high"}}}, "must be of type number, not 'high'"),
         ({"extras": {"algo_params": {"log_dir": "/tmp"}}}, "ppo has no such hyperparameter"),
         ({"learning_rte": 1}, "the worker has no such setting"),

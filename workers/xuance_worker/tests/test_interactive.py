@@ -4,23 +4,21 @@ import json
 
 import pytest
 from mosaic_sdk.interactive import Session
-from short import short_config
 from xuance_worker.config import XuanceConfig
-from xuance_worker.interactive import XuancePlayer
+from xuance_worker.interactive import make_player
 
 
 @pytest.fixture
-def ask(launch, tmp_path, monkeypatch):
+def ask(trained_with, tmp_path, monkeypatch):
     """A dialogue with the policy of a short training of an algorithm."""
     sessions = []
 
-    def begin(algo, **keys):
-        run = launch(short_config(algo, **keys))
-        assert run.code == 0, run.err
+    def begin(algo):
+        run = trained_with(algo)
         monkeypatch.setenv("MOSAIC_RUN_DIR", str(tmp_path))
         extras = {"mode": "interactive", "policy_path": run.checkpoint}
         config = XuanceConfig.from_dict({"run_id": "TEST", "extras": extras})
-        session = Session(lambda: XuancePlayer(config), run_id="TEST", first_seed=1)
+        session = Session(lambda: make_player(config), run_id="TEST", first_seed=1)
         sessions.append(session)
         return lambda **command: session.answer(json.dumps(command))
 
@@ -41,7 +39,7 @@ def test_a_policy_plays_an_episode_that_its_seed_determines(ask):
 
     (ready, first), (_, second) = play(), play()
 
-    assert (ready["policy"], ready["algo"], ready["observation_shape"]) == ("checkpoint", "ppo", [4])
+    assert (ready["policy"], ready["algo"], ready["observation_space"]["shape"]) == ("checkpoint", "ppo", [4])
     assert ready["action_space"] == {"type": "Discrete", "n": 2, "start": 0}
     assert [one.get("action") for one in first] == [one.get("action") for one in second]
     assert first[-1]["total_reward"] == first[-1]["num_steps"]

@@ -7,41 +7,31 @@ its seed, and the statistics stay those of the training. XuanCe tests greedily, 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mosaic_sdk import emit
-from mosaic_sdk.evaluation import EVAL_MEAN_RETURN, Evaluation, seeds_from
+from mosaic_sdk.evaluation import Evaluation
 from mosaic_sdk.heartbeat import Heartbeat
+from mosaic_sdk.library import evaluating
+from mosaic_sdk.library.stopping import StopSignal
 
 from xuance_worker import WORKER
 from xuance_worker.algorithms import ALGORITHMS
-from xuance_worker.analytics import write_manifest
 from xuance_worker.config import XuanceConfig
 from xuance_worker.policy import load_policy
-from xuance_worker.stopping import Stopping
 from xuance_worker.telemetry import forward_metrics, score
 
 
 def evaluate(config: XuanceConfig) -> dict[str, Any]:
     """Play, report, write eval_summary.json; returns the statistics."""
-    with Heartbeat() as heart, Stopping() as stopping:
-        saved, setup = load_policy(config)
-        found = Evaluation(
-            run_id=config.run_id,
-            worker=WORKER,
-            env_id=saved.config.env_id,
-            algo=saved.config.algo,
-            checkpoint=saved.path,
-            deterministic=ALGORITHMS[saved.config.algo].is_greedy,
-        )
-        forward_metrics(setup.agent)
+    seeds = evaluating.seeds_of(config)
+    with Heartbeat() as heart, StopSignal(patience_s=None) as stop:
+        stage = load_policy(config)
+        greedy = ALGORITHMS[stage.config.algo].is_greedy
+        found = evaluating.new_evaluation(stage.config, WORKER, stage.found, deterministic=greedy)
+        forward_metrics(stage.setup.agent)
         try:
-            play(setup, seeds_from(config.seed, config.eval_episodes), found, _each_step(heart, stopping))
+            play(stage.setup, seeds, found, _each_step(heart, stop))
         finally:
-            setup.agent.finish()
-            setup.envs.close()
-    emit.metric(EVAL_MEAN_RETURN, found.mean_return, saved.step)
-    found.write(config.run_dir, checkpoint_step=saved.step)
-    write_manifest(config.replace(algo=saved.config.algo, env_id=saved.config.env_id), setup.preset)
-    return {**found.statistics(), "checkpoint_step": saved.step}
+            stage.close()
+    return evaluating.finish(found, stage.config, WORKER, stage.found, preset=stage.setup.preset)
 
 
 def play(setup: Any, seeds: list[int], found: Evaluation, at_step: Callable[[], None]) -> None:
@@ -95,9 +85,9 @@ def _holds_for_all(value: Any) -> bool:
     return all(value.values()) if isinstance(value, Mapping) else bool(value)
 
 
-def _each_step(heart: Heartbeat, stopping: Stopping) -> Callable[[], None]:
+def _each_step(heart: Heartbeat, stop: StopSignal) -> Callable[[], None]:
     def at_step() -> None:
         heart.advance()
-        stopping.check()
+        stop.check()
 
     return at_step

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.library.saving import run_folder
+from mosaic_sdk.library.training import TENSORBOARD
 
 from xuance_worker import fastlane, mpe, presets
 from xuance_worker.algorithms import ALGORITHMS
 from xuance_worker.config import AUTO, CUDA, XuanceConfig
 from xuance_worker.families import MPE
-
-TENSORBOARD = "tensorboard"
 
 
 class Setup(NamedTuple):
@@ -36,7 +36,7 @@ def build(config: XuanceConfig, *, parallels: int | None = None, env_seed: int =
     overrides = SimpleNamespace(**_overrides(config, parallels or config.parallels, env_seed))
     arguments = get_arguments(config.algo, config.family, config.env_id, config_path=str(path), parser_args=overrides)
     envs = make_envs(arguments)
-    _separate_unlike_agents(arguments, envs, config.params)
+    _separate_unlike_agents(arguments, envs, config.algo_params)
     arguments.observation_space, arguments.action_space = envs.observation_space, envs.action_space
     agent = REGISTRY_Agents[arguments.agent](arguments, envs, callback=callback)
     return Setup(agent, envs, str(path.relative_to(presets.root())))
@@ -81,16 +81,16 @@ def device_of(config: XuanceConfig) -> str:
 def _overrides(config: XuanceConfig, parallels: int | None, env_seed: int) -> dict[str, Any]:
     is_many = ALGORITHMS[config.algo].is_multi_agent
     values: dict[str, Any] = {
-        **presets.checked(config.algo, config.params),
+        **presets.checked(config.algo, config.algo_params),
         **dict(ALGORITHMS[config.algo].changes),
         "env_id": config.env_id,
-        "seed": config.first_seed,
+        "seed": config.seed,
         "env_seed": env_seed,
         "running_steps": config.total_timesteps,
         "device": device_of(config),
         "logger": "tensorboard",
-        "log_dir": os.path.join(config.run_dir, TENSORBOARD),
-        "model_dir": os.path.join(config.run_dir, "models"),  # never used: checkpoints are the worker's own
+        "log_dir": os.path.join(run_folder(), TENSORBOARD),
+        "model_dir": os.path.join(run_folder(), "models"),  # never used: checkpoints are the worker's own
         # All in this process: no process is left behind, and frames can be shown.
         "vectorize": "DummyVecMultiAgentEnv" if is_many else "DummyVecEnv",
         "render": False,

@@ -1,8 +1,9 @@
 """A checkpoint's policy, ready to act."""
 
 import inspect
-from typing import Any
+from typing import Any, NamedTuple
 
+from mosaic_sdk.checkpoints import Checkpoint
 from mosaic_sdk.config import ConfigError
 
 from xuance_worker import checkpoint, library
@@ -10,19 +11,28 @@ from xuance_worker.algorithms import ALGORITHMS
 from xuance_worker.config import XuanceConfig
 
 
-def load_policy(config: XuanceConfig) -> tuple[checkpoint.Saved, library.Setup]:
-    """The checkpoint and one environment with its agent, whose statistics no longer change."""
-    found = checkpoint.about(config.policy_path)
-    # A default says nothing about which checkpoint is expected.
-    wanted = {name: getattr(config, name) for name in ("algo", "env_id") if name in config.given}
-    found.require(**wanted)
-    saved = checkpoint.load(found.path, config)
-    setup = library.build(saved.config.replace(device=config.device), parallels=1, env_seed=saved.config.first_seed)
+class Stage(NamedTuple):
+    """A checkpoint, the config of this run filled with its settings, and one environment with its agent."""
+
+    found: Checkpoint
+    config: XuanceConfig
+    setup: library.Setup
+
+    def close(self) -> None:
+        self.setup.agent.finish()
+        self.setup.envs.close()
+
+
+def load_policy(config: XuanceConfig) -> Stage:
+    """What `policy_path` names. The statistics of the agent no longer change."""
+    found = checkpoint.find(config)
+    trained = XuanceConfig.from_dict({**found.settings, "run_id": config.run_id})
+    setup = library.build(trained.replace(device=config.device), parallels=1, env_seed=trained.seed)
     from xuance_worker.state import restore_policy
 
-    restore_policy(setup.agent, saved.state)
+    restore_policy(setup.agent, checkpoint.load(found))
     freeze(setup.agent)
-    return saved, setup
+    return Stage(found, config.filled_from(found.settings), setup)
 
 
 def freeze(agent: Any) -> None:

@@ -8,7 +8,6 @@ An environment without a file gets that of another environment of its family, or
 of actions.
 """
 
-import difflib
 import importlib.util
 from collections.abc import Mapping
 from functools import cache
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.library.settings import nearest
 
 from xuance_worker.algorithms import ALGORITHMS, Algorithm
 from xuance_worker.families import BOX2D, CLASSIC, MPE, MUJOCO
@@ -75,8 +75,7 @@ def checked(algo: str, given: Mapping[str, Any]) -> dict[str, Any]:
     known = hyperparameters(algo)
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean '{near[0]}'?" if near else f"It has: {', '.join(known)}."
+            hint = nearest(name, known)
             raise ConfigError(f"extras.algo_params.{name}: {algo} has no such hyperparameter. {hint}")
     return {name: _typed(name, value, known[name]) for name, value in given.items()}
 

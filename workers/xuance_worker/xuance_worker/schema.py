@@ -5,12 +5,11 @@
 
 from typing import Any
 
-from mosaic_sdk import keywords
-from mosaic_sdk.schema import schema_of
+from mosaic_sdk.library.schema import library_schema
 
 from xuance_worker import presets
 from xuance_worker.algorithms import ALGORITHMS, UNAVAILABLE
-from xuance_worker.config import INTERACTIVE, POLICY_EVAL, RESUME, XuanceConfig
+from xuance_worker.config import XuanceConfig
 
 _SMALL = {"algo": "ppo", "env_id": "CartPole-v1", "parallels": 2, "seed": 1}
 LAB: dict[str, dict[str, Any]] = {
@@ -26,66 +25,30 @@ EXAMPLES = [
     "algo=qmix env_id=simple_spread_v3 total_timesteps=100000",
     "mode=policy_eval policy_path=last eval_episodes=20 seed=1000000",
 ]
-# The settings of `mosaic eval RUN`; the checkpoint determines everything else.
-EVALUATE = {
-    "extras.mode": POLICY_EVAL,
-    "extras.policy_path": "{checkpoint}",
-    "seed": "{seed}",
-    "extras.eval_episodes": "{episodes}",
-    "extras.device": "{parent}",
-}
-AS_OPERATOR = {
-    "settings": {
-        "extras.mode": INTERACTIVE,
-        "extras.policy_path": "{checkpoint}",
-        "algo": "{algo}",
-        "env_id": "{env_id}",
-        "extras.device": "{parent}",
-    },
-    "arguments": ["--interactive"],
-}
 
 
 def make_schema() -> dict[str, Any]:
-    schema = schema_of(
+    # XuanCe's own files have them. The worker describes itself before it is installed too, without them.
+    installed = ALGORITHMS if presets.is_installed() else ()
+    return library_schema(
         XuanceConfig,
         title="XuanCe",
         lab=LAB,
         examples=EXAMPLES,
-        resume={"extras.mode": RESUME, "extras.policy_path": "{checkpoint}"},
-        evaluate=EVALUATE,
-        interactive=AS_OPERATOR,
-        inherits_with=["extras.policy_path"],
+        by_algorithm={algo: _parts(presets.hyperparameters(algo)) for algo in installed},
+        algorithms=list(ALGORITHMS),
+        unavailable=UNAVAILABLE,
     )
-    schema["properties"]["algo"].update({"enum": list(ALGORITHMS), keywords.UNAVAILABLE: UNAVAILABLE})
-    schema["properties"]["extras"]["properties"]["algo_params"] = _hyperparameter_schema()
-    return schema
 
 
-def _hyperparameter_schema() -> dict[str, Any]:
-    # XuanCe's own files have them. The worker describes itself before it is installed too, without them.
-    algorithms = ALGORITHMS if presets.is_installed() else ()
-    by_algorithm = {algo: _parts(presets.hyperparameters(algo)) for algo in algorithms}
-    merged: dict[str, list[Any]] = {}
-    for algo in algorithms:
-        for name, defaults in presets.hyperparameters(algo).items():
-            merged.setdefault(name, []).extend(defaults)
-    return {
-        "type": "object",
-        "properties": _parts(merged, with_defaults=False),
-        "additionalProperties": False,
-        keywords.ALGORITHMS: by_algorithm,
-    }
+def _parts(defaults: dict[str, list[Any]]) -> dict[str, Any]:
+    return {name: _part(values) for name, values in sorted(defaults.items())}
 
 
-def _parts(defaults: dict[str, list[Any]], with_defaults: bool = True) -> dict[str, Any]:
-    return {name: _part(values, with_defaults) for name, values in sorted(defaults.items())}
-
-
-def _part(defaults: list[Any], with_defaults: bool) -> dict[str, Any]:
+def _part(defaults: list[Any]) -> dict[str, Any]:
     """A default is stated only where all of XuanCe's files for the algorithm have the same."""
     kinds = presets.kinds(defaults)
     part: dict[str, Any] = {} if kinds == ["null"] else {"type": kinds[0] if len(kinds) == 1 else kinds}
-    if with_defaults and len(defaults) == 1 and defaults[0] is not None:
+    if len(defaults) == 1 and defaults[0] is not None:
         part["default"] = defaults[0]
     return part

@@ -4,10 +4,11 @@ An episode of several agents is one row. Its return is the mean of the agents' r
 return of each agent is in `metadata.returns`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from mosaic_sdk import emit
+from mosaic_sdk.library.training import Training
 
 
 def score(value: Any) -> tuple[float, dict[str, float]]:
@@ -43,13 +44,11 @@ def _is_number(value: Any) -> bool:
 
 
 class Callback:
-    """XuanCe's callback interface. `at_safe_point` is called between two steps, when nothing is half done."""
+    """XuanCe's callback interface. Its safe points are between two steps, when nothing is half done."""
 
-    def __init__(self, at_safe_point: Callable[[], None]) -> None:
-        self._at_safe_point = at_safe_point
+    def __init__(self, training: Training) -> None:
+        self._training = training
         self._ends: tuple[Any, Any] = ((), ())
-        self.episodes = 0
-        self.last_return: float | None = None
 
     def on_update_start(self, *args: Any, **more: Any) -> dict[str, Any]:
         return {}
@@ -67,7 +66,7 @@ class Callback:
         """Recurrent multi-agent trainings collect their episodes with the loop that also tests."""
         if not test_mode:
             self.on_train_step(0, **more)
-            self._at_safe_point()
+            self._training.at_step()
 
     def on_train_episode_info(self, *, env_id: int, infos: Any, current_step: int, envs: Any, **more: Any) -> None:
         info = infos[env_id]
@@ -75,22 +74,14 @@ class Callback:
         # The loop over whole episodes has counted this one already; the others count after the step.
         step = int(current_step) + (0 if "n_episodes" in more else int(envs.num_envs))
         named: dict[str, Any] = {"metadata": {"returns": returns}} if returns else {}
-        emit.episode(
-            self.episodes,
-            total,
-            int(info["episode_step"]),
-            env_index=env_id,
-            global_step=step,
-            **self._end(env_id),
-            **named,
-        )
-        self.episodes, self.last_return = self.episodes + 1, total
+        ends = self._end(env_id)
+        self._training.report_episode(total, info["episode_step"], env_index=env_id, global_step=step, **ends, **named)
 
     def on_train_epochs_end(self, *args: Any, **more: Any) -> None:
-        self._at_safe_point()
+        self._training.at_step()
 
     def on_train_step_end(self, *args: Any, **more: Any) -> None:
-        self._at_safe_point()
+        self._training.at_step()
 
     def on_test_end(self, *args: Any, **more: Any) -> None:
         pass
