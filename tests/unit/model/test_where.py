@@ -156,8 +156,8 @@ def test_missing_values_come_last_in_either_direction():
 
 
 def test_runs_that_are_equal_in_the_first_name_are_ordered_by_the_next():
-    items = [(1, "b"), (2, "a"), (1, "a")]
+    items = [(1, "b"), (2, "c"), (1, "a")]
 
     found = ordered(items, sort_names("-number, letter"), lambda item, name: item[name == "letter"])
 
-    assert found == [(2, "a"), (1, "a"), (1, "b")]
+    assert found == [(2, "c"), (1, "a"), (1, "b")]
