@@ -174,6 +174,7 @@ def test_a_live_run_is_named_and_left_out(lab, mosaic):
     assert "only one run" in nothing
 
 
+@pytest.mark.timeout(600)  # the first import of matplotlib and of its fonts, on a busy machine
 def test_a_figure_is_saved_as_its_ending_says(mosaic, tmp_path):
     pytest.importorskip("matplotlib")
     for ending, start in (("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
@@ -211,6 +212,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(mosaic, tmp_path):
     assert not any(word in page for word in ("<script", "src=", "href=", "http:", "https:"))
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.skipif(not shutil.which("chromium"), reason="chromium is missing: apt-get install chromium")
 def test_a_browser_shows_the_report(mosaic, tmp_path):
     from PIL import Image
@@ -219,7 +221,7 @@ def test_a_browser_shows_the_report(mosaic, tmp_path):
     options = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}")
     size = ("--window-size=1000,1400", f"--screenshot={tmp_path / 'report.png'}")
     page = (tmp_path / "report.html").as_uri()
-    subprocess.run(["chromium", *options, *size, page], check=True, capture_output=True, timeout=110)
+    subprocess.run(["chromium", *options, *size, page], check=True, capture_output=True, timeout=500)
 
     with Image.open(tmp_path / "report.png") as picture:
         colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 24)}
