@@ -132,8 +132,8 @@ check: setup .venv-frames/.ready .venv-gui/.ready
 test: ONCE_MORE = --reruns 1 -rR
 test: test-core test-gui test-workers
 
-# The platform and the SDK: quick tests, flow and fault tests. How-to pages also start the two workers.
-test-core: check .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready
+# The platform and the SDK: quick tests, flow and fault tests. How-to pages and the search also start workers.
+test-core: check .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready .venv-search/.ready
 	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n $(JOBS) --dist loadgroup $(ONCE_MORE)
 
 # A test that waits inside Qt never sees the signal of pytest-timeout: a thread ends its process and prints all stacks,

@@ -55,8 +55,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         "--metric", default="return", help="the curve to optimise: return (default), length, eval, or a metric's name"
     )
     direction = parser.add_mutually_exclusive_group()
-    direction.add_argument("--maximize", dest="direction", action="store_const", const="maximize", default="maximize")
-    direction.add_argument("--minimize", dest="direction", action="store_const", const="minimize")
+    for what, which in (("maximize", "larger values are better (default)"), ("minimize", "smaller values are better")):
+        direction.add_argument(
+            f"--{what}", dest="direction", action="store_const", const=what, default="maximize", help=which
+        )
     parser.add_argument("--sampler", choices=SAMPLERS, default="tpe", help="how settings are chosen (default tpe)")
     parser.add_argument("--pruner", choices=PRUNERS, default="none", help="end hopeless trials early (default none)")
     for what in ("sampler", "pruner"):
@@ -101,6 +103,8 @@ def start_search(args: argparse.Namespace) -> int:
     refuse_host(args, "search")
     if not args.worker or "=" in args.worker:
         raise BadUsage("name the worker of the trials (list them with: mosaic worker list), or show, resume or cancel")
+    if args.idempotency_key:
+        raise BadUsage("a search is known by its --name; leave --idempotency-key out")
     if not args.space:
         raise BadUsage("nothing to search. Add a range, such as --space learning_rate=log:1e-5:1e-2")
     with connected(args) as client:

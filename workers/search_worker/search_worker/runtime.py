@@ -35,6 +35,7 @@ class SearchRuntime:
         self.study = open_study(config, self.path)
         self.live: list[LiveTrial] = []
         self.failures = 0  # in a row
+        self.first_number = len(self.study.get_trials(deepcopy=False))  # of the trials that this driver adds
         self.done = self._count_done()
         self._prepare_pruner()
 
@@ -227,7 +228,9 @@ class SearchRuntime:
         self._count(problem, live.number)
 
     def _count(self, problem: str, number: int) -> None:
-        self.failures = self.failures + 1 if problem else 0
+        # Trials of an earlier driver do not count: they may have been cancelled together with it.
+        if number >= self.first_number:
+            self.failures = self.failures + 1 if problem else 0
         if problem:
             print(f"Trial {number} failed and is replaced: {problem}", flush=True)
         if self.failures >= self.config.max_failures:
