@@ -84,16 +84,17 @@ def test_no_link_is_followed(home):
     assert not (home / "run").exists()
 
 
-def test_a_mounted_file_system_is_left_alone_and_named(home):
+@pytest.mark.parametrize("place", ["disk", "videos/disk"])
+def test_a_mounted_file_system_is_left_alone_and_named(home, place):
     (home / "precious").mkdir()
     (home / "precious" / "file").write_text("precious")
-    (home / "run" / "videos" / "disk").mkdir(parents=True)
+    (home / "run" / place).mkdir(parents=True)
     code = (
         "import sys; from pathlib import Path; from mosaic.model.folder import remove_folder;"
         "print(remove_folder(Path(sys.argv[1])).problems)"
     )
     script = 'mount --bind "$1" "$2" && exec "$3" -c "$4" "$5"'
-    words = [home / "precious", home / "run" / "videos" / "disk", os.sys.executable, code, home / "run"]
+    words = [home / "precious", home / "run" / place, os.sys.executable, code, home / "run"]
     # In a mount namespace of its own: nothing has to be unmounted afterwards.
     done = subprocess.run(["unshare", "-rm", "sh", "-c", script, "sh", *words], capture_output=True, text=True)
     if "mount" in done.stderr or "unshare" in done.stderr:
