@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from mosaic.model.errors import MosaicError, UnknownRun
 from mosaic.model.nearest import did_you_mean
+from mosaic.model.states import RunState
+from mosaic.present.experiments import current
 
 if TYPE_CHECKING:
     from mosaic.client import Run, TrainerClient
@@ -54,8 +56,16 @@ def choose_runs(client: "TrainerClient", references: Sequence[str], only_experim
 
 
 def _experiment(name: str, runs: "Iterable[Run]") -> Chosen | None:
-    members = tuple(run for run in runs if run.experiment and run.experiment == name)
-    return Chosen(name, EXPERIMENT, members) if members else None
+    members = [run for run in runs if run.experiment and run.experiment == name]
+    return Chosen(name, EXPERIMENT, tuple(_without_replaced(members))) if members else None
+
+
+def _without_replaced(members: "Sequence[Run]") -> "list[Run]":
+    """Without the driver of a search, and without runs that were retried or resumed: their successors count."""
+    newest = {run.run_id for run in current(members)}
+    resumed = {run.parent_run_id for run in members}
+    kept = [run for run in members if run.run_id in newest or (run.axes and run.state is RunState.TERMINATED)]
+    return [run for run in kept if run.run_id not in resumed] or list(members)
 
 
 def _runs(client: "TrainerClient", reference: str, runs: "Sequence[Run]") -> Chosen:

@@ -10,7 +10,7 @@ from mosaic.model.errors import MosaicError
 from mosaic.model.run import RunSummary
 from mosaic.model.states import RunState
 from mosaic.present.compared_groups import RunGroup, divide_runs
-from mosaic.present.compared_runs import EXPERIMENT, NAME, RUN, Chosen
+from mosaic.present.compared_runs import EXPERIMENT, NAME, RUN, Chosen, choose_runs
 from mosaic.present.compared_samples import (
     Sample,
     SampleGroup,
@@ -38,6 +38,36 @@ def labels(groups):
 
 def divide(chosen, by=()):
     return labels(divide_runs(chosen, by, lambda run: run))
+
+
+class Listing:
+    """A client that has these runs."""
+
+    def __init__(self, runs):
+        self.runs = tuple(runs)
+
+    def list_runs(self):
+        return self
+
+
+def test_a_retried_run_its_parent_and_the_driver_of_a_search_are_not_compared():
+    driver = run(0, experiment="x", created_at=1.0)
+    failed = replace(run(1, experiment="x", axes={"seed": 1}, created_at=2.0), state=RunState.FAULTED)
+    retried = run(2, experiment="x", axes={"seed": 1}, created_at=3.0)
+    parent = run(3, experiment="x", axes={"seed": 2}, created_at=2.0)
+    resumed = run(4, experiment="x", axes={"seed": 2}, created_at=3.0, parent_run_id="03", relation="resume")
+
+    (chosen,) = choose_runs(Listing([driver, failed, retried, parent, resumed]), ["x"])
+
+    assert [each.run_id for each in chosen.runs] == ["02", "04"]
+
+
+def test_two_finished_runs_with_equal_axes_both_count():
+    runs = [run(n, experiment="x", axes={"seed": 1}, created_at=float(n)) for n in range(2)]
+
+    (chosen,) = choose_runs(Listing(runs), ["x"])
+
+    assert len(chosen.runs) == 2
 
 
 def test_the_groups_of_an_experiment_have_equal_axes_but_for_the_seed():
