@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mosaic.model import durable
 from mosaic.model.errors import MosaicError
 from mosaic.model.folder import remove_folder
 
@@ -19,15 +20,11 @@ def new_file(path: str | Path, force: bool = False) -> Iterator[Path]:
     target = _checked(path, force)
     if target.is_dir():
         raise MosaicError(f"{target} is a folder. Choose the name of a file.")
-    temporary = _beside(target)
     try:
-        yield temporary
-        _sync(temporary)
-        os.replace(temporary, target)
+        with durable.Replacement(target, mode=0o666) as file:
+            yield Path(file.name)
     except OSError as error:
         raise _cannot(target, error) from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -89,11 +86,6 @@ def _swap(temporary: Path, target: Path) -> None:
         old.rename(target)
         raise
     remove_folder(old)
-
-
-def _sync(path: Path) -> None:
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
 
 
 def _cannot(target: Path, error: OSError) -> MosaicError:

@@ -45,7 +45,7 @@ def test_options_are_completed_once_unless_they_can_be_repeated(root):
 @pytest.mark.parametrize(
     ("line", "values"),
     [
-        ("export --format ", ["jsonl", "csv"]),
+        ("export --format ", ["jsonl", "csv", "parquet"]),
         ("export --format=c", ["--format=csv"]),
         ("runs --state FA", ["FAULTED"]),
         ("runs --state FAULTED,CAN", ["FAULTED,CANCELLED"]),

@@ -119,10 +119,15 @@ EVENTS = [
 ]
 
 
+def unlabelled(events):
+    """The events of one run: they need no run id."""
+    return (("", event_from_wire(event)) for event in events)
+
+
 def test_exported_json_lines_have_type_seq_and_nan():
     file = io.StringIO()
 
-    write_jsonl(map(event_from_wire, EVENTS), file)
+    write_jsonl(unlabelled(EVENTS), file)
 
     lines = [json.loads(text) for text in file.getvalue().splitlines()]
     assert [(output["type"], output["seq"]) for output in lines] == [("step", 1), ("metric", 2), ("lifecycle", 3)]
@@ -133,7 +138,7 @@ def test_exported_json_lines_have_type_seq_and_nan():
 def test_exported_csv_has_a_row_per_value_of_a_metric():
     file = io.StringIO()
 
-    write_csv(map(event_from_wire, EVENTS), file)
+    write_csv(unlabelled(EVENTS), file)
 
     rows = file.getvalue().splitlines()
     assert rows[0].startswith("seq,ts_ns,type,step_index,reward")
@@ -145,8 +150,8 @@ def test_exported_episodes_have_the_env_step_at_which_they_ended():
     without_step = pb.Event(seq=2, episode=pb.Episode(total_reward=2, steps=9))
     lines, table = io.StringIO(), io.StringIO()
 
-    write_jsonl(map(event_from_wire, [output, without_step]), lines)
-    write_csv(map(event_from_wire, [output, without_step]), table, "episode")
+    write_jsonl(unlabelled([output, without_step]), lines)
+    write_csv(unlabelled([output, without_step]), table, "episode")
 
     first, second = [json.loads(text) for text in lines.getvalue().splitlines()]
     assert (first["global_step"], "global_step" in second) == (4096, False)

@@ -14,9 +14,10 @@ from typing import Any
 import torch
 from mosaic_sdk.checkpoints import Checkpoint, CheckpointError
 from mosaic_sdk.export import WEIGHTS, Exported, Raw, flat, run_export, write_safetensors
+from mosaic_sdk.library.saving import FORMAT
 
 from stable_baselines3_worker import WORKER, algorithms
-from stable_baselines3_worker.checkpoint import FORMAT, MODEL, NORMALIZER
+from stable_baselines3_worker.checkpoint import MODEL, NORMALIZER
 
 POLICY = "policy.pth"  # in model.zip
 _USAGE = """\

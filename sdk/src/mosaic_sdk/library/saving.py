@@ -9,6 +9,8 @@ from mosaic_sdk.evaluation import Evaluation
 from mosaic_sdk.library.settings import LibrarySettings
 from mosaic_sdk.names import BEST, CHECKPOINTS, COMMIT_FILE, WorkerEnv
 
+FORMAT = 1  # of what a checkpoint holds, unless a worker says otherwise
+
 
 def checkpoint_folder() -> str:
     return os.path.abspath(os.environ.get(WorkerEnv.CHECKPOINT_DIR) or os.path.join(run_folder(), CHECKPOINTS))
@@ -25,7 +27,7 @@ def save(
     *,
     worker: str,
     step: int,
-    format: int = 1,
+    format: int = FORMAT,
     suffix: str = "",
     best: Optional[Evaluation] = None,
     **about: Any,
@@ -52,7 +54,7 @@ def save(
     return path
 
 
-def find(config: LibrarySettings, *, worker: str, format: int = 1, has_pickles: bool = False) -> Checkpoint:
+def find(config: LibrarySettings, *, worker: str, format: int = FORMAT, has_pickles: bool = False) -> Checkpoint:
     """The checkpoint of `policy_path`. CheckpointError if it is missing, damaged, unsuitable or not trusted.
 
     `has_pickles`: loading it can run code. Then it must be in the run folders of the same MOSAIC (of this run, for a
