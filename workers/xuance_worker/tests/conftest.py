@@ -36,6 +36,12 @@ class Run:
         return dict(json.loads((self.folder / "eval_summary.json").read_text()))
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a run's folder the worker writes into the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def launch(tmp_path: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
     """Run a config as the daemon would, in a run folder of its own."""
