@@ -52,7 +52,8 @@ def test_a_continued_evaluation_asks_nothing_that_was_answered(run, server):
     second = run("second", **server, **HELD, resume_from=first.journal)
 
     assert second.finish() == 0, second.stderr
-    assert [row["replayed"] for row in second.ledger] == [True] * 4
+    # Random weights may reach the goal before the last step.
+    assert [row["replayed"] for row in second.ledger] == [True] * len(first.ledger)
     assert [row["action"] for row in second.ledger] == [row["action"] for row in first.ledger]
     ledgers = [one.folder / "operators" / "balrog.ledger.jsonl" for one in (first, second)]
     assert totals(*ledgers)["requests"] == 4
