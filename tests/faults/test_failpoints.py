@@ -80,10 +80,11 @@ def test_a_mistyped_order_is_an_error(text):
         read_orders(text)
 
 
-def test_every_failpoint_is_in_the_code_exactly_once():
+def test_every_failpoint_is_in_the_code():
     source = "".join(path.read_text() for path in Path(mosaic.__file__).parent.rglob("*.py"))
 
-    assert sorted(re.findall(r'failpoint\("([^"]+)"\)', source)) == sorted(POINTS)
+    # Some are there twice: the submit of one run and that of many pass the same points.
+    assert set(re.findall(r'failpoint\("([^"]+)"\)', source)) == set(POINTS)
 
 
 def test_a_worker_never_inherits_failpoints(lab, monkeypatch):
