@@ -68,41 +68,44 @@ def daemon(*arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
-def test_every_call_without_the_owners_token_is_refused(lab):
+def test_every_call_without_the_owners_token_is_refused(shared_lab):
     for token in (None, "", "wrong"):
         for method, request in OWNER_CALLS:
-            assert call(lab, method, request, token) is grpc.StatusCode.UNAUTHENTICATED, method
+            assert call(shared_lab, method, request, token) is grpc.StatusCode.UNAUTHENTICATED, method
 
 
-def test_a_session_token_opens_its_own_run_and_nothing_else(lab):
-    mine, other = lab.submit(steps=5), lab.submit(steps=5)
-    lab.wait_until_over(mine)
-    lab.wait_until_over(other)
-    token = session_of(lab, mine)
+def test_a_session_token_opens_its_own_run_and_nothing_else(shared_lab):
+    mine, other = shared_lab.submit(steps=5), shared_lab.submit(steps=5)
+    shared_lab.wait_until_over(mine)
+    shared_lab.wait_until_over(other)
+    token = session_of(shared_lab, mine)
 
     for method, request in OWNER_CALLS:
-        assert call(lab, method, request, token) is grpc.StatusCode.UNAUTHENTICATED, method
+        assert call(shared_lab, method, request, token) is grpc.StatusCode.UNAUTHENTICATED, method
     for method, request in SESSION_CALLS:
-        assert call(lab, method, request(other.run_id), token) is grpc.StatusCode.PERMISSION_DENIED, method
-        assert call(lab, method, request(mine.run_id), "wrong") is grpc.StatusCode.UNAUTHENTICATED, method
-    assert call(lab, "Heartbeat", pb.HeartbeatRequest(run_id=mine.run_id), token) is None
+        assert call(shared_lab, method, request(other.run_id), token) is grpc.StatusCode.PERMISSION_DENIED, method
+        assert call(shared_lab, method, request(mine.run_id), "wrong") is grpc.StatusCode.UNAUTHENTICATED, method
+    assert call(shared_lab, "Heartbeat", pb.HeartbeatRequest(run_id=mine.run_id), token) is None
 
 
-def test_a_wrong_nonce_does_not_register(lab):
-    run = lab.submit(steps=5)
-    lab.wait_until_over(run)
+def test_a_wrong_nonce_does_not_register(shared_lab):
+    run = shared_lab.submit(steps=5)
+    shared_lab.wait_until_over(run)
 
     for nonce in ("", "wrong"):
         request = pb.RegisterWorkerRequest(run_id=run.run_id, attempt=1, nonce=nonce)
-        assert call(lab, "RegisterWorker", request) is grpc.StatusCode.PERMISSION_DENIED
+        assert call(shared_lab, "RegisterWorker", request) is grpc.StatusCode.PERMISSION_DENIED
 
 
-def test_a_publish_that_does_not_start_where_the_store_ends_is_refused(lab):
-    run = lab.submit(steps=5)
-    lab.wait_until_over(run)
+def test_a_publish_that_does_not_start_where_the_store_ends_is_refused(shared_lab):
+    run = shared_lab.submit(steps=5)
+    shared_lab.wait_until_over(run)
     request = pb.PublishTelemetryRequest(run_id=run.run_id, start=1, end=2)
 
-    assert call(lab, "PublishTelemetry", request, session_of(lab, run)) is grpc.StatusCode.FAILED_PRECONDITION
+    assert (
+        call(shared_lab, "PublishTelemetry", request, session_of(shared_lab, run))
+        is grpc.StatusCode.FAILED_PRECONDITION
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,67 +122,74 @@ def test_a_publish_that_does_not_start_where_the_store_ends_is_refused(lab):
         ),
     ],
 )
-def test_a_bad_config_names_the_field_and_writes_nothing(lab, config, field):
-    before = {path for path in lab.root.trainer.rglob("*") if "registry.db" not in path.name}
+def test_a_bad_config_names_the_field_and_writes_nothing(shared_lab, config, field):
+    before = _files(shared_lab), shared_lab.client.list_runs().total
 
     with pytest.raises(MosaicError, match=field.replace(".", r"\.")):
-        lab.client.submit_run(config if isinstance(config, str) else json.dumps(config))
+        shared_lab.client.submit_run(config if isinstance(config, str) else json.dumps(config))
 
-    assert {path for path in lab.root.trainer.rglob("*") if "registry.db" not in path.name} == before
-    assert lab.client.list_runs().total == 0
+    assert (_files(shared_lab), shared_lab.client.list_runs().total) == before
 
 
-def test_a_used_run_id_is_refused(lab):
-    run = lab.submit(steps=1)
+def _files(lab):
+    """Configs and folders of runs. The daemon writes its registry and its reserve of disk space whenever it likes."""
+    return {path for path in lab.root.trainer.glob("*/*") if path.parent.name != "reserve"}
+
+
+def test_a_used_run_id_is_refused(shared_lab):
+    run = shared_lab.submit(steps=1)
 
     with pytest.raises(BadConfig, match="run_id"):
-        lab.client.submit_run({"metadata": {"run_id": run.run_id, "worker": {"module": "toy_worker.cli"}}})
+        shared_lab.client.submit_run({"metadata": {"run_id": run.run_id, "worker": {"module": "toy_worker.cli"}}})
+    shared_lab.wait_until_over(run)
 
 
-def test_one_idempotency_key_is_one_run_and_no_key_is_a_new_one(lab):
+def test_one_idempotency_key_is_one_run_and_no_key_is_a_new_one(shared_lab):
     config = {"metadata": {"worker": {"module": "toy_worker.cli", "config": {"steps": 1}}}}
 
-    first, again = lab.client.submit_run(config, "key"), lab.client.submit_run(config, "key")
-    other = lab.client.submit_run(config)
+    first, again = shared_lab.client.submit_run(config, "key"), shared_lab.client.submit_run(config, "key")
+    other = shared_lab.client.submit_run(config)
 
     assert first.run_id == again.run_id != other.run_id
+    for run in (first, other):
+        shared_lab.wait_until_over(run)
 
 
-def test_an_unknown_run_is_reported_as_unknown(lab):
+def test_an_unknown_run_is_reported_as_unknown(shared_lab):
     with pytest.raises(UnknownRun, match="01NOSUCHRUN"):
-        lab.client.get_run("01NOSUCHRUN")
+        shared_lab.client.get_run("01NOSUCHRUN")
 
 
-def test_garbage_on_stdout_is_kept_as_text_or_reject_and_the_events_around_it_are_stored(lab):
-    run = lab.submit(steps=200, garbage_every=7)
+def test_garbage_on_stdout_is_kept_as_text_or_reject_and_the_events_around_it_are_stored(shared_lab):
+    run = shared_lab.submit(steps=200, garbage_every=7)
 
-    end = lab.wait_until_over(run)
+    end = shared_lab.wait_until_over(run)
 
     assert end.state is S.TERMINATED
-    assert [step["step_index"] for step in lab.events(run, "step")] == list(range(200))
-    assert b"\xff" in lab.text(run)
-    assert lab.rejects(run)
-    assert all(reject.problem for reject in lab.rejects(run))
+    assert [step["step_index"] for step in shared_lab.events(run, "step")] == list(range(200))
+    assert b"\xff" in shared_lab.text(run)
+    assert shared_lab.rejects(run)
+    assert all(reject.problem for reject in shared_lab.rejects(run))
 
 
-def test_a_line_of_ten_megabytes_is_a_reject_and_the_rest_is_stored(lab):
-    run = lab.submit(steps=50, long_line_bytes=10_000_000)
+def test_a_line_of_ten_megabytes_is_a_reject_and_the_rest_is_stored(shared_lab):
+    run = shared_lab.submit(steps=50, long_line_bytes=10_000_000)
 
-    end = lab.wait_until_over(run)
+    end = shared_lab.wait_until_over(run)
 
     assert end.state is S.TERMINATED
     assert end.summary.steps == 50
-    (reject,) = [reject for reject in lab.rejects(run) if reject.length > 8 << 20]
+    (reject,) = [reject for reject in shared_lab.rejects(run) if reject.length > 8 << 20]
     assert reject.text
 
 
-def test_half_a_line_is_a_reject(lab):
-    run = lab.submit(steps=50, half_line_then_kill=25)
+def test_half_a_line_is_a_reject(shared_lab):
+    run = shared_lab.submit(steps=50, half_line_then_kill=25)
 
-    end = lab.wait_until_over(run)
+    end = shared_lab.wait_until_over(run)
 
     assert end.state is S.FAULTED
-    assert any("cut" in reject.problem for reject in lab.rejects(run))
+    assert any("cut" in reject.problem for reject in shared_lab.rejects(run))
 
 
 def test_a_second_daemon_exits_and_the_first_keeps_serving(lab):
