@@ -48,7 +48,8 @@ print("the last line", flush=True)
 
 
 def type_in(lab, *words):
-    env = {**os.environ, "MOSAIC_HOME": str(lab.root.path), "NO_COLOR": "1"}
+    # Not the cache of the whole machine: `du` would walk it, while other programs install.
+    env = {**os.environ, "MOSAIC_HOME": str(lab.root.path), "NO_COLOR": "1", "UV_CACHE_DIR": str(lab.root.path / "uv")}
     done = subprocess.run([MOSAIC, *words], env=env, capture_output=True, text=True, timeout=60)
     assert "Traceback" not in done.stderr, done.stderr
     return done

@@ -26,6 +26,8 @@ class Page(Protocol):
     def through(self) -> int: ...
     @property
     def last_seq(self) -> int: ...
+    @property
+    def is_renumbered(self) -> bool: ...
 
 
 class StoreReader(Protocol):
@@ -41,6 +43,7 @@ class Channel:
         self.ring = Ring(last_seq)
         self.listeners = 0
         self.texts = 0  # increases with every arrival of log text
+        self.renumberings = 0  # how often the events got new numbers, from 1
         self.is_closed = False
         self._changed = asyncio.Event()
 
@@ -63,6 +66,7 @@ class Subscription:
         self._channel = channel
         self._kinds = frozenset(kinds) if kinds else None
         self._until = until_seq
+        self._renumberings = channel.renumberings
         self._is_open = True
         channel.listeners += 1
 
@@ -74,8 +78,12 @@ class Subscription:
 
     @property
     def has_reached_ring(self) -> bool:
-        """Whether the ring continues at this position. False for a ring without events: the store may have some."""
-        return self._channel.ring.last > 0 and not self.needs_from_store
+        """Whether the ring continues at this position. False for a ring without events: the store may have some.
+
+        False too for a position beyond the newest event: the store knows whether the events have new numbers.
+        """
+        last = self._channel.ring.last
+        return last > 0 and self.position <= last and not self.needs_from_store
 
     @property
     def is_done(self) -> bool:
@@ -84,6 +92,12 @@ class Subscription:
     def skip_to(self, seq: int) -> None:
         """Events up to `seq` were delivered from the store."""
         self.position = max(self.position, seq)
+
+    def start_over(self) -> pb.EventBatch:
+        """Continue with the first event, and say so: the events have new numbers, so the position means nothing."""
+        self._renumberings = self._channel.renumberings
+        self.position = 0
+        return pb.EventBatch(renumbered=True)
 
     def close(self) -> None:
         if self._is_open:
@@ -107,6 +121,8 @@ class Subscription:
 
     def _take(self) -> "pb.EventBatch | None":
         """The next batch, or None; moves the position."""
+        if self._renumberings != self._channel.renumberings:
+            return self.start_over()
         if self.needs_from_store:
             return self._miss()
         entries = self._page()
@@ -152,6 +168,14 @@ class Broadcaster:
             channel.ring.clear()
             channel.ring.last = last_seq
             channel.wake()
+
+    def renumber(self, run_id: str) -> None:
+        """The run's file was rebuilt with a gap: its events have new numbers, from 1. Subscribers get them again."""
+        channel = self._live(run_id)
+        channel.renumberings += 1
+        channel.ring.clear()
+        channel.ring.last = 0
+        channel.wake()
 
     def publish(self, run_id: str, batch: pb.EventBatch) -> None:
         """Send a batch that was just stored; it continues the previous one."""
@@ -222,6 +246,9 @@ class Broadcaster:
         """Pages from the store, until the ring continues or the store has no more."""
         while not (subscription.is_done or subscription.has_reached_ring):
             page = await read(subscription.position, until, kinds, PAGE_EVENTS)
+            if page.is_renumbered and page.last_seq < subscription.position:
+                yield subscription.start_over()  # what this subscriber has seen had the old numbers
+                continue
             subscription.skip_to(page.through)
             if page.batch.events:
                 yield page.batch

@@ -14,12 +14,10 @@ from mosaic.catalog.request import RunOptions, for_caller, nest, trainer_config,
 from mosaic.client.channel import open_channel
 from mosaic.client.dataframe import Runs, frame
 from mosaic.client.endpoint import Endpoint, endpoint_elsewhere, find_endpoint, how_to_start, is_elsewhere
-from mosaic.client.evaluation import AsyncEvaluation, EvaluationSource, submit_evaluation
 from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.experiments import Continued, ExperimentRuns, resume_runs, run_experiment
 from mosaic.client.frames import Frame, FrameRequest, FrameStream
 from mosaic.client.handle import AsyncRunHandle
-from mosaic.client.importing import ImportStream
 from mosaic.client.request_text import command_text, config_text, states_to_wire
 from mosaic.client.run import Run, RunList
 from mosaic.client.starting import StartedDaemon, may_start
@@ -37,8 +35,11 @@ from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import experiment_from_wire
 from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # evaluations and imports: with them every command would take longer to start
     import pandas
+
+    from mosaic.client.evaluation import AsyncEvaluation, EvaluationSource
+    from mosaic.client.importing import ImportStream
 
 REACH_WITHIN_S = 10.0
 CALL_TIMEOUT_S = 30.0
@@ -172,20 +173,24 @@ class AsyncTrainerClient:
 
     async def evaluate(
         self,
-        script: EvaluationSource,
+        script: "EvaluationSource",
         *,
         manual: bool = False,
         run_options: RunOptions | Mapping[str, Any] | None = None,
-    ) -> AsyncEvaluation:
+    ) -> "AsyncEvaluation":
         """Start the evaluation that `script` describes: a mapping, or the path of a YAML, JSON or Python file.
 
         With `manual` it waits for commands; without, it plays all episodes and ends.
         """
+        from mosaic.client.evaluation import AsyncEvaluation, submit_evaluation
+
         run = await submit_evaluation(self, script, manual, RunOptions.of(run_options), is_remote=self._root is None)
         return AsyncEvaluation(self, run)
 
-    async def attach_evaluation(self, run_id: str) -> AsyncEvaluation:
+    async def attach_evaluation(self, run_id: str) -> "AsyncEvaluation":
         """A handle to an evaluation that exists already."""
+        from mosaic.client.evaluation import AsyncEvaluation
+
         return AsyncEvaluation(self, await self.get_run(run_id))
 
     async def wait_run(self, run_id: str, timeout_s: float | None = None) -> Run:
@@ -530,8 +535,10 @@ class AsyncTrainerClient:
 
     # Imported runs
 
-    def import_run(self, format: str, path: str | Path) -> ImportStream:
+    def import_run(self, format: str, path: str | Path) -> "ImportStream":
         """A stream that imports one run of another program; `path` and `format` are its identity."""
+        from mosaic.client.importing import ImportStream
+
         return ImportStream(self._stub.ImportRun(metadata=self._metadata), format, str(path), self.target)
 
     # Daemon

@@ -27,6 +27,7 @@ class EventPage:
 
     events: list[Event]
     missed: tuple[int, int] | None = None
+    renumbered: bool = False  # the events have new numbers, from 1, and are sent again: the daemon lost some
 
 
 class EventStream:
@@ -58,7 +59,7 @@ class EventStream:
             try:
                 async for batch in self._call(self._next_request()):
                     page = self._page(batch)
-                    if page.events or page.missed:
+                    if page.events or page.missed or page.renumbered:
                         yield page
             except grpc.aio.AioRpcError as failure:
                 await _recover(failure, self._target, self._wait_for_daemon)
@@ -79,13 +80,15 @@ class EventStream:
     def _page(self, batch: pb.EventBatch) -> EventPage:
         """What is new in this batch; it counts as seen from now on."""
         missed = None
+        if batch.renumbered:
+            self._seen = 0
         if batch.HasField("missed") and batch.missed.last > self._seen:
             missed = (max(self._seen + 1, batch.missed.first), batch.missed.last)
             self._seen = batch.missed.last
         events = [event_from_wire(wire) for wire in batch.events if wire.seq > self._seen]
         if events:
             self._seen = events[-1].seq
-        return EventPage(events, missed)
+        return EventPage(events, missed, batch.renumbered)
 
     async def _fetch(self, first: int, last: int) -> AsyncIterator[list[Event]]:
         request = pb.StreamRequest(run_id=self._request.run_id, since_seq=first - 1, until_seq=last)

@@ -10,14 +10,11 @@ from mosaic.catalog.request import RunOptions
 from mosaic.client.asynchronous import AsyncTrainerClient
 from mosaic.client.dataframe import Runs
 from mosaic.client.endpoint import Endpoint
-from mosaic.client.evaluation import Evaluation, EvaluationSource
 from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.experiments import Continued, ExperimentRuns
 from mosaic.client.frames import Frame
 from mosaic.client.handle import RunHandle
-from mosaic.client.importing import Imported, ImportStream
 from mosaic.client.run import Run, RunList
-from mosaic.imports.source import Source
 from mosaic.model.errors import MosaicError
 from mosaic.model.experiment import Experiment
 from mosaic.model.rundir import StateRoot
@@ -26,6 +23,10 @@ from mosaic.wire import mosaic_pb2 as pb
 
 if TYPE_CHECKING:
     import pandas
+
+    from mosaic.client.evaluation import Evaluation, EvaluationSource
+    from mosaic.client.importing import Imported, ImportStream
+    from mosaic.imports.source import Source
 
 T = TypeVar("T")
 
@@ -151,20 +152,24 @@ class TrainerClient:
 
     def evaluate(
         self,
-        script: EvaluationSource,
+        script: "EvaluationSource",
         *,
         manual: bool = False,
         run_options: RunOptions | Mapping[str, Any] | None = None,
-    ) -> Evaluation:
+    ) -> "Evaluation":
         """Start the evaluation that `script` describes: a mapping, or the path of a YAML, JSON or Python file.
 
         With `manual` it waits for commands; without, it plays all episodes and ends.
         """
+        from mosaic.client.evaluation import Evaluation
+
         started = self._loop.run(self._inner.evaluate(script, manual=manual, run_options=run_options))
         return Evaluation(self, started, self._loop.run)
 
-    def attach_evaluation(self, run_id: str) -> Evaluation:
+    def attach_evaluation(self, run_id: str) -> "Evaluation":
         """A handle to an evaluation that exists already."""
+        from mosaic.client.evaluation import Evaluation
+
         return Evaluation(self, self._loop.run(self._inner.attach_evaluation(run_id)), self._loop.run)
 
     def wait_run(self, run_id: str, timeout_s: float | None = None) -> Run:
@@ -330,10 +335,10 @@ class TrainerClient:
         self,
         format: str,
         path: str | Path,
-        read: Callable[[dict[str, Any]], Source],
-        describe: Callable[[Source], dict[str, Any]],
+        read: "Callable[[dict[str, Any]], Source]",
+        describe: "Callable[[Source], dict[str, Any]]",
         on_block: Callable[[int], None] = lambda events: None,
-    ) -> Imported:
+    ) -> "Imported":
         """Import one run of another program, or what is new in one that was imported before.
 
         `read` gets the cursor of the last import and returns a reader; `describe` says what is known of the run when
@@ -354,11 +359,13 @@ class TrainerClient:
 
 def _import(
     loop: LoopThread,
-    stream: ImportStream,
-    read: Callable[[dict[str, Any]], Source],
-    describe: Callable[[Source], dict[str, Any]],
+    stream: "ImportStream",
+    read: "Callable[[dict[str, Any]], Source]",
+    describe: "Callable[[Source], dict[str, Any]]",
     on_block: Callable[[int], None],
-) -> Imported:
+) -> "Imported":
+    from mosaic.client.importing import Imported
+
     known = loop.run(stream.begin())
     source, events = read(known.cursor), 0
     for block in source.blocks():
@@ -374,7 +381,7 @@ def _import(
     return Imported(run.run_id, events, not known.run_id, tuple(source.problems), run)
 
 
-async def _opened(client: AsyncTrainerClient, format: str, path: "str | Path") -> ImportStream:
+async def _opened(client: AsyncTrainerClient, format: str, path: "str | Path") -> "ImportStream":
     return client.import_run(format, path)  # on the loop: gRPC binds the call to it
 
 

@@ -18,15 +18,17 @@ class EventPage:
     batch: pb.EventBatch
     through: int  # every event of the requested kinds up to this seq is in the batch
     last_seq: int  # of the run at the time of reading
+    is_renumbered: bool = False  # the file was rebuilt with a gap: its events once had other numbers
 
 
 class EventReader:
     """The events of a run up to `last_seq`. No kinds means all kinds."""
 
-    def __init__(self, db: sqlite3.Connection, names: NameSets, last_seq: int) -> None:
+    def __init__(self, db: sqlite3.Connection, names: NameSets, last_seq: int, is_renumbered: bool = False) -> None:
         self._db = db
         self._names = names
         self._last_seq = last_seq
+        self._is_renumbered = is_renumbered
 
     def page(self, since: int, until: int, kinds: "Collection[str] | None", limit: int) -> EventPage:
         until = min(until, self._last_seq)
@@ -36,7 +38,7 @@ class EventReader:
         fits = self._first_bytes(found[:limit])
         complete = len(fits) == len(found) and (not kinds or len(found) < limit)
         through = max(since, until) if complete else fits[-1][0]
-        return EventPage(self._batch(fits), through, self._last_seq)
+        return EventPage(self._batch(fits), through, self._last_seq, self._is_renumbered)
 
     def tail(self, n: int, kinds: "Collection[str] | None") -> pb.EventBatch:
         return self._batch(self._newest(n, kinds))

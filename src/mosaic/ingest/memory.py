@@ -87,8 +87,8 @@ class Memory:
     def notes(self) -> "list[str]":
         """What a user must know about the stored telemetry."""
         gap = f"{_amount(self._missing)} of its output are missing" if self._missing else ""
-        if gap and self.rebuilt:  # the numbers of the missing events are unknown
-            gap += ", so its events have new numbers, from 1: follow the run again to see all of them"
+        if gap and self.is_renumbered:  # the numbers of the missing events are unknown
+            gap += ", so its events have new numbers, from 1"
         names = f"only its first {MOST_CURVES:,} metrics have curves" if self.curves.has_refused else ""
         return [note for note in (self.rebuilt, gap, names, self._lookalikes.note, self.summary.note) if note]
 
@@ -98,6 +98,12 @@ class Memory:
     def count_gaps(self, db: sqlite3.Connection) -> None:
         """Count the bytes that the tailer could not read; the SDK's own gaps have no length."""
         self._missing: int = db.execute("SELECT coalesce(sum(length), 0) FROM gaps WHERE seq = 0").fetchone()[0]
+
+    def note_lost_numbers(self, db: sqlite3.Connection, request: pb.PublishTelemetryRequest) -> None:
+        """Note that the output begins with a gap: what a lost file had stored of it had the numbers from 1."""
+        if request.stream == pb.STDOUT and request.start == 0 and not self.last_seq:
+            self.is_renumbered = True
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('renumbered', x'01')")
 
     def keep_lookalikes(self, db: sqlite3.Connection, more: pb.Lookalikes) -> None:
         """Count lines that look like telemetry. A rollback discards this memory, and with it the count."""
@@ -120,9 +126,12 @@ class Memory:
         self._snapshot_seq = seq
 
     def _load_meta(self, db: sqlite3.Connection, run_id: str) -> None:
-        meta = dict(db.execute("SELECT key, value FROM meta WHERE key IN ('run_id', 'rebuilt', 'lookalikes')"))
+        meta = dict(
+            db.execute("SELECT key, value FROM meta WHERE key IN ('run_id', 'rebuilt', 'lookalikes', 'renumbered')")
+        )
         self.is_labelled = "run_id" in meta
         self.rebuilt: str = bytes(meta.get("rebuilt", b"")).decode()
+        self.is_renumbered = "renumbered" in meta
         found = meta.get("lookalikes")
         self._lookalikes = msgspec.msgpack.decode(found, type=_Lookalikes) if found else _Lookalikes()
         # A copy of another run's file would continue at that run's offset.

@@ -344,6 +344,8 @@ class Ingest:
 
     def _committed(self, run: OpenRun, request: pb.PublishTelemetryRequest, commit: Commit) -> None:
         run_id = run.run_id
+        if commit.renumbered:
+            self.broadcaster.renumber(run_id)
         if request.events:
             batch = pb.EventBatch()
             batch.events.MergeFrom(request.events)

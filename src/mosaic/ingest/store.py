@@ -36,6 +36,7 @@ class Commit:
     next_offset: int
     durable_offset: int  # bytes of the stream below it survive a power loss
     measured: bool  # the run has a step, an episode or a metric
+    renumbered: bool = False  # events before these were lost with their numbers: see Memory.is_renumbered
     heartbeat: bool = False
     progress: int | None = None  # of the newest heartbeat in it
 
@@ -72,13 +73,14 @@ class RunStore(RunFile):
         check(request, self.run_id, self._memory.next[request.stream])
         first = self._memory.last_seq + 1
         memory = self._memory
+        was_renumbered = memory.is_renumbered
         rows = rows_of(request.events, memory.last_seq, memory.names, self.run_id, memory.summary.episodes)
         if request.end > request.start or request.gaps:
             failpoint("commit.open")
             self._write(request, rows)
             failpoint("commit.done")
             self._checkpoint_sometimes(request.end - request.start)
-        return self._commit_of(request, rows, first)
+        return self._commit_of(request, rows, first, memory.is_renumbered and not was_renumbered)
 
     @on_own_file
     def append(self, batch: pb.ImportBatch) -> int:
@@ -132,6 +134,7 @@ class RunStore(RunFile):
             failpoint("commit.full")
             if request.gaps:
                 memory.count_gaps(db)
+                memory.note_lost_numbers(db, request)
         memory.advance(request)
         self._acknowledged[request.stream] = max(self._acknowledged[request.stream], request.end)
 
@@ -171,7 +174,7 @@ class RunStore(RunFile):
         db.executemany(_INSERT_ROLLUP, finished.rollups)
         db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", finished.chunks)
 
-    def _commit_of(self, request: pb.PublishTelemetryRequest, rows: Rows, first: int) -> Commit:
+    def _commit_of(self, request: pb.PublishTelemetryRequest, rows: Rows, first: int, renumbered: bool) -> Commit:
         beats = [row for row in rows.lifecycle if row[2] == "heartbeat"]
         return Commit(
             first_seq=first,
@@ -179,6 +182,7 @@ class RunStore(RunFile):
             next_offset=request.end,
             durable_offset=self._durable[request.stream],
             measured=self.is_measured,
+            renumbered=renumbered,
             heartbeat=bool(beats),
             progress=progress_of(beats[-1][3]) if beats else None,
         )
@@ -263,7 +267,7 @@ class RunStore(RunFile):
 
     @property
     def _reader(self) -> EventReader:
-        return EventReader(self._open_db, self._memory.names, self._memory.last_seq)
+        return EventReader(self._open_db, self._memory.names, self._memory.last_seq, self._memory.is_renumbered)
 
     @on_own_file
     def _save(self, final: bool) -> None:

@@ -8,16 +8,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from mosaic.model.errors import ExperimentHasRuns, ExperimentTaken, UnknownExperiment
+from mosaic.model.errors import BadConfig, ExperimentHasRuns, ExperimentTaken, UnknownExperiment
 from mosaic.model.experiment import Experiment, canonical, check_name, merged, read_document, reconstructed
 from mosaic.model.nearest import did_you_mean
 from mosaic.model.states import RunState
 from mosaic.registry.change import Changes
 from mosaic.registry.file import fetch
-from mosaic.registry.row import read_object
+from mosaic.registry.row import is_time, read_object
 
 COLUMNS = "name, document, note, created_at, revision"
 MOST_POINTS = 10_000  # that are read to reconstruct an experiment
+# SQLite keeps a value of any type in any column: a name that is not text names nothing.
+_NAMED = "typeof(name) = 'text'"
+_MEMBER = "experiment <> '' AND typeof(experiment) = 'text'"
 
 
 class Experiments:
@@ -43,21 +46,21 @@ class Experiments:
     def list(self) -> "builtins.list[Experiment]":
         """Newest first; those without a record last."""
         counts = self._counts()
-        rows = [
-            self._read(row) for row in fetch(self._db, f"SELECT {COLUMNS} FROM experiments ORDER BY created_at DESC")
-        ]
+        sql = f"SELECT {COLUMNS} FROM experiments WHERE {_NAMED} ORDER BY created_at DESC"
+        rows = [self._read(row) for row in fetch(self._db, sql)]
         known = {experiment.name for experiment in rows}
         lost = [found for name in sorted(counts.keys() - known) if (found := self._from_runs(name))]
         return [self._counted(experiment, counts) for experiment in (*rows, *lost)]
 
     def names(self) -> "builtins.list[str]":
-        sql = "SELECT name FROM experiments UNION SELECT DISTINCT experiment FROM runs WHERE experiment <> ''"
-        return [name for (name,) in self._db.execute(f"{sql} LIMIT 1000")]
+        runs = f"SELECT DISTINCT experiment FROM runs WHERE {_MEMBER}"
+        sql = f"SELECT name FROM experiments WHERE {_NAMED} UNION {runs} LIMIT 1000"
+        return [name for (name,) in fetch(self._db, sql)]
 
     def limits(self) -> dict[str, int]:
         """How many runs at a time an experiment may have, for those that have a limit and runs that wait."""
-        waiting = "SELECT DISTINCT experiment FROM runs WHERE experiment <> '' AND state = ?"
-        sql = f"SELECT name, document FROM experiments WHERE name IN ({waiting})"
+        waiting = f"SELECT DISTINCT experiment FROM runs WHERE {_MEMBER} AND state = ?"
+        sql = f"SELECT name, document FROM experiments WHERE {_NAMED} AND name IN ({waiting})"
         rows = fetch(self._db, sql, (RunState.INIT.value,))
         limits = {name: read_object(document).get("max_parallel") for name, document in rows}
         return {name: limit for name, limit in limits.items() if isinstance(limit, int) and limit > 0}
@@ -105,29 +108,40 @@ class Experiments:
 
     def _read(self, row: tuple[Any, ...]) -> Experiment:
         name, text, note, created_at, revision = row
-        document = read_object(text)
+        if _is_good(row):
+            return Experiment(name, read_object(text), note, created_at, revision)
         # A damaged row is as good as none: the runs show what they can.
-        found = None if document.get("worker") else self._from_runs(name)
-        return found or Experiment(name, document, note, created_at, revision)
+        return self._from_runs(name) or Experiment(name, reconstructed("", []), is_reconstructed=True)
 
     def _from_runs(self, name: str) -> Experiment | None:
         sql = "SELECT axes, worker_name, created_at FROM runs WHERE experiment = ? ORDER BY number LIMIT ?"
         rows = fetch(self._db, sql, (name, MOST_POINTS))
         if not rows:
             return None
-        document = reconstructed(rows[0][1], [read_object(axes) for axes, _, _ in rows])
-        return Experiment(name, document, created_at=rows[0][2], is_reconstructed=True)
+        document = reconstructed(str(rows[0][1]), [read_object(axes) for axes, _, _ in rows])
+        created_at = rows[0][2] if is_time(rows[0][2]) else 0.0
+        return Experiment(name, document, created_at=created_at, is_reconstructed=True)
 
     def _counts(self, name: str = "") -> dict[str, dict[str, int]]:
-        where, values = ("experiment = ?", (name,)) if name else ("experiment <> ''", ())
+        where, values = ("experiment = ?", (name,)) if name else (_MEMBER, ())
         sql = f"SELECT experiment, state, count(*) FROM runs WHERE {where} GROUP BY experiment, state"
         counts: dict[str, dict[str, int]] = defaultdict(dict)
-        for experiment, state, count in self._db.execute(sql, values):
-            counts[experiment][state] = count
+        for experiment, state, count in fetch(self._db, sql, values):
+            counts[experiment][str(state)] = count
         return counts
 
     def _counted(self, found: Experiment, counts: Mapping[str, Mapping[str, int]]) -> Experiment:
         return replace(found, counts=dict(counts.get(found.name, {})))
+
+
+def _is_good(row: tuple[Any, ...]) -> bool:
+    """Whether a row has what `put` writes."""
+    _, text, note, created_at, revision = row
+    try:
+        document = read_document(read_object(text))
+    except (BadConfig, RecursionError):
+        return False
+    return bool(document["worker"]) and isinstance(note, str) and is_time(created_at) and isinstance(revision, int)
 
 
 def canonical_document(document: Mapping[str, Any]) -> str:

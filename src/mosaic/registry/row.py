@@ -112,7 +112,7 @@ def _record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
 def to_move(row: Sequence[Any]) -> Move | None:
     """A line of history; None for a damaged one."""
     old, new, at, reason = row
-    if new not in _STATES or (old is not None and old not in _STATES) or not (_time(at) and _text(reason)):
+    if new not in _STATES or (old is not None and old not in _STATES) or not (is_time(at) and _text(reason)):
         return None
     return Move(RunState(old) if old else None, RunState(new), at, reason)
 
@@ -145,6 +145,7 @@ def _axes(text: str) -> Mapping[str, Any]:
 # Checks of damaged rows. SQLite keeps a value of any type in any column, and a flipped bit changes type or value.
 
 _GOOD_TYPES: set[tuple[type, ...]] = set()
+_UNREADABLE = (TypeError, ValueError, RecursionError)  # of JSON; the last if it is nested a thousand times
 _STATES = frozenset(state.value for state in RunState)
 
 
@@ -158,6 +159,7 @@ def _odd_values(row: Sequence[Any]) -> bool:
         and 0 <= row[7] < _LATEST
         and 0 <= row[8] < _LATEST
         and 0 <= row[9] < _INT32
+        and row[18] >= 0
         and 0 <= row[19] < _INT32
         and 0 <= row[20] < _INT64
         and _is_limits(row[11])
@@ -174,7 +176,8 @@ def _whole(limit: int) -> Callable[[object], bool]:
     return lambda value: isinstance(value, int) and 0 <= value < limit
 
 
-def _time(value: object) -> bool:
+def is_time(value: object) -> bool:
+    """Whether it is a time that can be shown, in unix seconds."""
     return isinstance(value, int | float) and 0 <= value < _LATEST
 
 
@@ -182,7 +185,7 @@ def _time(value: object) -> bool:
 def _is_limits(text: str) -> bool:
     try:
         limits = _limits(text)
-    except (TypeError, ValueError):
+    except _UNREADABLE:
         return False
     values = [getattr(limits, field.name) for field in fields(Limits)]
     return all(value is None or (isinstance(value, int | float) and value >= 0) for value in values)
@@ -192,7 +195,7 @@ def _is_limits(text: str) -> bool:
 def _is_tags(text: str) -> bool:
     try:
         return isinstance(json.loads(text), list) and all(isinstance(tag, str) for tag in _tags(text))
-    except (TypeError, ValueError):
+    except _UNREADABLE:
         return False
 
 
@@ -200,7 +203,7 @@ def _is_tags(text: str) -> bool:
 def _is_axes(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
-    except (TypeError, ValueError):
+    except _UNREADABLE:
         return False
 
 
@@ -217,8 +220,8 @@ _RULES: tuple[tuple[Callable[[Any], bool], Any], ...] = (
     (lambda value: _text(value) and value in _STATES, RunState.FAULTED.value),
     (_text, ""),
     (_whole(_INT32), 0),
-    (_time, 0.0),
-    (_time, 0.0),
+    (is_time, 0.0),
+    (is_time, 0.0),
     (_whole(_INT32), 0),
     (_whole(2), 0),
     (lambda value: _text(value) and _is_limits(value), "{}"),

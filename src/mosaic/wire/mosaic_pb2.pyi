@@ -588,12 +588,14 @@ class StreamRequest(_message.Message):
     def __init__(self, run_id: _Optional[str] = ..., since_seq: _Optional[int] = ..., until_seq: _Optional[int] = ..., tail: _Optional[int] = ...) -> None: ...
 
 class EventBatch(_message.Message):
-    __slots__ = ("events", "missed")
+    __slots__ = ("events", "missed", "renumbered")
     EVENTS_FIELD_NUMBER: _ClassVar[int]
     MISSED_FIELD_NUMBER: _ClassVar[int]
+    RENUMBERED_FIELD_NUMBER: _ClassVar[int]
     events: _containers.RepeatedCompositeFieldContainer[Event]
     missed: Range
-    def __init__(self, events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ..., missed: _Optional[_Union[Range, _Mapping]] = ...) -> None: ...
+    renumbered: bool
+    def __init__(self, events: _Optional[_Iterable[_Union[Event, _Mapping]]] = ..., missed: _Optional[_Union[Range, _Mapping]] = ..., renumbered: _Optional[bool] = ...) -> None: ...
 
 class Range(_message.Message):
     __slots__ = ("first", "last")

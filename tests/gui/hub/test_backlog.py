@@ -100,3 +100,12 @@ def test_a_range_that_the_daemon_skipped_is_not_mistaken_for_dropped_steps():
     assert (first, last) == (1, last)
     assert last > 9
     assert seqs(backlog.not_taken([metric(6), metric(8), metric(11)])) == [8]
+
+
+def test_new_numbers_are_told_with_the_batch_in_which_they_begin():
+    backlog = Backlog(may_drop=True)
+    backlog.add(FeedBatch(events=[]))
+    backlog.add(FeedBatch(renumbered=True))
+
+    assert backlog.take().renumbered
+    assert not backlog.take().renumbered

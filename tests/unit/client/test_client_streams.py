@@ -63,6 +63,15 @@ def test_a_missed_range_is_fetched_in_order(serve, connect):
     assert seqs_of(client.stream_events(RUN_ID)) == list(range(1, 11))
 
 
+def test_events_with_new_numbers_are_delivered_although_theirs_were_seen(serve, connect):
+    turns = [[batch(1, 2, 3), pb.EventBatch(renumbered=True), batch(1, 2), UNAVAILABLE], [batch(3)]]
+    service = ScriptedService(turns=turns)
+    client = connect(serve(service))
+
+    assert seqs_of(client.stream_events(RUN_ID)) == [1, 2, 3, 1, 2, 3]
+    assert [request.since_seq for request in service.requests] == [0, 2]
+
+
 def test_a_tail_is_requested_once_and_continued_by_number(serve, connect):
     service = ScriptedService(turns=[[batch(50, 51), UNAVAILABLE], [batch(52)]])
     client = connect(serve(service))

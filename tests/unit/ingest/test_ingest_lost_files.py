@@ -158,6 +158,70 @@ def test_what_the_spool_no_longer_has_is_a_gap_in_the_note(path, store):
     assert "2.0 MB of its output are missing" in RunStore(path, RUN).summary().note
 
 
+def hole(length):
+    """The first batch of a rebuilt run whose spool no longer has its beginning."""
+    batch = Spool("run").batch(text=b"x" * length)
+    del batch.texts[:]
+    batch.gaps.add(offset=0, length=length, reason="a hole in the spool")
+    return batch
+
+
+def after(length, *events):
+    spool = Spool("run")
+    spool.offsets[pb.STDOUT] = length
+    return spool.batch(*events)
+
+
+async def next_seqs(stream):
+    batch = await asyncio.wait_for(anext(stream), 10)
+    return [event.seq for event in batch.events], batch.renumbered
+
+
+@pytest.mark.parametrize("follows", ["before", "after", "with the next daemon"])
+def test_a_follower_of_a_run_that_was_rebuilt_with_a_gap_is_told_and_gets_its_events(tmp_path, follows):
+    async def scene():
+        rundir = rundir_of(tmp_path, "run")
+        async with ingest_in(tmp_path) as ingest:
+            await ingest.open("run", rundir)
+            await ingest.publish(rundir, Spool("run").batch(*map(step, range(50))))
+            stream = ingest.broadcaster.stream(ingest.reader(rundir), "run", 0)
+            assert await next_seqs(stream) == (list(range(1, 51)), False)
+
+            os.truncate(rundir.telemetry, 0)
+            await ingest.open("run", rundir)
+            await ingest.publish(rundir, hole(1000))
+            await ingest.publish(rundir, after(1000, step(40), step(41)))
+            if follows == "after":
+                stream = ingest.broadcaster.stream(ingest.reader(rundir), "run", 50)
+            if follows != "with the next daemon":
+                assert await next_seqs(stream) == ([], True)
+                assert await next_seqs(stream) == ([1, 2], False)
+        if follows == "with the next daemon":
+            async with ingest_in(tmp_path) as ingest:
+                stream = ingest.broadcaster.stream(ingest.reader(rundir), "run", 50)
+                assert await next_seqs(stream) == ([], True)
+                assert await next_seqs(stream) == ([1, 2], False)
+
+    asyncio.run(scene())
+
+
+def test_a_follower_that_is_ahead_of_a_run_without_a_gap_is_not_sent_what_it_has(tmp_path):
+    async def scene():
+        async with ingest_in(tmp_path) as ingest:
+            rundir = rundir_of(tmp_path, "run")
+            await ingest.open("run", rundir)
+            await ingest.publish(rundir, Spool("run").batch(*map(step, range(3))))
+            stream = ingest.broadcaster.stream(ingest.reader(rundir), "run", 5)
+            first = asyncio.ensure_future(anext(stream))
+            await asyncio.sleep(0)
+
+            await ingest.publish(rundir, after(3 * LINE, *map(step, range(3, 7))))
+
+            assert [event.seq for event in (await first).events] == [6, 7]
+
+    asyncio.run(scene())
+
+
 def test_a_file_lost_after_its_last_byte_is_not_closed_as_complete(path, store):
     send_to(store, 5)
     os.truncate(path, 0)

@@ -18,6 +18,7 @@ from mosaic.registry.condition import problem_of
 from mosaic.registry.file import STEPS, open_file
 from mosaic.registry.rebuild import rebuild
 from mosaic.registry.registry import Registry
+from mosaic.wire.convert import experiment_from_wire, experiment_to_wire
 
 GRID = {"worker": "toy", "base": {"steps": 10}, "axes": {"rate": [1, 2]}, "seeds": [0, 1]}
 
@@ -224,3 +225,45 @@ def test_a_registry_without_its_table_of_experiments_is_damaged(tmp_path):
         db.execute("DROP TABLE experiments")
 
     assert "it has no table experiments" in problem_of(path, has_traces=True)
+
+
+DAMAGE = {
+    "a note that is a blob": "note = x'00ff'",
+    "a time that is text": "created_at = 'yesterday'",
+    "an infinite time": "created_at = 9e999",
+    "a name that is a blob": "name = x'00ff'",
+    "a name that is not UTF-8": "name = CAST(x'fffe41' AS TEXT)",
+    "no JSON": "document = '{'",
+    "another object": """document = '{"worker": "toy", "axes": 7}'""",
+    "a document nested too deep": f"""document = '{{"worker": "toy", "base": {"[" * 100_000}'""",
+}
+
+
+@pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_experiment_costs_no_other_one(registry, make_config, change):
+    registry.experiments.put("good", GRID)
+    registry.experiments.put("bad", GRID)
+    for name in ("good", "bad"):
+        registry.add(member(make_config, name, rate=1, seed=0))
+    registry._db.execute(f"UPDATE experiments SET {change} WHERE name = 'bad'")
+
+    shown = {found.name: found for found in registry.experiments.list()}
+
+    assert not shown["good"].is_reconstructed
+    assert shown["bad"].is_reconstructed
+    assert shown["bad"].document["axes"] == {"rate": [1]}
+    assert [experiment_from_wire(experiment_to_wire(found)) for found in shown.values()]
+    assert {"good", "bad"} <= set(registry.experiments.names())
+
+
+@pytest.mark.parametrize("value", ["x'00ff'", "7", "CAST(x'fffe41' AS TEXT)"])
+def test_a_run_with_a_damaged_experiment_costs_no_other_one(registry, make_config, value):
+    registry.experiments.put("good", GRID)
+    ids = [registry.add(member(make_config, "good", rate=1, seed=0))[0].run_id for _ in range(2)]
+    registry._db.execute(f"UPDATE runs SET experiment = {value} WHERE id = ?", (ids[0],))
+
+    assert "good" in [found.name for found in registry.experiments.list()]
+    assert registry.experiments.get("good").runs == 1
+    assert "good" in registry.experiments.names()
+    assert registry.experiments.limits() == {}
+    assert len(registry.list()) == 2

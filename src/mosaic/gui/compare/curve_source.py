@@ -132,7 +132,7 @@ class CurveSource(QObject):
         feed.received.connect(partial(self._receive, run_id))
 
     def _receive(self, run_id: str, batch: "FeedBatch") -> None:
-        if batch.missed:
+        if batch.missed or batch.renumbered:
             for name in self._wanted:
                 self._query(run_id, name)
         if run_id not in self.names and batch.events:

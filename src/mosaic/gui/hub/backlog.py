@@ -23,6 +23,7 @@ class FeedBatch:
     events: "list[Event]" = field(default_factory=list)
     log: "list[LogPiece]" = field(default_factory=list)
     missed: list[Range] = field(default_factory=list)  # not all of its events were delivered
+    renumbered: bool = False  # the events have new numbers, from 1: read again what is shown
 
 
 class Backlog:
@@ -52,6 +53,7 @@ class Backlog:
             self._batch.events += batch.events
             self._batch.log += batch.log
             self._batch.missed += batch.missed
+            self._batch.renumbered |= batch.renumbered
             self._skipped += batch.missed
             self._bytes += sum(map(_weight, batch.events)) + sum(len(piece.text) for piece in batch.log)
             if self._may_drop and self._bytes > self._soft_bytes:

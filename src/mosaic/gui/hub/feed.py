@@ -69,7 +69,8 @@ class RunFeed(QObject):
     async def _read_events(self, tail: int) -> None:
         client = await self._get_client()
         async for page in client.event_pages(self.run_id, tail=tail):
-            await self._add(FeedBatch(events=page.events, missed=[page.missed] if page.missed else []))
+            missed = [page.missed] if page.missed else []
+            await self._add(FeedBatch(events=page.events, missed=missed, renumbered=page.renumbered))
         self._outbox.put(self._end)
 
     async def _read_every_event(self) -> None:
@@ -109,7 +110,7 @@ class RunFeed(QObject):
         self._is_announced = False  # before taking: what arrives from now on is announced again
         batch = self._backlog.take()
         batch.events = self._fetched.take().events + batch.events
-        if not self._is_closed and (batch.events or batch.log or batch.missed):
+        if not self._is_closed and (batch.events or batch.log or batch.missed or batch.renumbered):
             self.received.emit(batch)
 
     def _end(self) -> None:

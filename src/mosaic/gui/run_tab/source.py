@@ -82,6 +82,10 @@ class RunSource(QObject):
         self._set_missed([])
 
     def _receive(self, batch: "FeedBatch") -> None:
+        if batch.renumbered:  # what was skipped or shown has other numbers now: begin again
+            self.unfollow()
+            self.follow()
+            return
         if batch.missed:
             self._set_missed([*self.missed, *batch.missed])
         self.received.emit(batch)
