@@ -26,7 +26,7 @@ from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
-    from mosaic.client.asynchronous import AsyncTrainerClient
+    from mosaic.client.experiment_calls import ExperimentCalls
 
 NOT_FOR_ALL = ("name", "idempotency_key")  # options that each run of an experiment has for itself
 LONGEST_NAME = 120
@@ -53,7 +53,7 @@ class Todo:
 
 
 async def run_experiment(
-    client: "AsyncTrainerClient",
+    client: "ExperimentCalls",
     root: StateRoot | None,
     name: str,
     document: Mapping[str, Any],
@@ -85,7 +85,7 @@ async def run_experiment(
     return ExperimentRuns(name, wanted, tuple(every), tuple(run.run_id for run in added), tuple(missing))
 
 
-async def _existing(client: "AsyncTrainerClient", name: str) -> tuple[Mapping[str, Any], Sequence[Run]]:
+async def _existing(client: "ExperimentCalls", name: str) -> tuple[Mapping[str, Any], Sequence[Run]]:
     """The document and the runs of an experiment; nothing if there is none, and no document if it is lost."""
     try:
         known = await client.experiment(name)
@@ -150,13 +150,13 @@ class Continued:
 
 
 async def resume_runs(
-    client: "AsyncTrainerClient", root: StateRoot | None, experiment: Experiment, runs: Sequence[Run]
+    client: "ExperimentCalls", root: StateRoot | None, experiment: Experiment, runs: Sequence[Run]
 ) -> list[Continued]:
     """Continue these runs, each from its newest checkpoint, or from the beginning where there is none."""
     return [await _resume(client, root, experiment, run) for run in runs]
 
 
-async def _resume(client: "AsyncTrainerClient", root: StateRoot | None, experiment: Experiment, run: Run) -> Continued:
+async def _resume(client: "ExperimentCalls", root: StateRoot | None, experiment: Experiment, run: Run) -> Continued:
     options = replace(options_of({"options": {}, **experiment.document}), name=run.name)
     key = run_key(experiment.name, run.axes, run.run_id)
     resumed = as_member(
@@ -171,7 +171,7 @@ async def _resume(client: "AsyncTrainerClient", root: StateRoot | None, experime
     return Continued(run, await client.submit_run(again, key), False)
 
 
-async def _own_config(client: "AsyncTrainerClient", root: StateRoot | None, run: Run) -> Mapping[str, Any]:
+async def _own_config(client: "ExperimentCalls", root: StateRoot | None, run: Run) -> Mapping[str, Any]:
     """The config of a run with its secrets: from its file, because the daemon tells them to nobody."""
     if root is not None and (own := await asyncio.to_thread(read_json, root.config_file(run.run_id))):
         return own
@@ -186,7 +186,7 @@ async def _own_config(client: "AsyncTrainerClient", root: StateRoot | None, run:
 
 
 async def _again(
-    client: "AsyncTrainerClient", root: StateRoot | None, experiment: Experiment, run: Run, options: RunOptions
+    client: "ExperimentCalls", root: StateRoot | None, experiment: Experiment, run: Run, options: RunOptions
 ) -> dict[str, Any]:
     """The config of a run with the same settings."""
     if not experiment.is_reconstructed:
