@@ -1,6 +1,7 @@
 """Shared by the benchmarks: a MOSAIC in a temporary folder, CPU time of processes, and the table."""
 
 import contextlib
+import json
 import os
 import shutil
 import statistics
@@ -23,6 +24,7 @@ from mosaic.model.ulid import new_ulid
 from mosaic.registry.registry import Registry
 
 MOSAIC = Path(sys.executable).with_name("mosaic")
+COPY = "MOSAIC_BENCH_COPY"  # a file that gets a line of JSON for each table, if it is set
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -95,6 +97,9 @@ def p50(values: Sequence[float]) -> float:
 
 
 def table(title: str, rows: Sequence[Sequence[str]]) -> None:
+    if copy := os.environ.get(COPY):
+        with open(copy, "a") as file:
+            file.write(json.dumps([title, rows]) + "\n")
     print(f"\n{title}")
     widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
     for row in rows:
