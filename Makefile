@@ -214,7 +214,7 @@ bench: setup .venv-frames/.ready .venv-gui/.ready .venv-observe/.ready
 	$(BIN)/python benchmarks/submit.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/listing.py
-	$(BIN)/python benchmarks/experiments_stats.py
+	$(BIN)/python benchmarks/experiments.py
 	$(BIN)/python benchmarks/worker_list.py
 	$(BIN)/python benchmarks/libraries.py
 	SDL_VIDEODRIVER=dummy PYTHONPATH=sdk/src .venv-frames/bin/python benchmarks/fastlane.py

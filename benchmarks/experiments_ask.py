@@ -14,16 +14,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from rig import cpu_s, lab, p50, table, verdict
+from rig import MOSAIC, cpu_s, fill_registry, lab, p50, table, verdict
 
 from mosaic.ingest.index import Index
-from mosaic.model.run import RunConfig, RunSummary, Settings, WorkerSpec
-from mosaic.model.states import RunState
-from mosaic.model.ulid import new_ulid
-from mosaic.registry.registry import Registry
+from mosaic.model.run import RunSummary
 
-MOSAIC = Path(sys.executable).with_name("mosaic")
 TARGET_MS = 300
 COLUMNS = ("--columns", "learning_rate,seed,return", "--sort", "-return")
 QUESTIONS = {
@@ -70,19 +67,19 @@ def report(runs: int, rounds: int, took: dict[str, list[tuple[float, float, floa
 
 def fill(registry_file: Path, index_file: Path, runs: int) -> None:
     """Runs that are over, with the 40 settings and 25 metrics of a usual training."""
-    registry, index, chance = Registry.open(registry_file), Index(index_file), random.Random(0)
-    for number in range(runs):
-        run_id = new_ulid()
-        algo, env_id = chance.choice(("ppo", "dqn", "sac")), chance.choice(("CartPole-v1", "Acrobot-v1", "Hopper-v4"))
-        settings = {"algo": algo, "env_id": env_id, "seed": number % 10, "total_timesteps": 500_000}
-        settings["extras.algo_params.learning_rate"] = chance.choice((1e-4, 3e-4, 1e-3, 3e-3))
-        settings |= {f"extras.algo_params.parameter_{n}": n / 7 for n in range(35)}
-        worker = WorkerSpec(module="cleanrl_worker.cli")
-        registry.add(RunConfig(run_id, f"run {number}", "runs", "cleanrl", worker, settings=Settings(settings)))
-        registry.move(run_id, RunState.CANCELLED, "made for the benchmark")
+    chance = random.Random(0)
+    run_ids = fill_registry(registry_file, runs, lambda number: settings_of(number, chance))
+    index = Index(index_file)
+    for run_id in run_ids:
         index.put(run_id, summary(chance))
-    registry.close()
     index.close()
+
+
+def settings_of(number: int, chance: random.Random) -> dict[str, Any]:
+    algo, env_id = chance.choice(("ppo", "dqn", "sac")), chance.choice(("CartPole-v1", "Acrobot-v1", "Hopper-v4"))
+    settings = {"algo": algo, "env_id": env_id, "seed": number % 10, "total_timesteps": 500_000}
+    settings["extras.algo_params.learning_rate"] = chance.choice((1e-4, 3e-4, 1e-3, 3e-3))
+    return settings | {f"extras.algo_params.parameter_{n}": n / 7 for n in range(35)}
 
 
 def summary(chance: random.Random) -> RunSummary:

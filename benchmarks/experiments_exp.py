@@ -4,12 +4,13 @@ python benchmarks/experiments_exp.py [--runs 1000] [--sweep 200] [--skip-sweep]
 """
 
 import argparse
+import json
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rig import Lab, lab, table, verdict
+from rig import Lab, lab, table, ticked_cpu_s, verdict
 
 CORES = 2
 SUBMIT_S = 5.0
@@ -36,7 +37,9 @@ def measure_submit(rig: Lab, count: int) -> None:
     rig.submit(resources={"cpus": CORES}, steps=10_000_000, rate=1)
     document = {"worker": "toy", "base": {"steps": 1}, "seeds": list(range(count))}
     one = timed(lambda: [rig.client.submit_run(config_of(seed)) for seed in range(20)]) / 20
+    before = ticked_cpu_s(rig.daemon_pid()), time.process_time()
     many = timed(lambda: rig.client.run_experiment("many", document))
+    cpu = ticked_cpu_s(rig.daemon_pid()) - before[0], time.process_time() - before[1]
     again = timed(lambda: rig.client.run_experiment("many", document))
     table(
         f"Submitting {count:,} runs",
@@ -44,6 +47,7 @@ def measure_submit(rig: Lab, count: int) -> None:
             ("", "s", "ms per run", "× one at a time", "target", ""),
             ("one at a time (20 measured)", f"{one * count:.1f}", f"{one * 1e3:.1f}", "1.0", "", ""),
             row("in one call", many, count, one, f"≤ {SUBMIT_S * count / 1000:g} s", many <= SUBMIT_S * count / 1000),
+            ("CPU of daemon and client", f"{cpu[0]:.1f} + {cpu[1]:.1f}", f"{sum(cpu) / count * 1e3:.2f}", "", "", ""),
             row("again: nothing is missing", again, count, one, "", None),
         ],
     )
@@ -66,6 +70,7 @@ def measure_sweep(rig: Lab, count: int) -> None:
     for run in rig.client.run_experiment("sweep", document).runs:
         rig.client.wait_run(run.run_id)
     took = time.monotonic() - start
+    occupied = sum(map(lifetime_s, rig.root.control.glob("*/exit.json"))) / (took * CORES)
     busy = 1 - (idle_s() - idle) / (took * (os.cpu_count() or 1))
     faulted = rig.client.experiment("sweep").counts.get("FAULTED", 0)
     table(
@@ -74,9 +79,16 @@ def measure_sweep(rig: Lab, count: int) -> None:
             ("", "value", "target", ""),
             ("took", f"{took:.0f} s", "", ""),
             ("cores busy", f"{busy:.0%}", f"≥ {BUSY:.0%}", verdict(busy >= BUSY)),
+            ("CPU slots with a worker", f"{occupied:.0%}", "", ""),  # also counts on a machine that others keep busy
             ("runs that failed", str(faulted), "0", verdict(not faulted)),
         ],
     )
+
+
+def lifetime_s(exit_file: Path) -> float:
+    """How long the worker of a run lived."""
+    started = json.loads(exit_file.with_name("started.json").read_text())["started_at"]
+    return float(json.loads(exit_file.read_text())["ended_at"] - started)
 
 
 def idle_s() -> float:

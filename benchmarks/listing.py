@@ -8,16 +8,8 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-from rig import lab, p50, table, verdict
-
-from mosaic.model.run import RunConfig, WorkerSpec
-from mosaic.model.states import RunState
-from mosaic.model.ulid import new_ulid
-from mosaic.registry.registry import Registry
-
-MOSAIC = Path(sys.executable).with_name("mosaic")
+from rig import MOSAIC, fill_registry, lab, p50, table, verdict
 
 
 def main() -> None:
@@ -27,7 +19,7 @@ def main() -> None:
     args = parser.parse_args()
     with lab() as rig:
         rig.stop_daemon()
-        fill(rig.root.registry, args.runs)
+        fill_registry(rig.root.registry, args.runs, lambda number: {})
         rig.restart_daemon()
         env = {**os.environ, "MOSAIC_HOME": str(rig.root.path)}
         bare, listed, everything = [], [], []
@@ -50,15 +42,6 @@ def main() -> None:
             ("mosaic runs --all --json", f"{p50(everything):.0f}", f"{p50(everything) / p50(bare):.1f}", "", ""),
         ],
     )
-
-
-def fill(path: Path, runs: int) -> None:
-    registry = Registry.open(path)
-    for number in range(runs):
-        run_id = new_ulid()
-        registry.add(RunConfig(run_id, f"run {number}", "runs", "toy", WorkerSpec(module="toy_worker.cli")))
-        registry.move(run_id, RunState.CANCELLED, "made for the benchmark")
-    registry.close()
 
 
 def took_ms(command: list[str], env: dict[str, str]) -> float:

@@ -23,6 +23,13 @@ CLIENT = {  # module → the documented names; empty: all public ones
     "mosaic.client.joined": ("joined_curve",),
     "mosaic.model.errors": (),
 }
+PARTS = {  # the classes whose methods a class inherits, and which are not documented themselves
+    "AsyncTrainerClient": (
+        ("mosaic.client.run_calls", "RunCalls"),
+        ("mosaic.client.experiment_calls", "ExperimentCalls"),
+        ("mosaic.client.import_calls", "ImportCalls"),
+    ),
+}
 SAME_AS = {"TrainerClient": ("mosaic.client.asynchronous", "AsyncTrainerClient")}  # whose docstrings its methods share
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -106,7 +113,11 @@ def constructor(node: ast.ClassDef) -> str:
 
 
 def methods_of(node: ast.ClassDef) -> dict[str, Function]:
-    return {item.name: item for item in node.body if isinstance(item, FUNCTIONS) and is_public(item.name)}
+    """Its public methods, then those of its parts."""
+    found = {item.name: item for item in node.body if isinstance(item, FUNCTIONS) and is_public(item.name)}
+    for part in PARTS.get(node.name, ()):
+        found |= methods_of(class_in(*part)[0])
+    return found
 
 
 def fields_of(node: ast.ClassDef, lines: list[str]) -> list[Field]:

@@ -52,6 +52,17 @@ def test_runs_are_listed_by_condition_order_and_columns(mosaic):
     assert [row[1:] for row in rows[1:]] == [["run-3", "3", "20"], ["run-1", "1", "20"]]
 
 
+@pytest.mark.parametrize("output", [(), ("--json",)])
+def test_a_setting_that_a_field_hides_is_named_when_nothing_matches(mosaic, lab, capsys, output):
+    main(["runs", "--where", "steps=10000 and seed=1", *output])
+    said = capsys.readouterr().err
+
+    assert said == "mosaic: steps is a field here; the setting is setting.steps\n"
+    main(["runs", "--where", "steps>=60", *output])
+    assert capsys.readouterr().err == ""
+    assert len(names(mosaic("runs", "--where", "setting.steps=60", "--json"))) == 3
+
+
 def test_an_experiment_and_a_condition_select_together(mosaic):
     assert names(mosaic("runs", "--experiment", "lengths", "--json")) == ["run-2", "run-1"]
     assert names(mosaic("runs", "--experiment", "lengths", "--where", "seed=1 or seed=3", "--json")) == ["run-1"]

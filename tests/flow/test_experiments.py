@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 from terminal import Terminal
 
-from mosaic.model.errors import BadConfig, ExperimentDiffers, ExperimentHasRuns, KeyTaken, UnknownExperiment
+from mosaic.model.errors import (
+    BadConfig,
+    ExperimentDiffers,
+    ExperimentHasRuns,
+    KeyTaken,
+    MosaicError,
+    UnknownExperiment,
+)
 from mosaic.model.states import RunState
 
 MOSAIC = Path(sys.executable).with_name("mosaic")
@@ -146,6 +153,42 @@ def test_runs_that_name_an_experiment_are_listed_without_a_record_of_it(lab):
     lab.wait_until_over(lab.client.submit_run(document))
 
     assert "loose" in [each.name for each in lab.client.experiments() if each.is_reconstructed]
+
+
+def crashed_without_a_record(lab, name):
+    """The run of an experiment that only this run names; its config has a secret."""
+    document = config(steps=2, crash_at=1)
+    document["metadata"]["experiment"] = {"name": name, "axes": {"steps": 2}}
+    document["metadata"]["worker"]["environment"] = {"HUB_TOKEN": "real"}
+    return lab.wait_until_over(lab.client.submit_run(document))
+
+
+def test_a_run_whose_experiment_was_lost_starts_again_with_its_secrets(lab):
+    run = crashed_without_a_record(lab, "lost")
+
+    again = lab.client.resume_experiment("lost", [run])[0]
+
+    assert not again.is_resumed
+    written = json.loads(lab.root.config_file(again.after.run_id).read_text())
+    assert written["metadata"]["worker"]["environment"] == {"HUB_TOKEN": "real"}
+
+
+def test_from_another_machine_a_config_without_its_secrets_is_not_started(lab, monkeypatch):
+    run = crashed_without_a_record(lab, "far")
+    monkeypatch.setattr(lab.client._inner, "_root", None)
+
+    with pytest.raises(MosaicError, match=r"sent without metadata\.worker\.environment\.HUB_TOKEN"):
+        lab.client.resume_experiment("far", [run])
+
+    assert len(lab.client.list_runs(experiment="far").runs) == 1
+
+
+def test_a_run_without_its_config_and_its_experiment_is_not_started(lab):
+    run = crashed_without_a_record(lab, "bare")
+    lab.root.config_file(run.run_id).unlink()
+
+    with pytest.raises(MosaicError, match="so is its config file"):
+        lab.client.resume_experiment("bare", [run])
 
 
 @pytest.mark.parametrize(

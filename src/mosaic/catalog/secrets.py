@@ -39,6 +39,17 @@ def redact_arguments(arguments: Sequence[str]) -> list[str]:
     return shown
 
 
+def masked_keys(values: Mapping[str, Any]) -> list[str]:
+    """The dotted keys of what `redact` has masked in a config."""
+    keys = []
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            keys += [f"{name}.{key}" for key in masked_keys(value)]
+        elif any(isinstance(item, str) and MASK in item for item in (value if isinstance(value, list) else [value])):
+            keys.append(name)
+    return keys
+
+
 def _redact_value(name: str, value: Any) -> Any:
     if _SECRET.search(name):
         return _mask(value, (str, int, float))

@@ -70,7 +70,8 @@ def _curves(found: "GroupComparison", width: int) -> str:
         if group.band
     ]
     drawn = plot(lines, min(width, WIDEST_PLOT)) if lines else ""
-    title = f"{found.metric} over {found.axis}: {TITLES[found.options.average]}, {BANDS[found.options.band]} dotted"
+    metric = f"{found.metric}{', normalised,' if found.options.scales else ''}"
+    title = f"{metric} over {found.axis}: {TITLES[found.options.average]}, {BANDS[found.options.band]} dotted"
     parts = [paint(title, "dim"), drawn] if drawn else []
     return "\n".join([*parts, _wrap(found.curve_words, width)]).rstrip()
 

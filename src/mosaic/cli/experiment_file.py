@@ -9,6 +9,7 @@ max_parallel: 2
 options: {cpus: 1, tags: [demo]}                fields of RunOptions
 """
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,39 @@ KEYS = ("name", *(name for name in FIELDS if name != "search"))
 
 def read_file(path: Path) -> tuple[str, dict[str, Any]]:
     """The name and the document of the experiment in a file."""
-    found = _load(path)
-    for key in found:
-        if key not in KEYS:
-            hint = did_you_mean(str(key), KEYS, 1) or f"Known keys: {', '.join(KEYS)}."
-            raise MosaicError(f"{path}: there is no key '{key}'. {hint}")
-    name = found.pop("name", path.stem)
-    if not isinstance(name, str) or not is_worker_name(name):
-        raise MosaicError(f"{path}: '{name}' is not a valid name for an experiment. {VALID}")
-    if not found.get("worker") or not isinstance(found["worker"], str):
-        raise MosaicError(f"{path}: the worker is missing. Add a line such as: worker: cleanrl")
+    found = load(path, "worker, base, axes and seeds")
+    if "space" in found:
+        raise MosaicError(f"{path} describes a search. Start it with: mosaic search {path}")
+    refuse_unknown(path, found, KEYS)
+    name = name_in(path, found)
+    worker_in(path, found)
+    found.pop("name", None)
     try:
         return name, read_document(_complete(found))
     except BadConfig as error:
         raise MosaicError(f"{path}: {str(error).removeprefix('experiment.')}") from None
+
+
+def refuse_unknown(path: Path, found: Mapping[str, Any], keys: Sequence[str]) -> None:
+    for key in found:
+        if key not in keys:
+            hint = did_you_mean(str(key), keys, 1) or f"Known keys: {', '.join(keys)}."
+            raise MosaicError(f"{path}: there is no key '{key}'. {hint}")
+
+
+def name_in(path: Path, found: Mapping[str, Any]) -> str:
+    """The name in a file; default: that of the file."""
+    name = found.get("name", path.stem)
+    if not isinstance(name, str) or not is_worker_name(name):
+        raise MosaicError(f"{path}: '{name}' is not a valid name for an experiment. {VALID}")
+    return name
+
+
+def worker_in(path: Path, found: Mapping[str, Any]) -> str:
+    worker = found.get("worker")
+    if not worker or not isinstance(worker, str):
+        raise MosaicError(f"{path}: the worker is missing. Add a line such as: worker: cleanrl")
+    return worker
 
 
 def _complete(found: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +74,8 @@ def _complete(found: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load(path: Path, keys: str) -> dict[str, Any]:
+    """The mapping in a YAML or JSON file; `keys`: some that it should have."""
     import yaml
 
     from mosaic.client.yaml_loader import ScriptLoader
@@ -71,5 +92,5 @@ def _load(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise MosaicError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict):
-        raise MosaicError(f"{path} must contain keys such as worker, base, axes and seeds.")
+        raise MosaicError(f"{path} must contain keys such as {keys}.")
     return found

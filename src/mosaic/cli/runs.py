@@ -13,8 +13,9 @@ from mosaic.cli.table import clip, render_table
 from mosaic.cli.terminal_text import STATE_STYLE, paint
 from mosaic.cli.verb import RUN_HELP, BadUsage, add_json, add_verb, count
 from mosaic.model.errors import BadQuery
+from mosaic.model.run_fields import SETTING, field_of
 from mosaic.model.states import LIVE_STATES, RunState
-from mosaic.model.where import parse_where
+from mosaic.model.where import names_in, parse_where
 from mosaic.present.durations import format_duration
 from mosaic.present.runs import note, return_cell
 from mosaic.present.scores import is_rate_known
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 SHORT_ID = 13  # the ten characters of the timestamp and three random ones
 NEWEST = 20
+SAME_AS_SETTINGS = ("algo", "env", "seed", "id", "worker")  # fields that have the value of the setting of this name
 RUNS_EXAMPLES = """
 mosaic runs
 mosaic runs --state live
@@ -110,9 +112,12 @@ def list_runs(args: argparse.Namespace) -> int:
         print(_data(args, found.runs, columns), end="" if args.csv else "\n")
         if args.csv or columns or args.where:
             tell_left_out(found.total, len(found.runs))
+        if not found.runs:
+            tell_hidden_settings(args)
         return 0
     if not found.runs:
         print(_nothing(args))
+        tell_hidden_settings(args)
     elif columns:
         print(columns_table(found.runs, columns, [short_id(run.run_id) for run in found.runs]))
     else:
@@ -145,6 +150,18 @@ def _data(args: argparse.Namespace, runs: "Sequence[Run]", columns: "Sequence[st
     if args.csv:
         return columns_csv(runs, columns)
     return columns_json(runs, columns) if columns else json.dumps([run.to_dict() for run in runs], indent=1)
+
+
+def tell_hidden_settings(args: argparse.Namespace) -> None:
+    """Why nothing matched, perhaps: the user meant a setting whose name a field has, such as the toy worker's rate."""
+    fields = dict.fromkeys(filter(field_of, names_in(parse_where(args.where)))) if args.where else {}
+    names = [name for name in fields if field_of(name) not in SAME_AS_SETTINGS]
+    if not names:
+        return
+    with connected(args) as client:
+        for name in names:
+            if client.list_runs(limit=1, where=f'"{SETTING}{name}" is not missing').total:
+                print(f"mosaic: {name} is a field here; the setting is {SETTING}{name}", file=sys.stderr)
 
 
 def _nothing(args: argparse.Namespace) -> str:

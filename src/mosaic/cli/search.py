@@ -4,6 +4,7 @@ import argparse
 import json
 import shlex
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.connection import connected, refuse_host
@@ -15,6 +16,7 @@ from mosaic.model.nearest import did_you_mean
 from mosaic.model.rundir import StateRoot
 
 if TYPE_CHECKING:
+    from mosaic.catalog.search import Search
     from mosaic.cli.verb import Verbs
     from mosaic.client import Run, TrainerClient
 
@@ -23,6 +25,7 @@ EXAMPLES = """
 mosaic search toy steps=500 --space episode_length=int:10:100 --trials 8 --name lengths
 mosaic search cleanrl algo=ppo env=CartPole-v1 --space learning_rate=log:1e-5:1e-2 --space ent_coef=float:0:0.1
 mosaic search cleanrl algo=ppo env=CartPole-v1 --space num_steps=choice:64,128,256 --pruner median --max-parallel 2
+mosaic search lr.yaml                          a search in a file
 mosaic search show lengths                     the best trial, and a table of all
 mosaic search resume lengths --trials 40       continue a search that was killed, or add trials
 mosaic search cancel lengths                   cancel it with its trials
@@ -36,7 +39,9 @@ MOST_ROWS = 20
 
 def add_verbs(verbs: "Verbs") -> None:
     parser = add_verb(verbs, "search", start_search, "search hyper-parameters with Optuna", EXAMPLES, DETAILS)
-    parser.add_argument("worker", metavar="WORKER[@VARIANT]", nargs="?", help="the worker of the trials")
+    parser.add_argument(
+        "worker", metavar="WORKER|FILE", nargs="?", help="the worker of the trials, NAME or NAME@VARIANT; or a file"
+    )
     parser.add_argument("settings", metavar="key=value", nargs="*", help="settings that all trials have")
     _add_options(parser)
     add_run_options(parser)
@@ -98,19 +103,20 @@ def _add_actions(parser: Any) -> None:
 
 
 def start_search(args: argparse.Namespace) -> int:
-    from mosaic.catalog.search import Search, search_config, spaces_of
+    from mosaic.catalog.search import search_config
+    from mosaic.cli.search_file import is_file
 
     refuse_host(args, "search")
-    if not args.worker or "=" in args.worker:
+    if not args.worker or (not is_file(args.worker) and "=" in args.worker):
         raise BadUsage("name the worker of the trials (list them with: mosaic worker list), or show, resume or cancel")
     if args.idempotency_key:
         raise BadUsage("a search is known by its --name; leave --idempotency-key out")
-    if not args.space:
+    described = _file_search(args) if is_file(args.worker) else None
+    if not args.space and not described:
         raise BadUsage("nothing to search. Add a range, such as --space learning_rate=log:1e-5:1e-2")
     with connected(args) as client:
-        name = args.name or _free_name(client, args.worker.partition("@")[0])
-        fixed, space = parse_settings(args.settings), spaces_of(args.space)
-        search = Search(name, args.worker, fixed, space, _options(args), run_options(args))
+        search = described or _search(args, args.name or _free_name(client, args.worker.partition("@")[0]))
+        name = search.name
         config = search_config(search, StateRoot.from_environment())
         if runs := runs_of(client, name):
             verb = "resume" if any(run.worker_name == DRIVER for run in runs) else "show"
@@ -119,6 +125,28 @@ def start_search(args: argparse.Namespace) -> int:
             )
         run = client.submit_run(config, f"experiment/{name}/driver")
         return _follow(client, run, name, args)
+
+
+def _file_search(args: argparse.Namespace) -> "Search":
+    """The search in a file, which describes all of it: an option that it may contradict is refused."""
+    from mosaic.cli.search_file import read_search
+
+    kept = ("worker", "name", "detach", "json", "verbose", "host")
+    default_of = args.parser.get_default
+    given = [
+        name for name, value in vars(args).items() if name not in kept and (value or None) != (default_of(name) or None)
+    ]
+    if given:
+        option = "key=value" if given[0] == "settings" else f"--{given[0].replace('_', '-')}"
+        raise BadUsage(f"write {option} into {args.worker}: with a file only --name, --detach and --json are options")
+    return read_search(Path(args.worker), args.name)
+
+
+def _search(args: argparse.Namespace, name: str) -> "Search":
+    from mosaic.catalog.search import Search, spaces_of
+
+    fixed, space = parse_settings(args.settings), spaces_of(args.space)
+    return Search(name, args.worker, fixed, space, _options(args), run_options(args))
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:

@@ -2,52 +2,40 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from mosaic.catalog.request import RunOptions, for_caller, nest, trainer_config, worker_section
-from mosaic.client.channel import open_channel
-from mosaic.client.dataframe import Runs, frame
+from mosaic.client.caller import SLOW_CALL_TIMEOUT_S
 from mosaic.client.endpoint import Endpoint, endpoint_elsewhere, find_endpoint, how_to_start, is_elsewhere
 from mosaic.client.events import Curve, Event, LogPiece
-from mosaic.client.experiments import Continued, ExperimentRuns, resume_runs, run_experiment
-from mosaic.client.frames import Frame, FrameRequest, FrameStream
+from mosaic.client.experiment_calls import ExperimentCalls
 from mosaic.client.handle import AsyncRunHandle
-from mosaic.client.request_text import command_text, config_text, states_to_wire
-from mosaic.client.run import Run, RunList
+from mosaic.client.import_calls import ImportCalls
+from mosaic.client.request_text import config_text
 from mosaic.client.starting import StartedDaemon, may_start
-from mosaic.client.status import error_from, with_sentence
-from mosaic.client.streams import EventPage, EventStream, LogStream, repeat_until_answered, watch_runs
+from mosaic.client.status import with_sentence
+from mosaic.client.streams import EventPage, EventStream, LogStream
 from mosaic.model.errors import BadConfig, NoDaemon
-from mosaic.model.experiment import Experiment
 from mosaic.model.home import refuse_odd
-from mosaic.model.ordering import ordered, sort_names
 from mosaic.model.owner import refuse_foreign
 from mosaic.model.rundir import StateRoot
-from mosaic.model.states import RunState
-from mosaic.model.ulid import is_ulid, new_ulid
 from mosaic.wire import mosaic_pb2 as pb
-from mosaic.wire.convert import experiment_from_wire
-from mosaic.wire.mosaic_pb2_grpc import TrainerServiceStub
 
-if TYPE_CHECKING:  # evaluations and imports: with them every command would take longer to start
+if TYPE_CHECKING:  # what only some calls need is imported by them: every command waits for this file
     import pandas
 
+    from mosaic.client.dataframe import Runs
     from mosaic.client.evaluation import AsyncEvaluation, EvaluationSource
-    from mosaic.client.importing import ImportStream
+    from mosaic.client.frames import Frame
 
 REACH_WITHIN_S = 10.0
-CALL_TIMEOUT_S = 30.0
-PAGE_RUNS = 500
-SLOW_CALL_TIMEOUT_S = 180.0  # for calls that end process trees or delete large folders
 
 
-class AsyncTrainerClient:
+class AsyncTrainerClient(ExperimentCalls, ImportCalls):
     """Talks to the daemon from asyncio code.
 
     1. Every failure is a `MosaicError` whose text says what to do.
@@ -63,18 +51,8 @@ class AsyncTrainerClient:
     """
 
     def __init__(self, endpoint: Endpoint, patience_s: float | None = 60.0, root: StateRoot | None = None) -> None:
-        """`patience_s`: how long a broken stream waits for the next daemon before it raises NoDaemon; None: for ever.
-
-        `root`: the state folder whose workers `run` looks up; None if the daemon is on another machine.
-        """
-        self.target = endpoint.name
-        self.daemon_version = endpoint.version  # empty if only the daemon itself can say it: see `health`
-        self._root = root
-        self.patience_s = patience_s
+        super().__init__(endpoint, patience_s, root)
         self._background: set[asyncio.Task[None]] = set()
-        self._metadata = (("authorization", f"Bearer {endpoint.token}"),)
-        self._channel = open_channel(endpoint.target)
-        self._stub: Any = TrainerServiceStub(self._channel)  # type: ignore[no-untyped-call]
 
     @classmethod
     async def connect(
@@ -193,210 +171,6 @@ class AsyncTrainerClient:
 
         return AsyncEvaluation(self, await self.get_run(run_id))
 
-    async def wait_run(self, run_id: str, timeout_s: float | None = None) -> Run:
-        """Wait until a run is over and return it; TimeoutError after `timeout_s`."""
-        run_id = await self._id_of(run_id)
-        try:
-            async with asyncio.timeout(timeout_s), aclosing(self.watch_runs(run_ids=(run_id,))) as changes:
-                async for change in changes:
-                    if run_id in change.deleted or any(run.state.is_over for run in change.runs):
-                        break
-        except TimeoutError:
-            raise TimeoutError(f"Run {run_id} is not over after {timeout_s} s.") from None
-        return await self.get_run(run_id)
-
-    async def submit_run(self, config: Mapping[str, Any] | str | Path, idempotency_key: str = "") -> Run:
-        """Submit a trainer config: a mapping, JSON text, or the path of a JSON file."""
-        request = pb.SubmitRunRequest(config_json=config_text(config), idempotency_key=idempotency_key)
-        return Run.from_wire(await self._ask(self._stub.SubmitRun, request))
-
-    async def submit_runs(
-        self,
-        configs: Sequence[Mapping[str, Any] | str | Path],
-        idempotency_keys: Sequence[str] = (),
-        *,
-        experiment: str = "",
-        document: Mapping[str, Any] | None = None,
-        is_new_experiment: bool = False,
-        is_dry_run: bool = False,
-    ) -> list[Run]:
-        """Submit many trainer configs in one call: all become runs, or none if one of them is invalid.
-
-        With a `document` the `experiment` is created or extended together with them (`is_new_experiment`: its name
-        must be unused). With `is_dry_run` they are only checked, and the result is empty.
-        """
-        keys = [*idempotency_keys, *[""] * (len(configs) - len(idempotency_keys))]
-        request = pb.SubmitRunsRequest(
-            runs=[
-                pb.SubmitRunRequest(config_json=config_text(config), idempotency_key=key)
-                for config, key in zip(configs, keys, strict=True)
-            ],
-            experiment=None
-            if document is None
-            else pb.PutExperimentRequest(
-                name=experiment, document_json=config_text(document), must_be_new=is_new_experiment
-            ),
-            is_dry_run=is_dry_run,
-        )
-        reply = await self._ask(self._stub.SubmitRuns, request, SLOW_CALL_TIMEOUT_S)
-        return [Run.from_wire(info) for info in reply.runs]
-
-    # Experiments
-
-    async def put_experiment(self, name: str, document: Mapping[str, Any], note: str | None = None) -> Experiment:
-        """Create an experiment, or add the seeds and axis values of `document` to it; see `mosaic.model.experiment`.
-
-        ExperimentDiffers if the name belongs to an experiment with another worker, base or axes.
-        """
-        request = pb.PutExperimentRequest(name=name, document_json=config_text(document), note=note)
-        return experiment_from_wire(await self._ask(self._stub.PutExperiment, request))
-
-    async def experiment(self, name: str) -> Experiment:
-        """One experiment with the number of its runs in each state; `list_runs(experiment=name)` has the runs."""
-        return experiment_from_wire(await self._ask(self._stub.GetExperiment, pb.ExperimentRequest(name=name)))
-
-    async def experiments(self) -> list[Experiment]:
-        """All experiments, newest first."""
-        reply = await self._ask(self._stub.ListExperiments, pb.ListExperimentsRequest())
-        return [experiment_from_wire(wire) for wire in reply.experiments]
-
-    async def delete_experiment(self, name: str) -> None:
-        """Delete an experiment that has no runs any more."""
-        await self._ask(self._stub.DeleteExperiment, pb.ExperimentRequest(name=name))
-
-    async def run_experiment(
-        self,
-        name: str,
-        document: Mapping[str, Any],
-        *,
-        retry_faulted: bool = False,
-        is_new: bool = False,
-        is_dry_run: bool = False,
-    ) -> ExperimentRuns:
-        """Submit the runs of the document's grid that the experiment does not have yet, in one call.
-
-        `retry_faulted`: also those whose newest run is FAULTED. `is_new`: the name must be unused.
-        """
-        return await run_experiment(self, self._root, name, document, retry_faulted, is_new, is_dry_run)
-
-    async def resume_experiment(self, name: str, runs: Sequence[Run]) -> list[Continued]:
-        """Continue these runs of an experiment, from their checkpoints, or from the beginning where there is none."""
-        return await resume_runs(self, self._root, await self.experiment(name), runs)
-
-    async def cancel_run(self, run_id: str, reason: str = "") -> Run:
-        """Request the end of a run. The request is durable when this returns; the run ends shortly afterwards.
-
-        `reason`: one line that says why, for the state CANCELLED.
-        """
-        request = pb.RunRequest(run_id=run_id, reason=reason)
-        return Run.from_wire(await self._ask(self._stub.CancelRun, request))
-
-    async def command_run(self, run_id: str, command: Mapping[str, Any], command_id: str | None = None) -> int:
-        """Send a command (`{"cmd": "pause"}`) to a run's worker and return its number, 1, 2, 3 …
-
-        It is durable when this returns, and the worker receives it exactly once: after a restart of the daemon the call
-        is repeated with the same id. To repeat a call yourself, choose the `command_id`.
-        """
-        request = pb.CommandRunRequest(
-            run_id=await self._id_of(run_id), command_id=command_id or new_ulid(), command_json=command_text(command)
-        )
-        call = self._open(self._stub.CommandRun, timeout=CALL_TIMEOUT_S)
-        reply = await repeat_until_answered(call, request, self.target, self._wait_for_daemon)
-        return int(reply.seq)
-
-    async def delete_run(self, run_id: str) -> int:
-        """Delete a run that is over, with its folder; return the number of bytes freed."""
-        reply = await self._ask(self._stub.DeleteRun, pb.RunRequest(run_id=run_id), SLOW_CALL_TIMEOUT_S)
-        return int(reply.freed_bytes)
-
-    async def get_run(self, run_id: str) -> Run:
-        """One run with its history and config. `run_id` may be an id, a prefix of one, a name, `last` or `last~N`."""
-        return Run.from_wire(await self._ask(self._stub.GetRun, pb.RunRequest(run_id=run_id)))
-
-    async def edit_run(
-        self,
-        run_id: str | Collection[str],
-        *,
-        name: str | None = None,
-        note: str | None = None,
-        add_tags: Collection[str] = (),
-        remove_tags: Collection[str] = (),
-    ) -> list[Run]:
-        """Change the name, the note and the tags of one run or several; all of them change, or none.
-
-        What is not given stays; an empty note removes it. The change is durable when this returns.
-        """
-        run_ids = (run_id,) if isinstance(run_id, str) else tuple(run_id)
-        request = pb.EditRunRequest(run_ids=run_ids, name=name, note=note, add_tags=add_tags, remove_tags=remove_tags)
-        reply = await self._ask(self._stub.EditRun, request)
-        return [Run.from_wire(info) for info in reply.runs]
-
-    async def list_runs(
-        self,
-        states: Collection[RunState | str] = (),
-        limit: int = 0,
-        *,
-        experiment: str = "",
-        where: str = "",
-        sort: str = "",
-        columns: Collection[str] = (),
-    ) -> RunList:
-        """Newest first. Default: runs in all states, without a limit. A state may be given by its name.
-
-        `experiment`: only its runs. `where`: a condition, such as `algo=ppo and return>400`. `sort`: names of fields,
-        settings or metrics, such as `-return,seed`. `columns`: names whose values each run has in `chosen`. BadQuery if
-        one does not parse.
-        """
-        request = pb.ListRunsRequest(
-            states=states_to_wire(states),
-            limit=limit,
-            page_runs=PAGE_RUNS,
-            experiment=experiment,
-            where=where,
-            setting_keys=columns,
-        )
-        if 0 < limit <= PAGE_RUNS:
-            request.sort = sort  # the daemon sends only the first ones
-        elif sort:
-            return await self._list_sorted(request, sort)
-        return await self._list(request)
-
-    async def _list_sorted(self, request: pb.ListRunsRequest, sort: str) -> RunList:
-        """More runs than one reply has: they come in pages, and are sorted here."""
-        names, limit = sort_names(sort), request.limit
-        request.limit = 0
-        request.setting_keys.extend(name for name, _ in names)
-        found = await self._list(request)
-        runs = ordered(found.runs, names, lambda run, name: run.chosen.get(name))
-        return replace(found, runs=tuple(runs[: limit or None]))
-
-    async def _list(self, request: pb.ListRunsRequest) -> RunList:
-        pages: list[pb.ListRunsReply] = []
-        while not pages or request.before:
-            pages.append(await self._ask(self._stub.ListRuns, request))
-            request.before = pages[-1].next
-            request.limit -= min(request.limit, len(pages[-1].runs))
-        return RunList.joined(pages)
-
-    def watch_runs(
-        self,
-        states: Collection[RunState | str] = (),
-        limit: int = 0,
-        interval_ms: int = 500,
-        run_ids: Collection[str] = (),
-        *,
-        experiment: str = "",
-    ) -> AsyncGenerator[RunList, None]:
-        """All runs that match, then changes, without end. After 5 s without a change the next item is empty."""
-        request = pb.WatchRunsRequest(
-            states=states_to_wire(states),
-            limit=limit,
-            interval_ms=interval_ms,
-            run_ids=run_ids,
-            experiment=experiment,
-        )
-        return watch_runs(self._open(self._stub.WatchRuns), request, self.target, self._wait_for_daemon)
-
     # Telemetry
 
     async def stream_steps(
@@ -482,13 +256,9 @@ class AsyncTrainerClient:
             async for batch in batches:
                 yield batch
 
-    async def _id_of(self, reference: str) -> str:
-        """The id, for calls that are repeated after a broken connection: by then `last` may mean another run."""
-        return reference if is_ulid(reference) else (await self.get_run(reference)).run_id
-
     def frames(
         self, run_id: str, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0, lane: int | None = None
-    ) -> AsyncIterator[Frame]:
+    ) -> "AsyncIterator[Frame]":
         """Frames of a run, the newest each time, at most `hz` per second, until it is over.
 
         The worker renders only while this is iterated. Frames come through shared memory if the run is on this
@@ -496,6 +266,8 @@ class AsyncTrainerClient:
         the longest side in pixels (0: full size). `lane`: one lane (0, 1 …) of an evaluation, in place of the grid of
         all of them.
         """
+        from mosaic.client.frames import FrameRequest, FrameStream
+
         request = FrameRequest(hz, wait_s, max_dim, lane)
         call = self._open(self._stub.StreamFrames)
         return FrameStream(call, self.get_run, self._wait_for_daemon, self.target, request).of(run_id)
@@ -522,7 +294,7 @@ class AsyncTrainerClient:
             request.names_after = names[-1]
 
     async def frame(
-        self, runs: Runs, metrics: str | Sequence[str] | None = None, points: int = 0
+        self, runs: "Runs", metrics: str | Sequence[str] | None = None, points: int = 0
     ) -> "pandas.DataFrame":
         """Curves as a pandas DataFrame, a row for each point of each metric; needs the extra [pandas].
 
@@ -531,15 +303,9 @@ class AsyncTrainerClient:
         `value` is then the mean over a part of it. Columns: run_id, name, algo, env_id, seed, experiment, one for each
         axis of the runs' experiments, metric, step, value, time (UTC).
         """
+        from mosaic.client.dataframe import frame
+
         return await frame(self, runs, metrics, points)
-
-    # Imported runs
-
-    def import_run(self, format: str, path: str | Path) -> "ImportStream":
-        """A stream that imports one run of another program; `path` and `format` are its identity."""
-        from mosaic.client.importing import ImportStream
-
-        return ImportStream(self._stub.ImportRun(metadata=self._metadata), format, str(path), self.target)
 
     # Daemon
 
@@ -552,21 +318,3 @@ class AsyncTrainerClient:
         request = pb.ShutdownRequest(kill_runs=kill_runs)
         reply = await self._ask(self._stub.Shutdown, request, SLOW_CALL_TIMEOUT_S)
         return int(reply.runs_left)
-
-    async def _ask(self, call: Any, request: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
-        try:
-            return await call(request, timeout=timeout_s, metadata=self._metadata)
-        except grpc.aio.AioRpcError as failure:
-            raise error_from(failure, self.target) from None
-
-    def _open(self, call: Any, timeout: float | None = None) -> Any:
-        return lambda request: call(request, metadata=self._metadata, timeout=timeout)
-
-    async def _wait_for_daemon(self) -> None:
-        """Wait until a daemon answers at this address again."""
-        try:
-            await self._stub.GetHealth(
-                pb.GetHealthRequest(), metadata=self._metadata, timeout=self.patience_s, wait_for_ready=True
-            )
-        except grpc.aio.AioRpcError as failure:
-            raise error_from(failure, self.target) from None

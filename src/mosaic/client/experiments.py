@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from mosaic.catalog.derived import RESUME, derived_config
 from mosaic.catalog.request import RunOptions, option_names, trainer_config, worker_sections
+from mosaic.catalog.secrets import masked_keys
 from mosaic.client.run import Run
-from mosaic.model.errors import BadConfig, NoCheckpoint, UnknownExperiment
+from mosaic.model.durable import read_json
+from mosaic.model.errors import BadConfig, MosaicError, NoCheckpoint, UnknownExperiment
 from mosaic.model.experiment import (
     Experiment,
     Point,
@@ -24,7 +26,7 @@ from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:
-    from mosaic.client.asynchronous import AsyncTrainerClient
+    from mosaic.client.experiment_calls import ExperimentCalls
 
 NOT_FOR_ALL = ("name", "idempotency_key")  # options that each run of an experiment has for itself
 LONGEST_NAME = 120
@@ -51,7 +53,7 @@ class Todo:
 
 
 async def run_experiment(
-    client: "AsyncTrainerClient",
+    client: "ExperimentCalls",
     root: StateRoot | None,
     name: str,
     document: Mapping[str, Any],
@@ -83,7 +85,7 @@ async def run_experiment(
     return ExperimentRuns(name, wanted, tuple(every), tuple(run.run_id for run in added), tuple(missing))
 
 
-async def _existing(client: "AsyncTrainerClient", name: str) -> tuple[Mapping[str, Any], Sequence[Run]]:
+async def _existing(client: "ExperimentCalls", name: str) -> tuple[Mapping[str, Any], Sequence[Run]]:
     """The document and the runs of an experiment; nothing if there is none, and no document if it is lost."""
     try:
         known = await client.experiment(name)
@@ -148,13 +150,13 @@ class Continued:
 
 
 async def resume_runs(
-    client: "AsyncTrainerClient", root: StateRoot | None, experiment: Experiment, runs: Sequence[Run]
+    client: "ExperimentCalls", root: StateRoot | None, experiment: Experiment, runs: Sequence[Run]
 ) -> list[Continued]:
     """Continue these runs, each from its newest checkpoint, or from the beginning where there is none."""
     return [await _resume(client, root, experiment, run) for run in runs]
 
 
-async def _resume(client: "AsyncTrainerClient", root: StateRoot | None, experiment: Experiment, run: Run) -> Continued:
+async def _resume(client: "ExperimentCalls", root: StateRoot | None, experiment: Experiment, run: Run) -> Continued:
     options = replace(options_of({"options": {}, **experiment.document}), name=run.name)
     key = run_key(experiment.name, run.axes, run.run_id)
     resumed = as_member(
@@ -169,14 +171,27 @@ async def _resume(client: "AsyncTrainerClient", root: StateRoot | None, experime
     return Continued(run, await client.submit_run(again, key), False)
 
 
+async def _own_config(client: "ExperimentCalls", root: StateRoot | None, run: Run) -> Mapping[str, Any]:
+    """The config of a run with its secrets: from its file, because the daemon tells them to nobody."""
+    if root is not None and (own := await asyncio.to_thread(read_json, root.config_file(run.run_id))):
+        return own
+    config = (await client.get_run(run.run_id)).config or {}
+    lost = f"Run {run.run_id} cannot start again: the record of its experiment is lost, and"
+    if not config:
+        raise MosaicError(f"{lost} so is its config file. Start it with: mosaic run")
+    if secrets := masked_keys(config):
+        hidden = f"its config is sent without {', '.join(secrets)}"
+        raise MosaicError(f"{lost} {hidden}. Start it again on the daemon's machine, or with: mosaic run")
+    return config
+
+
 async def _again(
-    client: "AsyncTrainerClient", root: StateRoot | None, experiment: Experiment, run: Run, options: RunOptions
+    client: "ExperimentCalls", root: StateRoot | None, experiment: Experiment, run: Run, options: RunOptions
 ) -> dict[str, Any]:
     """The config of a run with the same settings."""
     if not experiment.is_reconstructed:
         return (await asyncio.to_thread(grid_configs, experiment.name, experiment.document, [run.axes], root))[0]
-    # The base is lost, so from the run's own config; secrets in it are redacted.
-    config = (await client.get_run(run.run_id)).config or {}
+    config = await _own_config(client, root, run)  # the base is lost
     worker = dict((config.get("metadata") or {}).get("worker") or {})
     worker.pop("worker_id", None)
     settings = {key: value for key, value in (worker.get("config") or {}).items() if key != "run_id"}

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mosaic.client.events import Curve, Event, LogPiece
-from mosaic.client.frames import Frame
 from mosaic.client.run import Run
 from mosaic.model.run import RunSummary
 from mosaic.model.states import RunState
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     import pandas
 
     from mosaic.client.asynchronous import AsyncTrainerClient
+    from mosaic.client.frames import Frame
     from mosaic.client.synchronous import TrainerClient
 
 
@@ -75,7 +75,7 @@ class AsyncRunHandle:
 
     def frames(
         self, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0, lane: int | None = None
-    ) -> AsyncIterator[Frame]:
+    ) -> "AsyncIterator[Frame]":
         """The newest frame each time, as `AsyncTrainerClient.frames` gives them."""
         return self._client.frames(self.run_id, hz, wait_s, max_dim, lane)
 
@@ -146,7 +146,7 @@ class RunHandle:
 
     def frames(
         self, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0, lane: int | None = None
-    ) -> Iterator[Frame]:
+    ) -> "Iterator[Frame]":
         """The newest frame each time, as `TrainerClient.frames` gives them."""
         return self._client.frames(self.run_id, hz, wait_s, max_dim, lane)
 

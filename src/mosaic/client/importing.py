@@ -2,19 +2,24 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from mosaic.client.run import Run
 from mosaic.client.status import error_from
 from mosaic.imports.block import Block
+from mosaic.imports.source import Source
 from mosaic.model.errors import MosaicError
 from mosaic.model.run import UNNUMBERED
 from mosaic.wire import mosaic_pb2 as pb
+
+if TYPE_CHECKING:
+    from mosaic.client.import_calls import ImportCalls
 
 BROKEN = "The daemon ended the import before it was complete. Import it again: what is stored is not read twice."
 
@@ -110,3 +115,30 @@ def batch_of(block: Block) -> pb.ImportBatch:
         if one.global_step is not None:
             event.episode.global_step = one.global_step
     return batch
+
+
+def import_source(
+    wait: Callable[[Coroutine[Any, Any, Any]], Any],
+    stream: ImportStream,
+    read: Callable[[dict[str, Any]], Source],
+    describe: Callable[[Source], dict[str, Any]],
+    on_block: Callable[[int], None],
+) -> Imported:
+    """Send what the reader yields. `wait` runs a coroutine of the stream and returns its result."""
+    known: Known = wait(stream.begin())
+    source, events = read(known.cursor), 0
+    for block in source.blocks():
+        if len(block):
+            wait(stream.send(block, source.cursor()))
+            events += len(block)
+            on_block(events)
+    if known.run_id and not events:
+        return Imported(known.run_id, 0, False, tuple(source.problems))
+    if not events:
+        return Imported("", 0, True, tuple(source.problems))
+    run: Run = wait(stream.end(describe(source), source.about.artifacts))
+    return Imported(run.run_id, events, not known.run_id, tuple(source.problems), run)
+
+
+async def opened(client: "ImportCalls", format: str, path: "str | Path") -> ImportStream:
+    return client.import_run(format, path)  # on the loop: gRPC binds the call to it

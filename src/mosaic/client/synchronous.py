@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mosaic.catalog.request import RunOptions
 from mosaic.client.asynchronous import AsyncTrainerClient
-from mosaic.client.dataframe import Runs
 from mosaic.client.endpoint import Endpoint
 from mosaic.client.events import Curve, Event, LogPiece
-from mosaic.client.experiments import Continued, ExperimentRuns
-from mosaic.client.frames import Frame
 from mosaic.client.handle import RunHandle
 from mosaic.client.run import Run, RunList
 from mosaic.model.errors import MosaicError
@@ -24,8 +21,11 @@ from mosaic.wire import mosaic_pb2 as pb
 if TYPE_CHECKING:
     import pandas
 
+    from mosaic.client.dataframe import Runs
     from mosaic.client.evaluation import Evaluation, EvaluationSource
-    from mosaic.client.importing import Imported, ImportStream
+    from mosaic.client.experiments import Continued, ExperimentRuns
+    from mosaic.client.frames import Frame
+    from mosaic.client.importing import Imported
     from mosaic.imports.source import Source
 
 T = TypeVar("T")
@@ -219,14 +219,14 @@ class TrainerClient:
         retry_faulted: bool = False,
         is_new: bool = False,
         is_dry_run: bool = False,
-    ) -> ExperimentRuns:
+    ) -> "ExperimentRuns":
         return self._loop.run(
             self._inner.run_experiment(
                 name, document, retry_faulted=retry_faulted, is_new=is_new, is_dry_run=is_dry_run
             )
         )
 
-    def resume_experiment(self, name: str, runs: Sequence[Run]) -> list[Continued]:
+    def resume_experiment(self, name: str, runs: Sequence[Run]) -> "list[Continued]":
         return self._loop.run(self._inner.resume_experiment(name, runs))
 
     def cancel_run(self, run_id: str, reason: str = "") -> Run:
@@ -317,7 +317,7 @@ class TrainerClient:
 
     def frames(
         self, run_id: str, hz: float = 30.0, wait_s: float = 10.0, max_dim: int = 0, lane: int | None = None
-    ) -> Iterator[Frame]:
+    ) -> "Iterator[Frame]":
         return self._loop.iterate(self._inner.frames(run_id, hz, wait_s, max_dim, lane))
 
     def query_curve(
@@ -328,7 +328,7 @@ class TrainerClient:
     def curve_names(self, run_id: str) -> list[str]:
         return self._loop.run(self._inner.curve_names(run_id))
 
-    def frame(self, runs: Runs, metrics: str | Sequence[str] | None = None, points: int = 0) -> "pandas.DataFrame":
+    def frame(self, runs: "Runs", metrics: str | Sequence[str] | None = None, points: int = 0) -> "pandas.DataFrame":
         return self._loop.run(self._inner.frame(runs, metrics, points))
 
     def import_run(
@@ -344,9 +344,11 @@ class TrainerClient:
         `read` gets the cursor of the last import and returns a reader; `describe` says what is known of the run when
         everything is read (submit/imported.py); `on_block` is told how many events have been sent.
         """
-        stream = self._loop.run(_opened(self._inner, format, path))
+        from mosaic.client.importing import import_source, opened
+
+        stream = self._loop.run(opened(self._inner, format, path))
         try:
-            return _import(self._loop, stream, read, describe, on_block)
+            return import_source(self._loop.run, stream, read, describe, on_block)
         finally:
             self._loop.run(stream.close())
 
@@ -355,34 +357,6 @@ class TrainerClient:
 
     def shutdown(self, kill_runs: bool = False) -> int:
         return self._loop.run(self._inner.shutdown(kill_runs))
-
-
-def _import(
-    loop: LoopThread,
-    stream: "ImportStream",
-    read: "Callable[[dict[str, Any]], Source]",
-    describe: "Callable[[Source], dict[str, Any]]",
-    on_block: Callable[[int], None],
-) -> "Imported":
-    from mosaic.client.importing import Imported
-
-    known = loop.run(stream.begin())
-    source, events = read(known.cursor), 0
-    for block in source.blocks():
-        if len(block):
-            loop.run(stream.send(block, source.cursor()))
-            events += len(block)
-            on_block(events)
-    if known.run_id and not events:
-        return Imported(known.run_id, 0, False, tuple(source.problems))
-    if not events:
-        return Imported("", 0, True, tuple(source.problems))
-    run = loop.run(stream.end(describe(source), source.about.artifacts))
-    return Imported(run.run_id, events, not known.run_id, tuple(source.problems), run)
-
-
-async def _opened(client: AsyncTrainerClient, format: str, path: "str | Path") -> "ImportStream":
-    return client.import_run(format, path)  # on the loop: gRPC binds the call to it
 
 
 async def _next(batches: AsyncIterator[T]) -> T | None:

@@ -7,12 +7,10 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mosaic.daemon.run_values import (
     FIGURES,
-    SETTINGS,
     Reader,
     Stage,
     cut,
@@ -20,6 +18,7 @@ from mosaic.daemon.run_values import (
     metric_reader,
     setting_reader,
 )
+from mosaic.daemon.setting_columns import SettingColumn
 from mosaic.model.errors import BadQuery
 from mosaic.model.nearest import did_you_mean
 from mosaic.model.ordering import ordered, sort_names
@@ -104,20 +103,13 @@ class Question:
 
     async def load(self, trainer: "Trainer", rows: Sequence[Row], names: Iterable[str]) -> None:
         """Read what these names need, of rows that do not have it yet."""
-        stages = {self.readers[name].stage for name in names}
-        if Stage.SETTINGS in stages:
-            await _load_settings(trainer, [row for row in rows if SETTINGS not in row])
-        if stages & {Stage.FIGURES, Stage.METRICS}:
-            await self._load_figures(trainer, [row for row in rows if FIGURES not in row])
-
-    async def _load_figures(self, trainer: "Trainer", rows: Sequence[Row]) -> None:
-        areas = {row["id"]: row["area"] for row in rows}
-        with_metrics = any(reader.stage is Stage.METRICS for reader in self.readers.values())
-        found = await trainer.ingest.figures(
-            areas, lambda run_id: trainer.root.run(areas[run_id], run_id), with_metrics
-        )
-        for row in rows:
-            row[FIGURES] = found[row["id"]]
+        for reader in (self.readers[name] for name in dict.fromkeys(names)):
+            if reader.column:
+                await _load_setting(trainer, reader.column, rows)
+            elif reader.metric:
+                await _load_metric(trainer, reader.metric, rows)
+            elif reader.stage is Stage.FIGURES:
+                await _load_figures(trainer, [row for row in rows if FIGURES not in row])
 
     async def _rows(self, trainer: "Trainer", states: Sequence[RunState], before: int, experiment: str) -> list[Row]:
         return await trainer.registry.do(lambda r: r.queries.rows(self.columns, states, CHUNK, before, experiment))
@@ -172,17 +164,34 @@ def _all(tests: Sequence[Test]) -> Test:
     return lambda row: all(test(row) for test in tests)
 
 
-async def _load_settings(trainer: "Trainer", rows: Sequence[Row]) -> None:
+async def _load_setting(trainer: "Trainer", column: SettingColumn, rows: Sequence[Row]) -> None:
+    key = f"{SETTING}{column.name}"
     for start in range(0, len(rows), SETTINGS_CHUNK):
-        chunk = rows[start : start + SETTINGS_CHUNK]
-        numbers = [row["number"] for row in chunk]
-        texts = await trainer.registry.do(partial(_read_settings, numbers=numbers))
-        for row in chunk:
-            row[SETTINGS] = texts.get(row["number"])  # a run may have been deleted meanwhile
+        chunk = [row for row in rows[start : start + SETTINGS_CHUNK] if key not in row]
+        unread = [row["number"] for row in column.unread(chunk)]
+        texts = await trainer.registry.do(_settings_of(unread)) if unread else {}
+        for row, found in zip(chunk, column.values(chunk, texts), strict=True):
+            row[key] = found
 
 
-def _read_settings(registry: Registry, numbers: Sequence[int]) -> dict[int, str]:
-    return registry.queries.settings(numbers)
+def _settings_of(numbers: Sequence[int]) -> Callable[[Registry], dict[int, str]]:
+    return lambda registry: registry.queries.settings(numbers)
+
+
+async def _load_figures(trainer: "Trainer", rows: Sequence[Row]) -> None:
+    areas = {row["id"]: row["area"] for row in rows}
+    found = await trainer.ingest.figures(areas, lambda run_id: trainer.root.run(areas[run_id], run_id))
+    for row in rows:
+        row[FIGURES] = found[row["id"]]
+
+
+async def _load_metric(trainer: "Trainer", name: str, rows: Sequence[Row]) -> None:
+    key = f"{METRIC}{name}"
+    areas = {row["id"]: row["area"] for row in rows if key not in row}
+    found = await trainer.ingest.metric(areas, lambda run_id: trainer.root.run(areas[run_id], run_id), name)
+    for row in rows:
+        if row["id"] in found:
+            row[key] = found[row["id"]]
 
 
 # ---- names that are not fields
@@ -191,15 +200,23 @@ def _read_settings(registry: Registry, numbers: Sequence[int]) -> dict[int, str]
 async def _find(trainer: "Trainer", name: str) -> Reader:
     """The setting or metric that a name means: a setting if any run has it, else a metric."""
     if name.startswith(SETTING):
-        return setting_reader(name.removeprefix(SETTING))
+        return _setting_reader(trainer, name.removeprefix(SETTING))
     if name.startswith(METRIC):
         return metric_reader(name.removeprefix(METRIC))
     # Metrics have slashes, settings have dots: what is likely is looked for first.
-    searches = [(_is_setting, setting_reader), (_is_metric, metric_reader)]
+    searches = [(_is_setting, _setting_reader), (_is_metric, _metric_reader)]
     for is_known, reader in reversed(searches) if "/" in name else searches:
         if await is_known(trainer, name):
-            return reader(name)
+            return reader(trainer, name)
     raise await _unknown(trainer, name)
+
+
+def _setting_reader(trainer: "Trainer", name: str) -> Reader:
+    return setting_reader(trainer.setting_columns.of(name))
+
+
+def _metric_reader(_: "Trainer", name: str) -> Reader:
+    return metric_reader(name)
 
 
 async def _is_setting(trainer: "Trainer", name: str) -> bool:
@@ -214,8 +231,7 @@ async def _newest_metrics(trainer: "Trainer") -> set[str]:
     """The metrics of live runs, which are not in the index, and of the newest others."""
     rows = await trainer.registry.do(lambda r: r.queries.rows((), (), NEWEST, 0))
     areas = {row["id"]: row["area"] for row in rows}
-    found = await trainer.ingest.figures(areas, lambda run_id: trainer.root.run(areas[run_id], run_id), True)
-    return {name for figures in found.values() for name in getattr(figures, "last_values", {})}
+    return await trainer.ingest.metric_names(areas, lambda run_id: trainer.root.run(areas[run_id], run_id))
 
 
 async def _unknown(trainer: "Trainer", name: str) -> BadQuery:

@@ -7,26 +7,26 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
 from typing import Any
 
-from mosaic.catalog.secrets import MASK, redact
-from mosaic.daemon.settings_text import SettingFinder
+from mosaic.catalog.secrets import MASK
+from mosaic.daemon.setting_columns import SettingColumn
 from mosaic.model.errors import BadQuery
+from mosaic.model.run_fields import METRIC, SETTING
 from mosaic.model.score import score_in
 from mosaic.model.states import RunState
 from mosaic.model.where_values import is_number
 from mosaic.registry.queries import Row
 
 LONGEST_SHOWN = 2000  # characters of one value in a listing
-SETTINGS, FIGURES = "settings", "figures"  # keys of a row, beside those of its columns
+FIGURES = "figures"  # a key of a row, beside those of its columns, `setting.NAME` and `metric.NAME`
 
 
 class Stage(IntEnum):
     COLUMNS = 0
     SETTINGS = 1
     FIGURES = 2
-    METRICS = 3  # figures with the last values of all metrics
+    METRICS = 3
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Reader:
     columns: tuple[str, ...] = ()
     stage: Stage = Stage.COLUMNS
     show: Callable[[Row], Any] | None = None  # instead of `read`, where the value is only shown
+    column: "SettingColumn | None" = None  # of a setting
+    metric: str = ""
 
 
 # ---- fields
@@ -117,39 +119,22 @@ def _duration(row: Row, now: float) -> float | None:
 # ---- settings and metrics
 
 
-def setting_reader(name: str) -> Reader:
+def setting_reader(column: "SettingColumn") -> Reader:
     """A setting by its dotted key, or by the last parts of it."""
-    finder = SettingFinder(name)
-    return Reader(lambda row: _asked(row, finder), stage=Stage.SETTINGS, show=lambda row: _shown(row, finder)[1])
+    key = f"{SETTING}{column.name}"
+    return Reader(lambda row: _asked(*row[key]), stage=Stage.SETTINGS, show=lambda row: row[key][1], column=column)
 
 
 def metric_reader(name: str) -> Reader:
-    return Reader(lambda row: row[FIGURES].last_values.get(name), stage=Stage.METRICS)
+    key = f"{METRIC}{name}"
+    return Reader(lambda row: row[key], stage=Stage.METRICS, metric=name)
 
 
-def _asked(row: Row, finder: SettingFinder) -> Any:
+def _asked(key: str, value: Any) -> Any:
     """The value, unless it is a secret: conditions on it, or an order by it, would tell it bit by bit."""
-    key, value = _shown(row, finder)
     if isinstance(value, str) and value == MASK:
         raise BadQuery(f"'{key}' is a secret and cannot be asked for.")
     return value
-
-
-def _shown(row: Row, finder: SettingFinder) -> tuple[str, Any]:
-    found = finder.find(row[SETTINGS])
-    if len(found) > 1:
-        keys = ", ".join(sorted(found)[:12])
-        raise BadQuery(f"'{finder.name}' is ambiguous in run {row['id']}. Write one of: {keys}")
-    for key, value in found.items():
-        if value is None or (is_number(value) and not _hides_numbers(key)):
-            return key, value
-        return key, redact({key: value})[key]
-    return "", None
-
-
-@lru_cache(maxsize=4096)
-def _hides_numbers(key: str) -> bool:
-    return bool(redact({key: 1})[key] == MASK)
 
 
 def cut(value: Any) -> Any:

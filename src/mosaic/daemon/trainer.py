@@ -22,6 +22,7 @@ from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.request_streams import RequestStreams
 from mosaic.daemon.sessions import Sessions
+from mosaic.daemon.setting_columns import SettingColumns
 from mosaic.daemon.submission import IdempotencyKey, Look, prepare, read
 from mosaic.dispatch.dispatcher import Dispatcher
 from mosaic.dispatch.launcher import Launcher
@@ -64,6 +65,7 @@ class Trainer:
     open_tcp: Callable[[], Awaitable[str]]
     registry_problem: Callable[[], Awaitable[str]]  # empty if there is none
     started_at: float
+    setting_columns: SettingColumns = field(default_factory=SettingColumns)
     request_streams: RequestStreams = field(default_factory=RequestStreams)
     # By idempotency key; a lock disappears when it is neither held nor awaited.
     turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BufferedReader
@@ -17,6 +18,7 @@ LARGEST_FILE = 16 << 30
 LONGEST_LINE = 16 << 20
 HEAD = 256  # bytes that identify a file which grows
 CHUNK = 2 << 20
+SCIENTIFIC = re.compile(r"[-+]?[0-9][0-9_]*(?:\.[0-9]*)?[eE][-+]?[0-9]+\Z")
 
 
 class Changed(Exception):
@@ -96,10 +98,21 @@ def read_yaml(path: Path) -> dict[str, Any]:
         # Aliases multiply: ten lines can stand for a billion values.
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             return {}
-        value = yaml.safe_load(text)
+        value = yaml.load(text, _loader())
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _loader() -> type[Any]:
+    """A safe loader for which 4e-05 is a number, as Dreamer's and W&B's files write it; to YAML 1.1 it is text."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        pass
+
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", SCIENTIFIC, list("-+0123456789"))
+    return Loader
 
 
 def lines_after(path: Path, at: int) -> Iterator[tuple[bytes, int]]:

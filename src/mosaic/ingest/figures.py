@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Figures(msgspec.Struct):
+class Figures(msgspec.Struct, frozen=True):
     """Fields of `model.run.RunSummary`, with their names."""
 
     episodes: int = 0
@@ -17,5 +17,7 @@ class Figures(msgspec.Struct):
     checkpoints: int = 0
 
 
-class FiguresWithMetrics(Figures):
+class Metrics(msgspec.Struct):
+    """The last values of all metrics."""
+
     last_values: dict[str, float] = {}  # msgspec copies it for each object

@@ -3,12 +3,14 @@
 import logging
 import sqlite3
 import stat
-from collections.abc import Collection, Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from mosaic.ingest.figures import Figures, Metrics
 from mosaic.ingest.tally import limited
 from mosaic.model import sqlite
 from mosaic.model.run import RunSummary
@@ -18,6 +20,7 @@ T = TypeVar("T")
 
 LARGE_BYTES = 16 << 10
 MOST_LOOKUPS = 3000  # of a question about some of the runs
+MOST_METRICS = 16  # whose values of all runs are kept in memory: about 1 MB each for 10,000 runs
 WAIT_S = 0.5  # for a program that has the index open; the summaries come from the files of the runs then
 SCHEMA = 2  # of the stored summaries; an index of another version is rebuilt from the files of the runs
 
@@ -39,18 +42,25 @@ _PUT = "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class Index:
-    """One connection, used by one thread. A missing, damaged or newer index is rebuilt and never stops the daemon."""
+    """One connection, used by one thread. A missing, damaged or newer index is rebuilt and never stops the daemon.
+
+    What questions about all runs have read stays in memory: the next one is a second later, and about the same runs.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db: sqlite3.Connection | None = None
+        self._figures: dict[str, Figures] = {}  # by run
+        self._metrics: OrderedDict[str, dict[str, float | None]] = OrderedDict()  # by name and run
 
     def put(self, run_id: str, summary: RunSummary) -> None:
+        self._forget(run_id)
         it = summary
         row = (run_id, it.events, it.steps, it.episodes, it.last_step, it.last_event_at, it.failed_message)
         self._write(_PUT, (*row, msgspec.msgpack.encode(summary)))
 
     def delete(self, run_id: str) -> None:
+        self._forget(run_id)
         self._write("DELETE FROM runs WHERE run_id = ?", (run_id,))
 
     def get(self, run_ids: Collection[str]) -> dict[str, RunSummary]:
@@ -62,14 +72,39 @@ class Index:
             self._rebuild(error)
             return {}
 
-    def parts(self, run_ids: Collection[str], kind: type[T]) -> dict[str, T]:
-        """Only the fields of `kind`, of the stored summaries of these runs."""
+    def figures(self, run_ids: Collection[str]) -> dict[str, Figures]:
+        """The figures of those of these runs that have a stored summary."""
+        decoder = msgspec.msgpack.Decoder(Figures)
+        return self._kept(self._figures, run_ids, decoder.decode)
+
+    def metric(self, run_ids: Collection[str], name: str) -> dict[str, float | None]:
+        """The last value of a metric, of those of these runs that have a stored summary; None: they do not have it."""
+        decoder = msgspec.msgpack.Decoder(Metrics)
+        kept = self._metrics.setdefault(name, {})
+        self._metrics.move_to_end(name)
+        if len(self._metrics) > MOST_METRICS:
+            self._metrics.popitem(last=False)
+        return self._kept(kept, run_ids, lambda blob: decoder.decode(blob).last_values.get(name))
+
+    def metric_names(self, run_ids: Collection[str]) -> dict[str, Collection[str]]:
+        """The metrics of those of these runs that have a stored summary."""
+        decoder = msgspec.msgpack.Decoder(Metrics)
+        return self._kept({}, run_ids, lambda blob: decoder.decode(blob).last_values.keys())
+
+    def _kept(self, kept: dict[str, T], run_ids: Collection[str], decode: Callable[[bytes], T]) -> dict[str, T]:
+        """What is in `kept`, after it was completed from the stored summaries."""
         try:
-            decoder = msgspec.msgpack.Decoder(kind)
-            return {run_id: decoder.decode(blob) for run_id, blob in self._some_rows(list(run_ids))}
+            if missing := [run_id for run_id in run_ids if run_id not in kept]:
+                kept.update((run_id, decode(blob)) for run_id, blob in self._some_rows(missing))
+            return {run_id: kept[run_id] for run_id in run_ids if run_id in kept}
         except Exception as error:  # noqa: BLE001  # see `get`
             self._rebuild(error)
             return {}
+
+    def _forget(self, run_id: str) -> None:
+        self._figures.pop(run_id, None)
+        for kept in self._metrics.values():
+            kept.pop(run_id, None)
 
     def has_metric(self, name: str) -> bool:
         """Whether a stored summary has a last value of this name."""
@@ -134,6 +169,8 @@ class Index:
     def _rebuild(self, error: Exception) -> None:
         """Delete a damaged file; a full disk only costs this write."""
         log.warning("The index of runs failed and is rebuilt as needed: %s", error)
+        self._figures.clear()
+        self._metrics.clear()
         self.close()
         code = (getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_CORRUPT) & 0xFF
         if not isinstance(error, OSError) and code not in _TEMPORARY:

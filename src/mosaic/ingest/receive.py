@@ -7,14 +7,14 @@ import os
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
 from mosaic.broadcast.subscribers import Broadcaster, StoreReader
 from mosaic.ingest.events import EventPage
-from mosaic.ingest.figures import Figures, FiguresWithMetrics
+from mosaic.ingest.figures import Figures
 from mosaic.ingest.index import Index
 from mosaic.ingest.logs import LogPage
 from mosaic.ingest.store import LOG_PAGE_BYTES, Commit, RunStore
@@ -219,17 +219,39 @@ class Ingest:
         return found
 
     async def figures(
-        self, run_ids: Collection[str], rundir: Callable[[str], RunDir], with_metrics: bool
+        self, run_ids: Collection[str], rundir: Callable[[str], RunDir]
     ) -> "dict[str, Figures | RunSummary]":
         """Parts of the summary of each run; of a run that is open, or not in the index, the whole."""
+        return await self._parts(run_ids, rundir, self._index.figures, lambda summary: summary)
+
+    async def metric(
+        self, run_ids: Collection[str], rundir: Callable[[str], RunDir], name: str
+    ) -> "dict[str, float | None]":
+        """The last value of a metric of each run; None for a run that does not have it."""
+        return await self._parts(
+            run_ids, rundir, lambda closed: self._index.metric(closed, name), lambda it: it.last_values.get(name)
+        )
+
+    async def metric_names(self, run_ids: Collection[str], rundir: Callable[[str], RunDir]) -> set[str]:
+        """The names of the metrics that any of these runs has."""
+        found = await self._parts(run_ids, rundir, self._index.metric_names, lambda summary: summary.last_values.keys())
+        return {name for names in found.values() for name in names}
+
+    async def _parts(
+        self,
+        run_ids: Collection[str],
+        rundir: Callable[[str], RunDir],
+        look_up: "Callable[[list[str]], Mapping[str, T]]",
+        part_of: "Callable[[RunSummary], T]",
+    ) -> "dict[str, T]":
+        """From the index; for a run that is open, or not in it, from its summary."""
         closed = [run_id for run_id in run_ids if run_id not in self._open]
-        kind = FiguresWithMetrics if with_metrics else Figures
-        found: dict[str, Figures | RunSummary] = {}
+        found: dict[str, T] = {}
         with contextlib.suppress(StoreFailed):  # reported by `problem`; they come from the files then
-            found.update(await self._indexer.call(lambda: self._index.parts(closed, kind)) if closed else {})
+            found.update(await self._indexer.call(lambda: look_up(closed)) if closed else {})
         for run_id in run_ids:
             if run_id not in found:
-                found[run_id] = await self._ask_summary(rundir(run_id))
+                found[run_id] = part_of(await self._ask_summary(rundir(run_id)))
         return found
 
     async def has_metric(self, name: str) -> bool:

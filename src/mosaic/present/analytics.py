@@ -1,7 +1,8 @@
 """The results of a run that other programs show: TensorBoard, W&B, videos and reports.
 
 Read from the run's analytics.json, and from the usual folders while the run has not written one. The worker wrote all
-of it, so nothing outside the run's folder is named, no link is followed, and the number of files is bounded.
+of it, so nothing outside the run's folder is named, no link is followed, and the number of files is bounded. The files
+of an imported run are where it was imported from, which the registry knows.
 """
 
 import os
@@ -25,7 +26,7 @@ REPORTS = (".html", ".pdf", ".md")
 @dataclass(frozen=True)
 class ResultFile:
     path: Path
-    name: str  # relative to the run's folder
+    name: str  # relative to the run's folder, or to that of an imported run
     bytes: int
 
     @property
@@ -55,10 +56,13 @@ class Analytics:
         return not (self.has_tensorboard or self.wandb or self.videos or self.reports)
 
 
-def read_analytics(run_dir: "str | os.PathLike[str]") -> Analytics:
+def read_analytics(run_dir: "str | os.PathLike[str]", origin: str = "") -> Analytics:
+    """`origin`: of an imported run, `format:/path`."""
     folder = RunDir(run_dir)
     manifest = read_run_json(folder.analytics, MOST_BYTES) or {}
     artifacts = _object(manifest.get("artifacts"))
+    if origin:
+        return _imported(Path(origin.partition(":")[2]), artifacts)
     videos, more_videos = _files(folder.path, _inside(folder.path, artifacts.get("videos_dir"), "videos"), VIDEOS, 3)
     reports, more_reports = _files(folder.path, folder.path, REPORTS, 0)
     return Analytics(
@@ -68,6 +72,19 @@ def read_analytics(run_dir: "str | os.PathLike[str]") -> Analytics:
         reports,
         more_videos or more_reports,
     )
+
+
+def _imported(place: Path, artifacts: Mapping[str, Any]) -> Analytics:
+    """What other programs show of an imported run. It may be a single file, and then it has nothing beside it."""
+    if not place.is_dir():
+        return Analytics()
+    videos, more_videos = _files(place, place, VIDEOS, 3)
+    reports, more_reports = _files(place, place, REPORTS, 0)
+    has_events = any("tfevents" in path.name for path, _ in _walk(place, 0))
+    found = _object(artifacts.get("wandb"))
+    offline = (place,) if place.name.startswith("offline-run-") else ()
+    wandb = Wandb(str(found.get("project") or ""), offline=offline) if found else None
+    return Analytics(has_events, wandb, videos, reports, more_videos or more_reports)
 
 
 def _has_curves(folder: Path, artifacts: Mapping[str, Any]) -> bool:

@@ -171,7 +171,7 @@ def _curves(found: GroupComparison) -> Html | None:
         for group in found.groups
         if group.band
     ]
-    return curve_chart(curves, found.axis, found.metric)
+    return curve_chart(curves, found.axis, f"{found.metric}{' (normalised)' if found.options.scales else ''}")
 
 
 def _curve_note(found: GroupComparison) -> str:

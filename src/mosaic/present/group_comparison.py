@@ -16,7 +16,7 @@ from mosaic.present.compared_samples import STEPS, Sample, SampleGroup
 from mosaic.present.compared_value import NEWEST, Reading
 from mosaic.present.text import printable
 from mosaic.stats.averages import Floats, optimality_gap
-from mosaic.stats.bands import BOOTSTRAP, Band, band_of
+from mosaic.stats.bands import BOOTSTRAP, STRATIFIED_POINTS, Band, band_of, stratified_band
 from mosaic.stats.difference import Difference, adjust, difference
 from mosaic.stats.estimate import Estimate, estimate, estimate_all
 from mosaic.stats.profiles import Profile, profile, thresholds_for
@@ -216,20 +216,37 @@ def _bands(
 ) -> "tuple[list[Band | None], Note]":
     """The curve of each group, and where they end or why there are none."""
     nothing: list[Band | None] = [None for _ in groups]
-    if len(envs) > 1:
-        return nothing, Note("No curves: they are drawn for one environment at a time.")
     if len(axes) > 1:
         return nothing, Note(f"No curves: the steps of some runs count {' and those of others '.join(sorted(axes))}.")
     traces = [[sample.trace for sample in group.counted if sample.trace] for group in groups]
     every = [trace for each in traces for trace in each]
-    shared = _longest(every) if options.is_longest else common_range(every)
+    # A mean over environments of which some have ended would jump there.
+    shared = _longest(every) if options.is_longest and len(envs) == 1 else common_range(every)
     if shared is None:
         return nothing, Note("No curves: the runs have no steps in common.", "--longest draws each as far as it goes.")
+    ends = _end_words(groups, shared, options.is_longest and len(envs) == 1)
+    if len(envs) > 1:
+        return _bands_of_envs(groups, envs, grid_for(every, *shared, STRATIFIED_POINTS), options), ends
     grid = grid_for(every, *shared, options.points)
     if options.scales and envs[0] in options.scales:
         traces = [[_normalised(trace, options.scales[envs[0]]) for trace in each] for each in traces]
-    bands = [band_of(each, grid, options.average, options.band) if each else None for each in traces]
-    return bands, _end_words(groups, shared, options.is_longest)
+    return [band_of(each, grid, options.average, options.band) if each else None for each in traces], ends
+
+
+def _bands_of_envs(
+    groups: Sequence[SampleGroup], envs: Sequence[str], grid: Floats, options: Options
+) -> "list[Band | None]":
+    """Normalised curves over all environments."""
+    found: list[Band | None] = []
+    for group in groups:
+        strata = [
+            [_normalised(s.trace, scale) for s in group.counted if s.trace and s.run.env_id == env]
+            for env in envs
+            if (scale := (options.scales or {}).get(env))
+        ]
+        present = [traces for traces in strata if traces]
+        found.append(stratified_band(present, grid, options.average, options.band) if present else None)
+    return found
 
 
 def _normalised(trace: Trace, scale: Scale) -> Trace:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from mosaic_sdk.results.resampling import SEED
 
-from mosaic.stats.averages import Floats, order_weights
-from mosaic.stats.resampling import EDGES, draw
+from mosaic.stats.averages import AVERAGES, Floats, order_weights
+from mosaic.stats.resampling import EDGES, draw, resampled
 from mosaic.stats.traces import Trace, on_grid
 
 RESAMPLES = 1000
+STRATIFIED_POINTS = 200  # each has resamples of its own
 BOOTSTRAP, QUARTILES = "bootstrap", "quartiles"
 BANDS = {BOOTSTRAP: "95 % bootstrap interval", QUARTILES: "from the lower to the upper quartile of the runs"}
 
@@ -37,6 +38,22 @@ def band_of(traces: Sequence[Trace], grid: Floats, average: str = "iqm", kind: s
         if many > 1:
             low[here], high[here] = _edges(values, average, kind)
     return Band(grid, middle, low, high, runs.astype(np.float64))
+
+
+def stratified_band(strata: Sequence[Sequence[Trace]], grid: Floats, average: str, kind: str = BOOTSTRAP) -> Band:
+    """Of runs in several environments, whose values can be put together. The grid lies within all of them.
+
+    As for the averages of single values: the runs of each environment are drawn again apart from the others.
+    """
+    rows = [np.array([on_grid(trace, grid) for trace in traces]).T for traces in strata]  # steps × runs
+    every = np.concatenate(rows, axis=1)
+    if kind == QUARTILES:
+        low, high = np.percentile(every, (25.0, 75.0), axis=1)
+    else:
+        draws = draw([each.shape[1] for each in rows], RESAMPLES, np.random.default_rng(SEED))
+        steps = [[each[step] for each in rows] for step in range(len(grid))]
+        low, high = np.array([np.percentile(resampled(each, AVERAGES[average], draws), EDGES) for each in steps]).T
+    return Band(grid, AVERAGES[average](rows), low, high, np.full(len(grid), float(every.shape[1])))
 
 
 def _edges(values: Floats, average: str, kind: str) -> Floats:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from mosaic.daemon.listing import list_runs
+from mosaic.daemon.setting_columns import SettingColumns
 from mosaic.daemon.settings_text import SettingFinder
-from mosaic.ingest.figures import Figures, FiguresWithMetrics
 from mosaic.ingest.index import Index
 from mosaic.model.errors import BadQuery
 from mosaic.model.run import Membership, RunConfig, RunSummary, Settings, WorkerSpec
@@ -31,15 +31,24 @@ class Trainer:
         self.root = StateRoot(folder)
         self.registry = SimpleNamespace(do=self._do)
         self.ingest = self
+        self.setting_columns = SettingColumns()
         self.decoded = []  # run ids whose summaries were read
 
     async def _do(self, ask):
         return ask(self.real)
 
-    async def figures(self, run_ids, rundir, with_metrics):
+    async def figures(self, run_ids, rundir):
         self.decoded += run_ids
-        found = self.index.parts(run_ids, FiguresWithMetrics if with_metrics else Figures)
+        found = self.index.figures(run_ids)
         return {run_id: found.get(run_id, RunSummary()) for run_id in run_ids}
+
+    async def metric(self, run_ids, rundir, name):
+        self.decoded += run_ids
+        found = self.index.metric(run_ids, name)
+        return {run_id: found.get(run_id) for run_id in run_ids}
+
+    async def metric_names(self, run_ids, rundir):
+        return {name for names in self.index.metric_names(run_ids).values() for name in names}
 
     async def has_metric(self, name):
         return self.index.has_metric(name)
@@ -103,6 +112,31 @@ def test_summaries_are_read_only_for_runs_that_the_cheap_parts_leave(trainer):
     trainer.names("return>400 and algo=dqn")
 
     assert len(trainer.decoded) == 1
+
+
+def test_a_setting_is_read_once_and_new_runs_and_deleted_ones_are_noticed(trainer, monkeypatch):
+    assert trainer.names("learning_rate=0.001") == ["c", "a"]
+    read, settings = [], trainer.real.queries.settings
+    monkeypatch.setattr(trainer.real.queries, "settings", lambda numbers: read.extend(numbers) or settings(numbers))
+
+    trainer.add("e", {"learning_rate": 1e-3})
+
+    assert trainer.names("learning_rate=0.001") == ["e", "c", "a"]
+    assert len(read) == 1
+    gone = trainer.ask("name=c").runs[0].run_id
+    trainer.real.move(gone, RunState.CANCELLED)
+    trainer.real.delete(gone)
+    assert trainer.names("learning_rate=0.001", setting_keys=["learning_rate"]) == ["e", "a"]
+
+
+def test_a_secret_stays_secret_when_it_is_asked_for_again(trainer):
+    trainer.add("e", {"api_key": "sk-123"})
+
+    for _ in range(2):
+        with pytest.raises(BadQuery, match="is a secret"):
+            trainer.ask("api_key~sk")
+        shown = trainer.ask("name=e", setting_keys=["api_key"]).runs[0].chosen_settings_json
+        assert json.loads(shown) == {"api_key": "***"}
 
 
 def test_a_name_that_no_run_has_is_refused_with_a_suggestion(trainer):

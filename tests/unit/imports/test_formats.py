@@ -198,6 +198,31 @@ def test_scores_are_episodes_and_metrics_are_curves(tmp_path):
     assert "not an object with a step" in source.problems[0]
 
 
+def test_the_files_of_dreamers_own_logger_have_scores_lengths_and_numbers_as_settings():
+    source, blocks = read(FIXTURES / "dreamer")
+
+    assert [(one.total_reward, one.steps, one.global_step) for one in episodes(blocks)] == [
+        (float(n), 20, 20 * n + 20) for n in range(4)
+    ]
+    assert [step for step, _ in rows(blocks)] == [20, 40, 60, 80]
+    assert rows(blocks)[0][1]["train/opt/grad_norm"] == pytest.approx(0.84743, abs=1e-5)
+    assert source.about.settings["agent.opt.lr"] == 4e-5
+    assert (source.about.settings["env_id"], source.problems) == ("dummy_disc", [])
+
+
+def test_the_metrics_of_our_dreamer_worker_are_read():
+    source, blocks = read(FIXTURES / "dreamer_worker")
+
+    last, values = rows(blocks)[-1]
+    assert (source.format, source.problems, last) == ("dreamer", [], 400)
+    assert (values["episode/score"], values["eval_episode/length"]) == (0.25, 19.0)
+    played = episodes(blocks)
+    assert [len([one for one in played if one.agent_id == who]) for who in ("", "eval")] == [20, 20]
+    assert (played[9].total_reward, played[9].steps, played[9].env_index) == (0.0, 20, 0)
+    assert sum(one.total_reward for one in played if not one.agent_id) / 20 == 0.25  # no mean is counted as an episode
+    assert (source.about.began, source.about.notes) == (1794988292.39, [])
+
+
 def test_settings_with_aliases_are_not_expanded(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "x": 1.0}\n')
     (tmp_path / "config.yaml").write_text("a: &a [x, x]\nb: [*a, *a]\n")

@@ -57,6 +57,42 @@ def test_the_newest_summary_wins_and_a_deleted_one_is_gone(index):
     assert {run: it.events for run, it in index.get(["a", "b"]).items()} == {"a": 2}
 
 
+def test_figures_and_metrics_that_were_asked_for_follow_every_change(index):
+    index.put("a", SUMMARY)
+    assert index.figures(["a"])["a"].last_return == math.inf
+    assert index.metric(["a"], "x") == {"a": 2.0}
+
+    index.put("a", RunSummary(last_return=1.0, last_values={"y": 3.0}))
+
+    assert index.figures(["a", "unknown"])["a"].last_return == 1.0
+    assert index.metric(["a", "unknown"], "x") == {"a": None}
+    assert index.metric(["a"], "y") == {"a": 3.0}
+    index.delete("a")
+    assert index.figures(["a"]) == index.metric(["a"], "y") == {}
+
+
+def test_what_was_read_from_an_index_is_forgotten_with_it(index, monkeypatch):
+    index.put("a", SUMMARY)
+    index.put("b", SUMMARY)
+    index.figures(["a"]), index.metric(["a"], "x")
+    monkeypatch.setattr(index, "_some_rows", lambda run_ids: [("b", b"damaged")])
+
+    assert index.figures(["a", "b"]) == {}
+
+    monkeypatch.undo()
+    assert index.figures(["a"]) == index.metric(["a"], "x") == {}
+
+
+def test_only_the_newest_metrics_are_kept_in_memory(index):
+    index.put("a", SUMMARY)
+
+    for n in range(100):
+        assert index.metric(["a"], f"metric {n}") == {"a": None}
+
+    assert len(index._metrics) == module.MOST_METRICS
+    assert index.metric(["a"], "x") == {"a": 2.0}
+
+
 def test_thousands_are_read_at_once(index):
     for i in range(1200):
         index.put(f"run{i}", RunSummary(events=i))

@@ -102,3 +102,35 @@ def test_many_files_are_bounded(run_dir, monkeypatch):
     found = read_analytics(run_dir)
 
     assert (names(found.videos), found.has_more) == (["videos/2.mp4", "videos/3.mp4", "videos/4.mp4"], True)
+
+
+def test_the_files_of_an_imported_run_are_listed_where_they_are(run_dir, tmp_path):
+    place = tmp_path / "runs" / "CartPole__ppo__1"
+    (place / "videos").mkdir(parents=True)
+    for name in ("events.out.tfevents.1", "videos/a.mp4", "report.html"):
+        (place / name).write_bytes(b"x")
+    manifest(run_dir, tensorboard={"log_dir": str(place)})
+
+    found = read_analytics(run_dir, f"tensorboard:{place}")
+
+    assert found.has_tensorboard
+    assert [file.path for file in (*found.videos, *found.reports)] == [place / "videos/a.mp4", place / "report.html"]
+    assert found.wandb is None
+    assert read_analytics(run_dir).is_empty  # without an origin it is a worker's own manifest
+
+
+def test_an_imported_wandb_run_can_be_uploaded(run_dir, tmp_path):
+    place = tmp_path / "wandb" / "offline-run-20260101_000000-abc"
+    place.mkdir(parents=True)
+    manifest(run_dir, wandb={"directory": str(place), "project": "cartpole"})
+
+    found = read_analytics(run_dir, f"wandb:{place}").wandb
+
+    assert (found.project, found.offline) == ("cartpole", (place,))
+
+
+def test_of_an_imported_run_whose_folder_is_gone_or_a_file_nothing_is_listed(run_dir, tmp_path):
+    (tmp_path / "monitor.csv").write_bytes(b"x")
+
+    assert read_analytics(run_dir, f"sb3:{tmp_path / 'monitor.csv'}").is_empty
+    assert read_analytics(run_dir, f"sb3:{tmp_path / 'gone'}").is_empty

@@ -174,7 +174,10 @@ def test_on_a_common_scale_each_environment_is_a_stratum():
     assert found.groups[0].estimates["mean"].value == pytest.approx((0.95 + 0.6) / 2)
     assert found.groups[0].estimates["optimality_gap"].value == pytest.approx(1 - (0.95 + 0.6) / 2)
     assert found.pairs[0].is_clear  # 2 / (20 × 20)
-    assert found.curve_words == "No curves: they are drawn for one environment at a time."
+    band = found.groups[0].band
+    assert set(band.runs) == {6}
+    assert max(band.middle) <= 1  # on the common scale
+    assert found.curve_words == ""
 
 
 def test_curves_over_different_axes_are_not_drawn_together():

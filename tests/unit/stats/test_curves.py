@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mosaic.stats.averages import AVERAGES, order_weights
-from mosaic.stats.bands import QUARTILES, band_of
+from mosaic.stats.bands import QUARTILES, band_of, stratified_band
 from mosaic.stats.estimate import estimate
 from mosaic.stats.scales import scale_of
 from mosaic.stats.traces import Trace, common_range, grid_for, on_grid
@@ -113,3 +113,22 @@ def test_scales_are_known_by_the_ids_of_environments():
         assert scale_of(name).high == 6951.6
     assert scale_of("Pong") is None
     assert scale_of("Walker2d-v5") is None
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_the_curve_over_environments_is_their_average_with_a_stratified_interval(average):
+    easy, hard = [line(slope) for slope in (1, 2, 4)], [line(slope) for slope in (10, 12)]
+    values = [np.array([100.0, 200.0, 400.0]), np.array([1000.0, 1200.0])]  # at the last step
+
+    band = stratified_band([easy, hard], np.linspace(0, 100, 101), average)
+
+    assert band.middle[-1] == pytest.approx(AVERAGES[average](values))
+    whole = estimate(values, AVERAGES[average])
+    assert (band.low[-1], band.high[-1]) == pytest.approx(whole.interval, rel=0.05)
+    assert band.runs.tolist() == [5] * 101
+
+
+def test_the_quartiles_over_environments_are_those_of_all_runs():
+    band = stratified_band([[line(1), line(2)], [line(3), line(4), line(5)]], np.arange(101.0), "iqm", QUARTILES)
+
+    assert (band.low[10], band.high[10]) == (20, 40)

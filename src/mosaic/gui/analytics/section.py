@@ -62,9 +62,9 @@ class AnalyticsSection(QWidget):
         if run and run.state.is_over:
             self._timer.stop()
         if self._reading is None and self._context.root is not None and run:
-            run_dir = run.run_dir
+            run_dir, origin = run.run_dir, run.origin
             self._reading = self._context.hub.compute(
-                lambda: read_analytics(run_dir), self._read, self._fail_to_read, owner=self
+                lambda: read_analytics(run_dir, origin), self._read, self._fail_to_read, owner=self
             )
 
     def show_analytics(self, found: Analytics) -> None:
