@@ -172,6 +172,25 @@ def test_a_trial_of_ray_is_drawn_over_its_env_steps(tmp_path):
     assert before.about.state == "FAULTED"
 
 
+@pytest.mark.parametrize("file", ["result.json", "progress.csv"])
+def test_a_real_trial_of_rllib_is_read_from_either_file(tmp_path, file):
+    trial = FIXTURES / "ray/PPO_CartPole-v1_1bb26_00000"
+    folder = tmp_path / trial.name
+    folder.mkdir()
+    for name in (file, "params.json"):
+        shutil.copy(trial / name, folder)
+
+    source, blocks = read(folder)
+
+    found = rows(blocks)
+    assert (source.format, source.problems) == ("ray", [])
+    assert [step for step, _ in found] == [256, 512, 768]
+    assert found[-1][1]["env_runners/episode_return_mean"] == pytest.approx(25.0909, abs=1e-4)
+    assert found[-1][1]["learners/default_policy/policy_loss"] == pytest.approx(0.5696, abs=1e-4)
+    facts = ("algo", "env_id", "seed", "lr")
+    assert [source.about.settings[name] for name in facts] == ["ppo", "CartPole-v1", 1, 5e-5]
+
+
 def test_progress_csv_is_read_where_there_is_no_result_json(tmp_path):
     (tmp_path / "progress.csv").write_text("training_iteration,timesteps_total,reward,date\n1,100,5.5,x\n2,200,6.5,x\n")
 

@@ -8,7 +8,7 @@ from mosaic_sdk.results.averages import iqm as sdk_iqm
 from mosaic_sdk.results.comparison import probability_of_improvement as sdk_probability
 
 from mosaic.stats.averages import AVERAGES, iqm
-from mosaic.stats.difference import adjust, difference, runs_needed
+from mosaic.stats.difference import Difference, adjust, difference, runs_needed
 from mosaic.stats.estimate import estimate, estimate_all
 from mosaic.stats.improvement import probability_of_improvement
 from mosaic.stats.permutation import permutation_p
@@ -158,3 +158,12 @@ def test_the_same_numbers_give_the_same_interval(average):
     shared = estimate_all(values)[average]
     assert shared.value == first.value
     assert shared.interval == pytest.approx(first.interval)
+
+
+@pytest.mark.parametrize(("probability", "is_clear"), [(0.8, True), (0.5, False), (0.3, False), (None, False)])
+def test_a_difference_is_clear_only_if_the_better_group_is_also_better_more_often(probability, is_clear):
+    found = Difference(
+        *("a", "b", 10, 10, "mean"), difference=5.0, interval=(1.0, 9.0), probability=probability, p_adjusted=0.01
+    )
+
+    assert found.is_clear == is_clear
