@@ -92,9 +92,10 @@ def test_a_forked_run_is_a_process_like_any_other(tmp_path):
         "print('to stderr', file=sys.stderr)\n"
         "sys.exit(7)\n"
     )
+    (tmp_path / "uses_temporary_files.py").write_text("import tempfile; tempfile.gettempdir()\n")
     env = {"PYTHONPATH": str(tmp_path)}
     with Trial("shows", {}, env=env) as place:
-        warm = place.warm_python(sys.executable, ["decimal", "tempfile"])
+        warm = place.warm_python(sys.executable, ["decimal", "uses_temporary_files"])
         with Trial("shows", {}, env=env, warm=warm) as forked:
             forked.run(60)
             seen = json.loads(forked.stdout)
