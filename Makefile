@@ -159,7 +159,8 @@ LIBRARIES = balrog ray search stable_baselines3 tianshou xuance
 suite-balrog: .venv-llm-server/.ready
 suite-%: setup .venv-%/.ready
 	$(BIN)/mypy --config-file workers/$*_worker/pyproject.toml --python-executable .venv-$*/bin/python workers/$*_worker/$*_worker
-	cd workers/$*_worker && ../../.venv-$*/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) $(ONCE_MORE)
+	@# One process: a second one would import the library once more.
+	cd workers/$*_worker && ../../.venv-$*/bin/python -m pytest -q tests -m "not slow" -n 0 $(ONCE_MORE)
 
 # The workers: types, and their own suites in their own environments.
 test-workers: test-observe $(LIBRARIES:%=suite-%)

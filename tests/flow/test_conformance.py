@@ -65,6 +65,53 @@ def test_the_card_of_a_broken_worker_names_its_fault(module):
     assert f"observed: {seen.seen}" in str(card)
 
 
+def test_runs_that_are_forked_from_one_process_pass_too():
+    card = card_of("sound", warm=["decimal"])
+
+    assert card.is_clean, str(card)
+
+
+@pytest.mark.parametrize(
+    "module", ["exits_with_code_1", "ignores_sigterm", "ignores_the_seed", "leaves_a_process", "writes_home"]
+)
+def test_the_faults_of_forked_runs_are_found(module):
+    card = card_of(module, warm=["decimal"])
+
+    failed, words = FAULTS[module]
+    assert card.failed == failed, str(card)
+    assert words in str(card)
+
+
+def test_a_forked_run_is_a_process_like_any_other(tmp_path):
+    """Its library is imported already; folder, environment, arguments, session and output are its own."""
+    (tmp_path / "shows.py").write_text(
+        "import json, os, sys, tempfile\n"
+        "assert 'decimal' in sys.modules and __name__ == '__main__'\n"
+        "print(json.dumps([os.getcwd(), os.environ['MOSAIC_RUN_ID'], sys.argv[1:], os.getsid(0) == os.getpid(),\n"
+        "    sys.path[0], tempfile.gettempdir()]))\n"
+        "print('to stderr', file=sys.stderr)\n"
+        "sys.exit(7)\n"
+    )
+    (tmp_path / "uses_temporary_files.py").write_text("import tempfile; tempfile.gettempdir()\n")
+    env = {"PYTHONPATH": str(tmp_path)}
+    with Trial("shows", {}, env=env) as place:
+        warm = place.warm_python(sys.executable, ["decimal", "uses_temporary_files"])
+        with Trial("shows", {}, env=env, warm=warm) as forked:
+            forked.run(60)
+            seen = json.loads(forked.stdout)
+            ended, words = forked.ended, forked.last_words
+            ground = forked.ground
+        warm.close()
+
+    assert (ended, words) == ("exit code 7", "to stderr")
+    assert seen == [ground.run, forked.run_id, ["--config", ground.config_file], True, ground.run, f"{ground.path}/tmp"]
+
+
+def test_a_library_that_cannot_be_imported_for_forked_runs_is_named():
+    with pytest.raises(ChildProcessError, match="No module named 'no_such_library'"):
+        card_of("sound", warm=["no_such_library"])
+
+
 def test_a_check_that_had_nothing_to_check_is_not_passed():
     """A worker that never starts also refuses a bad config, prints no truncated line and leaves nothing behind."""
     card = card_of("never_starts")

@@ -11,7 +11,7 @@ A worker that only plays as an operator has `refuses`, the config of a run that 
 
 import os
 import sys
-from typing import Any, Callable, List, Mapping, Optional
+from typing import Any, Callable, List, Mapping, Optional, Sequence
 
 from mosaic_sdk.lab.bench import Bench
 from mosaic_sdk.lab.scorecard import FAILED, OK, SKIPPED, Check, ScoreCard
@@ -42,14 +42,17 @@ def check_worker(
     env: Optional[Mapping[str, str]] = None,
     grace_s: float = 10.0,
     limit_s: float = 120.0,
+    warm: Sequence[str] = (),
     report: Callable[[Check], None] = lambda check: None,
 ) -> ScoreCard:
     """Run a worker against the contract. `report` is called with each check as it ends; `lab` adds to the schema's.
 
     The worker gets an empty HOME, so that files it writes there are found; name another in `env` if it needs one.
+    `warm`: libraries that take long to import, not the worker's own modules. They are imported once, and the worker's
+    runs are forks of that process. Without it every run starts by itself, as under the daemon.
     """
     card = ScoreCard(module)
-    for check in Bench(module, entry_point, lab or {}, python, env or {}, grace_s, limit_s).checks():
+    for check in Bench(module, entry_point, lab or {}, python, env or {}, grace_s, limit_s, warm).checks():
         card.checks.append(check)
         report(check)
     return card

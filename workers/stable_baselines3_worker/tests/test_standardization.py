@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from mosaic_sdk.contract import WorkerCapabilities, WorkerConfig, WorkerMetadata
 from mosaic_sdk.testing import assert_conforms, assert_layout
 from stable_baselines3_worker import get_worker_metadata
@@ -9,6 +10,7 @@ from stable_baselines3_worker.config import StableBaselines3Config
 
 # Importing torch takes minutes on a busy machine.
 LIMIT_S = 600.0
+WARM = ("torch._dynamo", "stable_baselines3", "torch.utils.tensorboard")
 
 
 def test_its_folder_has_the_layout_of_the_guide():
@@ -34,4 +36,10 @@ def test_it_describes_itself():
 
 
 def test_it_keeps_the_contract():
+    assert_conforms("stable_baselines3_worker", limit_s=LIMIT_S, warm=WARM, env={"OMP_NUM_THREADS": "1"})
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_it_keeps_the_contract_when_every_run_starts_by_itself():
     assert_conforms("stable_baselines3_worker", limit_s=LIMIT_S)

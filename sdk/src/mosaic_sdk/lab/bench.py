@@ -3,17 +3,19 @@
 import json
 import os
 import subprocess
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from mosaic_sdk import names
 from mosaic_sdk.lab.dialogue import Dialogue
-from mosaic_sdk.lab.ground import files_below
+from mosaic_sdk.lab.ground import Ground, files_below
 from mosaic_sdk.lab.questions import DESCRIBE, ROUND_TRIP
 from mosaic_sdk.lab.scorecard import Check, Fault, Skip, judge
 from mosaic_sdk.lab.trial import Trial, kind_of
+from mosaic_sdk.lab.warm import WarmPython
 from mosaic_sdk.schema import LAB_KEY
 
 _REWARDS = 50
+_FORKED = ("short", "long")  # configs whose runs can be forks of a process that has imported the libraries
 _PROGRESS_KEYS = ("progress", "step", "global_step")
 _NEVER_RAN = "the worker never ran, so there is nothing to check"
 _REQUIRED = {names.STEP: ("step_index",), names.EPISODE: ("episode_index", "total_reward"), names.METRIC: ("step",)}
@@ -31,6 +33,7 @@ class Bench:
         env: Mapping[str, str],
         grace_s: float,
         limit_s: float,
+        warm: Sequence[str] = (),
     ) -> None:
         self.module = module
         self.entry_point = entry_point
@@ -39,6 +42,8 @@ class Bench:
         self.env = env
         self.grace_s = grace_s
         self.limit_s = limit_s
+        self.warm_modules = warm
+        self.warm: Optional[WarmPython] = None
         self.schema: Dict[str, Any] = {}
         self.package_folder = ""  # known once the worker has described itself, if it is a package
         self.has_run = False  # a short run printed something or succeeded
@@ -48,7 +53,12 @@ class Bench:
         self.lab = {**self.schema.get(LAB_KEY, {}), **self.lab}
         yield judge(self.config_round_trip)
         yield judge(self.dry_run)
-        yield from self._operator_checks() if "refuses" in self.lab else self._run_checks()
+        if "refuses" in self.lab:
+            yield from self._operator_checks()
+        elif self.warm_modules:
+            yield from self._warm_run_checks()
+        else:
+            yield from self._run_checks()
         if "agent" in self.lab:
             yield judge(self.agent)
 
@@ -60,7 +70,18 @@ class Bench:
             yield judge(check)
         yield judge(self.no_leftovers, leftovers)
 
-    def _run_checks(self) -> Iterator[Check]:
+    def _warm_run_checks(self) -> Iterator[Check]:
+        """The runs are forks of one process that has imported the libraries."""
+        with Trial(self.module, {}, self.python, self.env) as place:
+            self.warm = place.warm_python(self.python, self.warm_modules)
+            try:
+                yield from self._run_checks(place.ground)
+            finally:
+                self.warm.close()
+                self.warm = None
+
+    def _run_checks(self, imported_in: Optional[Ground] = None) -> Iterator[Check]:
+        """`imported_in`: where libraries were imported before; files that they wrote there count too."""
         before = self._package_files()
         with self._trial("short") as trial:
             trial.run(self.limit_s)
@@ -68,6 +89,7 @@ class Bench:
             for check in (self.exit_code, self.lifecycle, self.whole_lines, self.telemetry, self.heartbeats):
                 yield judge(check, trial)
             outside = trial.ground.files_outside() + self._changed(before)
+            outside += imported_in.files_outside() if imported_in else []
             leftovers, cached = trial.leftovers, trial.ground.files_cached()
             rewards = trial.rewards(_REWARDS)
         yield judge(self.seed, rewards)
@@ -265,7 +287,9 @@ class Bench:
 
     def _trial(self, name: str, *arguments: str) -> Trial:
         config = {"seed": 1, **self.lab.get(name, {})}
-        return Trial(self.module, config, self.python, self.env, arguments)
+        # Other runs start by themselves: they end before the worker imports its library, or read commands.
+        warm = self.warm if name in _FORKED else None
+        return Trial(self.module, config, self.python, self.env, arguments, warm=warm)
 
     def _ask(self, code: str, *arguments: str) -> Any:
         """The last line that a program prints in the worker's Python, as JSON."""

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import time
 import uuid
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from mosaic_sdk.lab import processes
 from mosaic_sdk.lab.ground import Ground
+from mosaic_sdk.lab.warm import Forked, WarmPython
 from mosaic_sdk.names import EPISODE, EVENT_KEY, KIND_KEYS, KINDS, STEP, TelemetryEnv, VideoModes, WorkerEnv
 
 _NOT_INHERITED = ("PYTHONUNBUFFERED", "PYTHONHOME", "VIRTUAL_ENV", "OLDPWD")
@@ -29,6 +30,7 @@ class Trial:
         arguments: Sequence[str] = (),
         config_text: Optional[str] = None,
         program: Sequence[str] = (),
+        warm: Optional[WarmPython] = None,
     ) -> None:
         """`config_text`: the content of the config file instead of `config`; `program`: what Python runs instead."""
         self.run_id = "LAB" + uuid.uuid4().hex[:23].upper()
@@ -36,10 +38,12 @@ class Trial:
         document = {"run_id": self.run_id, "worker_id": "lab", "extras": {}, **config}
         with open(self.ground.config_file, "w") as output:
             output.write(json.dumps(document) if config_text is None else config_text)
-        self._argv = [python, *(program or ("-m", module, "--config", self.ground.config_file, *arguments))]
+        self._module, self._arguments = module, ["--config", self.ground.config_file, *arguments]
+        self._warm = warm
+        self._argv = [python, *(program or ("-m", module, *self._arguments))]
         self._env = self._environment(env or {})
         self._other_children: Set[int] = set()
-        self._child: Optional["subprocess.Popen[bytes]"] = None
+        self._child: Union["subprocess.Popen[bytes]", Forked, None] = None
         self.leftovers: List[str] = []
 
     def __enter__(self) -> "Trial":
@@ -54,6 +58,10 @@ class Trial:
 
     def start(self, stdin: int = subprocess.DEVNULL) -> None:
         with open(self.stdout_file, "ab") as out, open(self.stderr_file, "ab") as err:
+            if self._warm is not None:
+                fds = [out.fileno(), err.fileno()]
+                self._child = self._warm.start(self._module, self._arguments, self.ground.run, self._env, fds)
+                return
             self._child = subprocess.Popen(
                 self._argv,
                 cwd=self.ground.run,
@@ -162,6 +170,10 @@ class Trial:
         """The first rewards and returns, to compare two runs."""
         found = [(kind_of(line), line.get("reward", line.get("total_reward"))) for line in self.measurements()]
         return [pair for pair in found if pair[0] in (STEP, EPISODE)][:most]
+
+    def warm_python(self, python: str, modules: Sequence[str]) -> WarmPython:
+        """A process in this trial's folders that imports the modules: other trials are forked from it."""
+        return WarmPython(python, modules, self._env, self.ground.run, self.stderr_file)
 
     def _left_behind(self) -> List[str]:
         alive = [f"process {pid} ({processes.command_of(pid)})" for pid in self._survivors()]
