@@ -43,9 +43,10 @@ class TrainState(NamedTuple):
 
 
 class Staged(dict[str, Any]):
-    """A batch on its way to the device; the steps' ids stay here."""
+    """A batch on its way to the device, or several, stacked; the steps' ids stay here."""
 
     ids: Any = None
+    updates: int = 1
 
 
 class Agent:
@@ -54,14 +55,20 @@ class Agent:
         self.model = Model(obs_space, act_space, config)
         # An update donates the memory of its inputs, so no other thread may read them meanwhile.
         self._lock = threading.Lock()
+        self._swap = threading.Lock()
+        # Whether acting goes on with older weights while newer ones are computed. If so, a run is not reproducible.
+        self.never_waits = False
         self._seed = jax.random.key(config.seed)
         self._acted = 0
         self._update = jax.jit(self._updated, donate_argnums=0)
+        self._update_often = jax.jit(self._updated_often, donate_argnums=0)
         self._act = jax.jit(self._acting, static_argnames="greedy")
         self._look = jax.jit(self._reported)
         self._copy = jax.jit(self._policy_share)
+        self._policy_device = policy_device(config.compute.policy_device)
         self.train_state: TrainState = jax.jit(self._fresh)()
-        self.policy_params: Params = self._copy(self.train_state.params)
+        self.policy_params: Params = self._copied()
+        self._newer: Params | None = None  # weights on their way to the policy
         self._updates = 0
 
     @property
@@ -79,6 +86,11 @@ class Agent:
     def needs_first(self) -> dict[str, int]:
         """Keys of which an update uses only the first steps of a sequence, and how many: replay need not send more."""
         return dict.fromkeys(self.ext_space, self.config.learning.replay_context)
+
+    @property
+    def starts_slowly(self) -> bool:
+        """Whether starting an update takes long compared with the update: thousands of kernels on an accelerator."""
+        return jax.default_backend() != "cpu"
 
     # Acting
 
@@ -104,7 +116,7 @@ class Agent:
         padded = _padded({"carry": carry, "obs": seen}, 1 << (count - 1).bit_length())
         self._acted += 1
         greedy = mode == "eval" and not self.config.eval_samples
-        found = self._act(self.policy_params, padded["carry"], padded["obs"], self._acted, greedy=greedy)
+        found = self._act(self._acting_params(), padded["carry"], padded["obs"], self._acted, greedy=greedy)
         state, actions = jax.tree.map(lambda x: np.asarray(x)[:count], found)
         actions = {key: actions[key].astype(self.act_space[key].dtype) for key in actions}
         outs = {"dyn/deter": state["deter"].astype(np.float16), "dyn/stoch": state["stoch"]}
@@ -128,8 +140,26 @@ class Agent:
     def params_for_policy(self) -> Params:
         """Let `policy` use the newest weights from now on; returns them."""
         with self._lock:
-            self.policy_params = self._copy(self.train_state.params)
+            self._refresh(self._copied())
+        with self._swap:
+            self.policy_params, self._newer = self._newer or self.policy_params, None
         return self.policy_params
+
+    def _acting_params(self) -> Params:
+        """The newest weights; with `never_waits` the newest that have arrived, since an update may still compute them."""
+        with self._swap:
+            newer = self._newer
+            if newer is not None and (not self.never_waits or all(x.is_ready() for x in jax.tree.leaves(newer))):
+                self.policy_params, self._newer = newer, None
+            return self.policy_params
+
+    def _refresh(self, copy: Params) -> None:
+        with self._swap:
+            self._newer = copy
+
+    def _copied(self) -> Params:
+        copy: Params = self._copy(self.train_state.params)
+        return copy if self._policy_device is None else jax.device_put(copy, self._policy_device)
 
     def _policy_share(self, params: Params) -> Any:
         return cast({key: params[key] for key in ("enc", "dyn", "pol")}, self.model.dtype)
@@ -148,19 +178,27 @@ class Agent:
         `data` holds the obs_space, the act_space and the ext_space; also, if replay has them, `consec` (which chunk of
         a longer sequence: the first starts from the stored latents, others from `carry`) and `stepid` (returned).
         `outs` are for replay: per trained step the new latents and a priority.
+
+        Of batches staged together, one after the other is used, in one call of the device: `outs` are those of all
+        of them, `metrics` those of the last.
         """
         staged = self.stage(data)
+        update = self._update if staged.updates == 1 else self._update_often
+        every = self.config.compute.policy_sync_every
         with self._lock:
-            self.train_state, carry, outs, metrics = self._update(self.train_state, carry, dict(staged))
-            self._updates += 1
-            if self._updates % self.config.compute.policy_sync_every == 0:
-                self.policy_params = self._copy(self.train_state.params)
+            self.train_state, carry, outs, metrics = update(self.train_state, carry, dict(staged))
+            before, self._updates = self._updates, self._updates + staged.updates
+            if self._updates // every > before // every:
+                self._refresh(self._copied())
         if staged.ids is not None:
             outs = {**outs, "stepid": staged.ids}
         return carry, outs, metrics
 
-    def stage(self, data: Data) -> Staged:
-        """What `train` and `report` need of `data`. Calling it ahead hides the transfer; a second call is harmless."""
+    def stage(self, data: Data, updates: int = 1) -> Staged:
+        """What `train` and `report` need of `data`. Calling it ahead hides the transfer; a second call is harmless.
+
+        `updates`: for how many updates `data` is; its sequences are split evenly, in order.
+        """
         if isinstance(data, Staged):
             return data
         context = self.config.learning.replay_context
@@ -169,10 +207,24 @@ class Agent:
             raise KeyError(f"The batch lacks {', '.join(missing)}.")
         # Of the stored latents only those before the first trained step are used.
         cut = {key: data[key][:, :context] if key in self.ext_space else data[key] for key in sorted(names)}
+        if updates > 1:
+            cut = {key: np.asarray(x).reshape((updates, -1, *np.shape(x)[1:])) for key, x in cut.items()}
         staged = Staged(jax.device_put(cut))
+        staged.updates = updates
         if "stepid" in data:
             staged.ids = data["stepid"][:, context:]
         return staged
+
+    def _updated_often(self, train_state: TrainState, carry: Carry, data: dict[str, Array]) -> Any:
+        """One update after the other, without the host: starting a small model's update takes longer than the update."""
+
+        def one(before: tuple[TrainState, Carry], batch: dict[str, Array]) -> Any:
+            train_state, carry, outs, metrics = self._updated(*before, batch)
+            return (train_state, carry), (outs, metrics)
+
+        (train_state, carry), (outs, metrics) = jax.lax.scan(one, (train_state, carry), data)
+        outs = jax.tree.map(lambda x: x.reshape((-1, *x.shape[2:])), outs)
+        return train_state, carry, outs, jax.tree.map(lambda x: x[-1], metrics)
 
     def _updated(self, train_state: TrainState, carry: Carry, data: dict[str, Array]) -> Any:
         config, model = self.config, self.model
@@ -264,7 +316,15 @@ class Agent:
             self.train_state = jax.tree.map(jnp.array, found["learner"])
             self._acted = int(found["acted"])
             self._updates = int(self.train_state.moments.updates)
-            self.policy_params = self._copy(self.train_state.params)
+            self.policy_params, self._newer = self._copied(), None
+
+
+def policy_device(name: str) -> Any:
+    """The device that `compute.policy_device` names; None: the learner's."""
+    if not name:
+        return None
+    kind, _, index = name.partition(":")
+    return jax.devices(kind)[int(index or 0)]
 
 
 def _padded(tree: Any, rows: int) -> Any:

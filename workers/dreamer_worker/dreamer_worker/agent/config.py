@@ -91,13 +91,17 @@ class Compute:
     observe_unroll: int = -1  # steps of the observed scan per loop turn; -1: 16, and 1 on a CPU, where compiling counts
     imagine_unroll: int = -1  # the same of the dream; -1: 5, and 1 on a CPU
     phase_convolutions: int = -1  # how many encoder stages are computed by phase; -1: all, and none on a CPU
+    kernels: str = "xla"  # of the observed scan: the compiler's, or "triton": hand-written; "interpreted" tests these
     policy_sync_every: int = 10  # updates between two refreshes of the actor's weights
+    policy_device: str = ""  # where the policy runs: "cpu", "gpu:1"; empty: where the learner does
 
     def __post_init__(self) -> None:
         if self.dtype not in ("bfloat16", "float32"):
             raise ValueError(f"compute.dtype is {self.dtype!r}; choose bfloat16 or float32.")
         if self.path not in ("fast", "plain"):
             raise ValueError(f"compute.path is {self.path!r}; choose fast or plain.")
+        if self.kernels not in ("xla", "triton", "interpreted"):
+            raise ValueError(f"compute.kernels is {self.kernels!r}; choose xla, triton or interpreted.")
 
     def on(self, device: str) -> Compute:
         """With the settings that were left open chosen for `cpu`, `gpu` or `tpu`."""

@@ -63,7 +63,7 @@ class Model:
         encoded = self.policy.encode(actions, self.dtype.name)
         args = (self.config.rssm, p["dyn"], state, encoded, tokens, obs["is_first"], gumbel)
         if self.fast:
-            return observation.observe(*args, unroll=self.compute.observe_unroll)
+            return observation.observe(*args, unroll=self.compute.observe_unroll, kernels=self.compute.kernels)
         return rssm.observe(*args)
 
     @jax.named_scope("imagine")

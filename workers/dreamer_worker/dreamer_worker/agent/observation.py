@@ -80,9 +80,17 @@ class Slopes(NamedTuple):
 
 
 def observe(
-    rssm: Rssm, p: Params, state: State, actions: Array, tokens: Array, first: Array, gumbel: Array, unroll: int = 16
+    rssm: Rssm,
+    p: Params,
+    state: State,
+    actions: Array,
+    tokens: Array,
+    first: Array,
+    gumbel: Array,
+    unroll: int = 16,
+    kernels: str = "xla",
 ) -> Seen:
-    """As `rssm.observe`."""
+    """As `rssm.observe`. `kernels`: who makes those of the scan, see `kernels.py`."""
     if rssm.posterior_layers != 1:
         raise ValueError("The fast path supports only one posterior layer. Set compute.path=plain to use more.")
     dtype, look = tokens.dtype, p["posterior"]["layer0"]
@@ -97,7 +105,7 @@ def observe(
     )
     ahead = state.deter @ p["deter_in"]["kernel"].astype(dtype)
     start = Carried(_cut(rssm, state.deter), state.stoch, ahead)
-    deter, stoch = _scan(rssm, unroll, _weights(rssm, cast(p, dtype)), start, given)
+    deter, stoch = _scan(rssm, unroll, kernels, _weights(rssm, cast(p, dtype)), start, given)
     deter = _joined(deter)
     # The losses' logits once more, for all steps at once: cheaper than carrying them out of the scan.
     return Seen(State(deter, stoch), posterior(p, deter, tokens))
@@ -132,9 +140,13 @@ def _joined(x: Array) -> Array:
     return x.reshape((*x.shape[:-2], -1))
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _scan(rssm: Rssm, unroll: int, weights: Weights, start: Carried, given: Given) -> tuple[Array, Array]:
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
+def _scan(rssm: Rssm, unroll: int, kernels: str, weights: Weights, start: Carried, given: Given) -> tuple[Array, Array]:
     """deter and stoch of all steps."""
+    if kernels != "xla":
+        from dreamer_worker.agent.kernels import scan_forward
+
+        return scan_forward(rssm, weights, start, given, unroll, interpret=kernels == "interpreted")
 
     def step(carried: Carried, x: Given) -> tuple[Carried, tuple[Array, Array]]:
         carried, _ = _cell(rssm, weights, carried, x)
@@ -143,12 +155,12 @@ def _scan(rssm: Rssm, unroll: int, weights: Weights, start: Carried, given: Give
     return jax.lax.scan(step, start, given, unroll=unroll)[1]
 
 
-def _forward(rssm: Rssm, unroll: int, weights: Weights, start: Carried, given: Given) -> Any:
-    deter, stoch = _scan(rssm, unroll, weights, start, given)
+def _forward(rssm: Rssm, unroll: int, kernels: str, weights: Weights, start: Carried, given: Given) -> Any:
+    deter, stoch = _scan(rssm, unroll, kernels, weights, start, given)
     return (deter, stoch), (weights, start, given, deter, stoch)
 
 
-def _backward(rssm: Rssm, unroll: int, kept: Any, gradients: tuple[Array, Array]) -> Any:
+def _backward(rssm: Rssm, unroll: int, kernels: str, kept: Any, gradients: tuple[Array, Array]) -> Any:
     weights, start, given, deter, stoch = kept
     ahead = _ahead(rssm, weights, deter)
     states = Carried(deter, stoch, ahead)
