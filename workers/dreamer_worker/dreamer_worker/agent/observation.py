@@ -171,7 +171,13 @@ def _backward(rssm: Rssm, unroll: int, kernels: str, kept: Any, gradients: tuple
 
     _, back, middle = jax.vjp(all_steps, weights, given, has_aux=True)
     slopes = _slopes(rssm, weights, middle, _kept(before.deter, given.keep))
-    first, totals = _state_gradients(rssm, unroll, weights, slopes, given.keep, gradients)
+    if kernels == "xla":
+        first, totals = _state_gradients(rssm, unroll, weights, slopes, given.keep, gradients)
+    else:
+        from dreamer_worker.agent.kernels import scan_backward
+
+        found = scan_backward(rssm, weights, slopes, given.keep, gradients, unroll, kernels == "interpreted")
+        first, totals = (Carried(*one) for one in found)
     found, inputs = back(totals)
     return found, first, inputs
 
