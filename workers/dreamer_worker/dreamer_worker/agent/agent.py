@@ -19,6 +19,7 @@ import numpy as np
 
 from dreamer_worker.agent import heads, optimizer, rssm
 from dreamer_worker.agent.config import AgentConfig
+from dreamer_worker.agent.devices import Devices
 from dreamer_worker.agent.layers import Array, Params, cast
 from dreamer_worker.agent.model import Model
 from dreamer_worker.agent.objective import Batch, objective
@@ -53,6 +54,7 @@ class Agent:
     def __init__(self, obs_space: Spaces, act_space: Spaces, config: AgentConfig) -> None:
         self.obs_space, self.act_space, self.config = obs_space, act_space, config
         self.model = Model(obs_space, act_space, config)
+        self.devices = Devices(config.compute)
         # An update donates the memory of its inputs, so no other thread may read them meanwhile.
         self._lock = threading.Lock()
         self._swap = threading.Lock()
@@ -65,8 +67,7 @@ class Agent:
         self._act = jax.jit(self._acting, static_argnames="greedy")
         self._look = jax.jit(self._reported)
         self._copy = jax.jit(self._policy_share)
-        self._policy_device = policy_device(config.compute.policy_device)
-        self.train_state: TrainState = jax.jit(self._fresh)()
+        self.train_state: TrainState = self.devices.everywhere(jax.jit(self._fresh)())
         self.policy_params: Params = self._copied()
         self._newer: Params | None = None  # weights on their way to the policy
         self._updates = 0
@@ -146,7 +147,7 @@ class Agent:
         return self.policy_params
 
     def _acting_params(self) -> Params:
-        """The newest weights; with `never_waits` the newest that have arrived, since an update may still compute them."""
+        """The newest weights; with `never_waits` the newest that have arrived: an update may still compute others."""
         with self._swap:
             newer = self._newer
             if newer is not None and (not self.never_waits or all(x.is_ready() for x in jax.tree.leaves(newer))):
@@ -158,8 +159,8 @@ class Agent:
             self._newer = copy
 
     def _copied(self) -> Params:
-        copy: Params = self._copy(self.train_state.params)
-        return copy if self._policy_device is None else jax.device_put(copy, self._policy_device)
+        copy: Params = self.devices.for_policy(self._copy(self.train_state.params))
+        return copy
 
     def _policy_share(self, params: Params) -> Any:
         return cast({key: params[key] for key in ("enc", "dyn", "pol")}, self.model.dtype)
@@ -170,7 +171,8 @@ class Agent:
         """What a sequence that continues another starts from."""
         state = rssm.initial(self.config.rssm, batch, self.model.dtype)
         prevact = {key: jnp.asarray(space.zeros(batch)) for key, space in self.act_space.items()}
-        return {"state": state, "prevact": prevact}
+        carry: Carry = self.devices.split({"state": state, "prevact": prevact})
+        return carry
 
     def train(self, carry: Carry, data: Data) -> tuple[Carry, dict[str, Any], dict[str, Any]]:
         """One update on sequences of `replay_context` + length steps, batch on axis 0.
@@ -209,14 +211,14 @@ class Agent:
         cut = {key: data[key][:, :context] if key in self.ext_space else data[key] for key in sorted(names)}
         if updates > 1:
             cut = {key: np.asarray(x).reshape((updates, -1, *np.shape(x)[1:])) for key, x in cut.items()}
-        staged = Staged(jax.device_put(cut))
+        staged = Staged(self.devices.split(cut, axis=int(updates > 1)))
         staged.updates = updates
         if "stepid" in data:
             staged.ids = data["stepid"][:, context:]
         return staged
 
     def _updated_often(self, train_state: TrainState, carry: Carry, data: dict[str, Array]) -> Any:
-        """One update after the other, without the host: starting a small model's update takes longer than the update."""
+        """One update after the other without the host: to start a small one takes it as long as the device to do it."""
 
         def one(before: tuple[TrainState, Carry], batch: dict[str, Array]) -> Any:
             train_state, carry, outs, metrics = self._updated(*before, batch)
@@ -238,7 +240,8 @@ class Agent:
         outs = {**self._latents(result.seen.state), "priority": result.priority.T}
         carry = {"state": jax.tree.map(lambda x: x[-1], result.seen.state), "prevact": last}
         metrics = {**result.metrics, **stats, "loss/total": total}
-        return TrainState(params, slow, moments, result.scale), carry, outs, metrics
+        after = self.devices.keep_everywhere(TrainState(params, slow, moments, result.scale))
+        return after, carry, outs, metrics
 
     def _batch(self, carry: Carry, data: dict[str, Array]) -> tuple[Batch, dict[str, Array]]:
         """Time first, the context cut off; and each sequence's last action."""
@@ -313,18 +316,10 @@ class Agent:
         with self._lock:
             template = {"learner": self.train_state, "acted": np.asarray(0)}
             found = restored(template, {k if k == "acted" else f"learner/{k}": v for k, v in saved.items()})
-            self.train_state = jax.tree.map(jnp.array, found["learner"])
+            self.train_state = self.devices.everywhere(jax.tree.map(jnp.array, found["learner"]))
             self._acted = int(found["acted"])
             self._updates = int(self.train_state.moments.updates)
             self.policy_params, self._newer = self._copied(), None
-
-
-def policy_device(name: str) -> Any:
-    """The device that `compute.policy_device` names; None: the learner's."""
-    if not name:
-        return None
-    kind, _, index = name.partition(":")
-    return jax.devices(kind)[int(index or 0)]
 
 
 def _padded(tree: Any, rows: int) -> Any:

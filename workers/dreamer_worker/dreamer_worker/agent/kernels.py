@@ -2,13 +2,15 @@
 
 A step of `observation.py` is some thirty tiny kernels, each taking about as long as starting it. Here what surrounds a
 product (norm, activation, gates, draw) is computed with it, by every program for itself: reading a row of a few
-kilobytes again costs less than another kernel. The sequences stay whole: a kernel is told its step by `at`, reads and
-writes that row of them in place, and the last kernel of a step counts on. So nothing is cut out or put back in between.
+kilobytes again costs less than another kernel. A program loads its weights first and whole: what it waits for comes
+meanwhile, and a loop over pieces of them would wait once per piece. The sequences stay whole too: a kernel is told its
+step by `at`, reads and writes that row of them in place, and the last kernel of a step counts on. So nothing is cut
+out or put back in between.
 
     forward     hidden ─▶ gates ─▶ both ─▶ draw ─▶ stoch_in        backward    look ─▶ deter ─▶ h ─▶ mixed ─▶ stoch
 
 Names, shapes and roundings are those of `observation.py`: g block, b batch, w width of a block. `fits` says for which
-sizes: powers of two, and at least 16 rows and columns, as the tensor cores need them.
+sizes: powers of two; at least 16 rows and columns, as the tensor cores need them; and small enough to be loaded whole.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ Ref = Any
 f32 = jnp.float32
 EPS = 1e-4  # of a norm
 SMALLEST = 16  # rows or columns of a product
+LARGEST = 512  # width of a block, or hidden units: a program's weights must fit into its registers
 Kernel = Callable[..., None]
 
 
@@ -34,10 +37,17 @@ def fits(rssm: Any, batch: int) -> bool:
     """Whether the kernels can be used for this size of model and batch."""
     width = rssm.deter // rssm.blocks
     sizes = (batch, width, rssm.hidden, rssm.blocks, rssm.classes, rssm.stoch)
-    return all(size & (size - 1) == 0 for size in sizes) and min(batch, width, rssm.hidden) >= SMALLEST
+    is_power = all(size & (size - 1) == 0 for size in sizes)
+    return is_power and min(batch, width, rssm.hidden) >= SMALLEST and max(width, rssm.hidden) <= LARGEST
 
 
-def call(kernel: Kernel, grid: tuple[int, ...], outs: Any, *args: Array, interpret: bool, into: Any = None) -> Any:
+def warps_of(rssm: Any) -> int:
+    return 4 if max(rssm.hidden, rssm.deter // rssm.blocks) <= 128 else 8
+
+
+def call(
+    kernel: Kernel, grid: tuple[int, ...], outs: Any, *args: Array, interpret: bool, into: Any = None, warps: int = 4
+) -> Any:
     """Run `kernel`; `into`: which argument an output overwrites, by their positions."""
     run = pl.pallas_call(
         kernel,
@@ -45,7 +55,7 @@ def call(kernel: Kernel, grid: tuple[int, ...], outs: Any, *args: Array, interpr
         grid=grid,
         interpret=interpret,
         input_output_aliases=into or {},
-        compiler_params=triton.CompilerParams(num_warps=4, num_stages=3),
+        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=1),
         name=getattr(kernel, "func", kernel).__name__.strip("_"),
     )
     return run(*args)
@@ -57,45 +67,18 @@ def tile_of(columns: int, groups: int = 1, programs: int = 128) -> int:
     return max(SMALLEST, 1 << max(0, most.bit_length() - 1))
 
 
-def chunks(size: int) -> tuple[int, int]:
-    """How many pieces of a product's inner dimension, and how wide they are."""
-    chunk = min(128, size)
-    return size // chunk, chunk
+def like(x: Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(x.shape, x.dtype)
 
 
-def like(x: Array, *shape: int) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(shape or x.shape, x.dtype)
+def dot(x: Array, weights: Array) -> Array:
+    return jnp.dot(x, weights, preferred_element_type=f32)
 
 
-def product(acc: Array, size: int, left: Callable[[Any], Array], right: Callable[[Any], Array], at: int = 0) -> Array:
-    """`acc` + left @ right, piece by piece of the inner dimension. Both are given the piece to load; `right` has its
-    own begin of it."""
-    count, chunk = chunks(size)
-
-    def add(i: Any, acc: Array) -> Array:
-        return acc + jnp.dot(
-            left(pl.ds(i * chunk, chunk)), right(pl.ds(at + i * chunk, chunk)), preferred_element_type=f32
-        )
-
-    return jax.lax.fori_loop(0, count, add, acc)
-
-
-def product_back(
-    acc: Array, size: int, left: Callable[[Any], Array], right: Callable[[Any], Array], at: int = 0
-) -> Array:
-    """The same with the transpose of `right`, whose second axis is the inner one."""
-    count, chunk = chunks(size)
-
-    def add(i: Any, acc: Array) -> Array:
-        weights = right(pl.ds(at + i * chunk, chunk))
-        return acc + jnp.dot(left(pl.ds(i * chunk, chunk)), weights.T, preferred_element_type=f32)
-
-    return jax.lax.fori_loop(0, count, add, acc)
-
-
-def factor_of(x: Array) -> Array:
-    """What brings each row to a root mean square of one."""
-    return jax.lax.rsqrt(jnp.mean(jnp.square(x.astype(f32)), -1, keepdims=True) + EPS)
+def normed(x: Array, scale: Array) -> Array:
+    """Norm and activation of whole rows. As `observation._active`."""
+    mean = jnp.mean(jnp.square(x.astype(f32)), -1, keepdims=True)
+    return active(x, jax.lax.rsqrt(mean + EPS), scale)
 
 
 def active(x: Array, factor: Array, scale: Array) -> Array:
@@ -113,32 +96,24 @@ def share(gain: Array, unit: Array, dy: Array) -> Array:
     return gain.astype(f32) * dy.astype(f32) * unit.astype(f32)
 
 
+def mean_of(gain: Array, unit: Array, dy: Array) -> Array:
+    return jnp.mean(share(gain, unit, dy), -1, keepdims=True)
+
+
 # Forward
 
 
 def _hidden(at, deter, both, sin, keep, bias, scale, weights, given, out, squares, *, tile):  # type: ignore[no-untyped-def]
     """The hidden layer before its norm, and the sums of its squares."""
-    batch, width, hidden = deter.shape[2], deter.shape[3], sin.shape[-1]
-    t, g, n = at[0], pl.program_id(0), pl.program_id(1)
-    columns, kept = pl.ds(n * tile, tile), keep[t]
-    acc = jnp.zeros((batch, tile), f32)
-    acc = product(acc, width, lambda k: deter[t, g, :, k] * kept, lambda k: weights[g, k, columns])
-
-    def ahead(k: Any) -> Array:
-        return both[:, pl.ds(hidden + k.start, k.size)]
-
-    for j, source in enumerate((ahead, lambda k: sin[:, k])):
-
-        def u(k: Any, j: int = j, source: Any = source) -> Array:
-            x: Array = source(k) * kept + bias[j, :, k]
-            return x
-
-        factor = factor_of(u(pl.ds(0, hidden)))
-
-        def left(k: Any, j: int = j, u: Any = u, factor: Array = factor) -> Array:
-            return active(u(k), factor, scale[j, :, k])
-
-        acc = product(acc, hidden, left, lambda k: weights[g, k, columns], width + j * hidden)
+    width, hidden = deter.shape[3], sin.shape[-1]
+    g, n = pl.program_id(0), pl.program_id(1)
+    columns = pl.ds(n * tile, tile)
+    rows = [pl.ds(0, width), pl.ds(width, hidden), pl.ds(width + hidden, hidden)]
+    w = [weights[g, k, columns] for k in rows]
+    t = at[0]
+    kept = keep[t]
+    ahead, stoch = both[:, pl.ds(hidden, hidden)] * kept + bias[0], sin[...] * kept + bias[1]
+    acc = dot(deter[t, g] * kept, w[0]) + dot(normed(ahead, scale[0]), w[1]) + dot(normed(stoch, scale[1]), w[2])
     h = acc.astype(deter.dtype) + given[t, g, :, columns]
     out[g, :, columns] = h
     squares[g * pl.num_programs(1) + n, :] = jnp.sum(jnp.square(h.astype(f32)), -1)
@@ -146,73 +121,67 @@ def _hidden(at, deter, both, sin, keep, bias, scale, weights, given, out, square
 
 def _gates(at, h, squares, deter, keep, scale, weights, bias, out, *, tile):  # type: ignore[no-untyped-def]
     """The next deter."""
-    blocks, batch, width = h.shape
-    t, g, n = at[0], pl.program_id(0), pl.program_id(1)
+    blocks, _, width = h.shape
+    g, n = pl.program_id(0), pl.program_id(1)
     columns = pl.ds(n * tile, tile)
-    factor = jax.lax.rsqrt(jnp.sum(squares[...], 0) / (blocks * width) + EPS)[:, None]
-    count, chunk = chunks(width)
     thirds = [pl.ds(j * width + n * tile, tile) for j in range(3)]
-
-    def add(i: Any, acc: Any) -> Any:
-        k = pl.ds(i * chunk, chunk)
-        x = active(h[g, :, k], factor, scale[g, :, k])
-        products = [jnp.dot(x, weights[g, k, third], preferred_element_type=f32) for third in thirds]
-        return tuple(one + more for one, more in zip(acc, products, strict=True))
-
-    acc = jax.lax.fori_loop(0, count, add, (jnp.zeros((batch, tile), f32),) * 3)
+    w = [weights[g, :, third] for third in thirds]
+    t = at[0]
+    factor = jax.lax.rsqrt(jnp.sum(squares[...], 0) / (blocks * width) + EPS)[:, None]
+    x = active(h[g], factor, scale[g])
     reset, proposal, update = (
-        (one.astype(h.dtype) + bias[g, :, third]).astype(f32) for one, third in zip(acc, thirds, strict=True)
+        (dot(x, one).astype(h.dtype) + bias[g, :, third]).astype(f32) for one, third in zip(w, thirds, strict=True)
     )
     before = (deter[t, g, :, columns] * keep[t]).astype(f32)
     update = jax.nn.sigmoid(update - 1)
-    new = update * jnp.tanh(jax.nn.sigmoid(reset) * proposal) + (1 - update) * before
-    out[t + 1, g, :, columns] = new.astype(h.dtype)
+    # tanh by sigmoid: Triton has no tanh of its own on every version.
+    candidate = 2 * jax.nn.sigmoid(2 * jax.nn.sigmoid(reset) * proposal) - 1
+    out[t + 1, g, :, columns] = (update * candidate + (1 - update) * before).astype(h.dtype)
 
 
 def _both(at, deter, weights, out, *, tile):  # type: ignore[no-untyped-def]
     """The products of deter that the posterior and the next step start with."""
-    _, blocks, batch, width = deter.shape
-    t, columns = at[0], pl.ds(pl.program_id(0) * tile, tile)
-
-    def add(g: Any, acc: Array) -> Array:
-        return product(acc, width, lambda k: deter[t + 1, g, :, k], lambda k: weights[g, k, columns])
-
-    acc = jax.lax.fori_loop(0, blocks, add, jnp.zeros((batch, tile), f32))
+    _, blocks, batch, _ = deter.shape
+    columns, acc = pl.ds(pl.program_id(0) * tile, tile), jnp.zeros((batch, tile), f32)
+    t = at[0]
+    some = min(4, blocks)
+    for begin in range(0, blocks, some):
+        w = [weights[g, :, columns] for g in range(begin, begin + some)]
+        x = [deter[t + 1, g] for g in range(begin, begin + some)]
+        for one, other in zip(x, w, strict=True):
+            acc += dot(one, other)
     out[:, columns] = acc.astype(deter.dtype)
 
 
 def _draw(at, both, given, scale, weights, bias, gumbel, kept, out, *, tile, classes, unimix):  # type: ignore[no-untyped-def]
     """The draw from the posterior, one-hot."""
     _, batch, hidden = given.shape
-    t, columns = at[0], pl.ds(pl.program_id(0) * tile, tile)
-    factor = factor_of(both[:, pl.ds(0, hidden)] + given[t])
-    acc = product(
-        jnp.zeros((batch, tile), f32),
-        hidden,
-        lambda k: active(both[:, k] + given[t, :, k], factor, scale[:, k]),
-        lambda k: weights[k, columns],
-    )
-    logits = (acc.astype(both.dtype) + bias[:, columns]).astype(f32).reshape(batch, tile // classes, classes)
+    columns = pl.ds(pl.program_id(0) * tile, tile)
+    w = weights[:, columns]
+    t = at[0]
+    dice = gumbel[t, :, columns].reshape(batch, tile // classes, classes)
+    x = normed(both[:, pl.ds(0, hidden)] + given[t], scale[...])
+    logits = (dot(x, w).astype(both.dtype) + bias[:, columns]).astype(f32).reshape(dice.shape)
     powers = jnp.exp(logits - jnp.max(logits, -1, keepdims=True))
     probs = (1 - unimix) * powers / jnp.sum(powers, -1, keepdims=True) + unimix / classes
-    score = jnp.log(probs) + gumbel[t, :, columns].reshape(logits.shape)
+    score = jnp.log(probs) + dice
     drawn = (score == jnp.max(score, -1, keepdims=True)).astype(f32).reshape(batch, tile)
     out[t, :, columns] = drawn.astype(both.dtype)
 
 
 def _stoch_in(at, stoch, weights, out, after, *, tile):  # type: ignore[no-untyped-def]
     """stoch's product for the next step."""
-    t, columns = at[0], pl.ds(pl.program_id(0) * tile, tile)
-    acc = jnp.zeros((stoch.shape[1], tile), f32)
-    acc = product(acc, stoch.shape[2], lambda k: stoch[t, :, k], lambda k: weights[k, columns])
-    out[:, columns] = acc.astype(stoch.dtype)
+    columns = pl.ds(pl.program_id(0) * tile, tile)
+    w = weights[:, columns]
+    t = at[0]
+    out[:, columns] = dot(stoch[t], w).astype(stoch.dtype)
     after[0] = t + 1  # every program writes the same
 
 
 def scan_forward(rssm: Any, w: Any, start: Any, given: Any, unroll: int, interpret: bool) -> tuple[Array, Array]:
     """deter and stoch of all steps. As `observation._scan`."""
     (blocks, batch, width), hidden, steps = start.deter.shape, rssm.hidden, len(given.keep)
-    size, run = rssm.stoch * rssm.classes, partial(call, interpret=interpret)
+    size, run = rssm.stoch * rssm.classes, partial(call, interpret=interpret, warps=warps_of(rssm))
     tile, both_tile, stoch_tile = tile_of(width, blocks), tile_of(2 * hidden), max(tile_of(size), rssm.classes)
     grid, in_tile = (blocks, width // tile), tile_of(hidden)
     gumbel = given.gumbel.reshape(steps, batch, size)
@@ -246,47 +215,37 @@ def scan_forward(rssm: Any, w: Any, start: Any, given: Any, unroll: int, interpr
 
 def _look(at, stoch, probs, weights, out, *, tile, classes, unimix):  # type: ignore[no-untyped-def]
     """Of the posterior's hidden layer, before its norm and activation."""
-    t, columns, batch = at[0], pl.ds(pl.program_id(0) * tile, tile), stoch.shape[1]
-
-    def logits(k: Any) -> Array:
-        chance = probs[t, :, k].astype(f32).reshape(batch, k.size // classes, classes)
-        spread = stoch[t + 1, :, k].astype(f32).reshape(chance.shape) * chance
-        found = (1 - unimix) * (spread - chance * jnp.sum(spread, -1, keepdims=True))
-        return found.reshape(batch, k.size).astype(stoch.dtype)
-
-    acc = jnp.zeros((batch, tile), f32)
-    acc = product_back(acc, stoch.shape[2], logits, lambda k: weights[columns, k])
-    out[:, columns] = acc.astype(stoch.dtype)
+    _, batch, size = stoch.shape
+    columns = pl.ds(pl.program_id(0) * tile, tile)
+    w = weights[columns, :]
+    t = at[0]
+    chance = probs[t].astype(f32).reshape(batch, size // classes, classes)
+    spread = stoch[t + 1].astype(f32).reshape(chance.shape) * chance
+    logits = (1 - unimix) * (spread - chance * jnp.sum(spread, -1, keepdims=True))
+    out[:, columns] = dot(logits.reshape(batch, size).astype(stoch.dtype), w.T).astype(stoch.dtype)
 
 
 def _deter(at, look, gain, unit, ahead, deter, weights, out, *, tile):  # type: ignore[no-untyped-def]
     """Of deter, with what it gives to the posterior and to the next step."""
-    batch, hidden = look.shape
-    t, g, columns = at[0], pl.program_id(0), pl.ds(pl.program_id(1) * tile, tile)
-    mean = jnp.mean(share(gain[t], unit[t], look[...]), -1, keepdims=True)
-    acc = jnp.zeros((batch, tile), f32)
-    acc = product_back(
-        acc,
-        hidden,
-        lambda k: down(gain[t, :, k], unit[t, :, k], look[:, k], mean),
-        lambda k: weights[g, columns, k],
-    )
-    acc = product_back(acc, hidden, lambda k: ahead[t + 1, :, k], lambda k: weights[g, columns, k], hidden)
+    hidden = look.shape[-1]
+    g, columns = pl.program_id(0), pl.ds(pl.program_id(1) * tile, tile)
+    w = [weights[g, columns, pl.ds(0, hidden)], weights[g, columns, pl.ds(hidden, hidden)]]
+    t = at[0]
+    dy, slope = look[...], (gain[t], unit[t])
+    acc = dot(ahead[t + 1], w[1].T) + dot(down(*slope, dy, mean_of(*slope, dy)), w[0].T)
     out[g, :, columns] = deter[t + 1, g, :, columns] + acc.astype(look.dtype)
 
 
 def _h(at, deter, gates, gain, unit, weights, out, shares, *, tile):  # type: ignore[no-untyped-def]
     """Of the hidden layer, before its norm and activation; and the sums that its norm needs."""
     _, batch, width = deter.shape
-    t, g, n = at[0], pl.program_id(0), pl.program_id(1)
-    columns, acc = pl.ds(n * tile, tile), jnp.zeros((batch, tile), f32)
-    for j in range(3):
-
-        def left(k: Any, j: int = j) -> Array:
-            slope: Array = gates[t, g, :, pl.ds(j * width + k.start, k.size)]
-            return deter[g, :, k] * slope
-
-        acc = product_back(acc, width, left, lambda k: weights[g, columns, k], j * width)
+    g, n = pl.program_id(0), pl.program_id(1)
+    columns, thirds = pl.ds(n * tile, tile), [pl.ds(j * width, width) for j in range(3)]
+    w = [weights[g, columns, third] for third in thirds]
+    t = at[0]
+    x, acc = deter[g], jnp.zeros((batch, tile), f32)
+    for one, third in zip(w, thirds, strict=True):
+        acc += dot(x * gates[t, g, :, third], one.T)
     found = acc.astype(deter.dtype)
     out[g, :, columns] = found
     part = share(gain[t, g, :, columns], unit[t, g, :, columns], found)
@@ -295,17 +254,13 @@ def _h(at, deter, gates, gain, unit, weights, out, shares, *, tile):  # type: ig
 
 def _mixed(at, h, shares, gain, unit, deter, slope, keep, weights, before, inputs, out, *, tile):  # type: ignore[no-untyped-def]
     """Of the deter before, added to what it is given; and of the inputs, for each block."""
-    blocks, batch, width = h.shape
-    t, g, n = at[0], pl.program_id(0), pl.program_id(1)
+    blocks, _, width = h.shape
+    g, n = pl.program_id(0), pl.program_id(1)
     columns = pl.ds(n * tile, tile)
+    w = weights[g, columns, :]
+    t = at[0]
     mean = (jnp.sum(shares[...], 0) / (blocks * width))[:, None]
-    acc = product_back(
-        jnp.zeros((batch, tile), f32),
-        width,
-        lambda k: down(gain[t, g, :, k], unit[t, g, :, k], h[g, :, k], mean),
-        lambda k: weights[g, columns, k],
-    )
-    mixed = acc.astype(h.dtype)
+    mixed = dot(down(gain[t, g], unit[t, g], h[g], mean), w.T).astype(h.dtype)
 
     @pl.when(n * tile < width)
     def _() -> None:
@@ -319,30 +274,24 @@ def _mixed(at, h, shares, gain, unit, deter, slope, keep, weights, before, input
 
 def _stoch(at, inputs, gain, unit, keep, weights, before, ahead, out, ahead_out, after, *, tile):  # type: ignore[no-untyped-def]
     """Of the stoch before, added to what it is given; and of ahead."""
-    blocks, batch, hidden = inputs.shape[0], inputs.shape[1], inputs.shape[2] // 2
-    t, n = at[0], pl.program_id(0)
+    hidden, n = inputs.shape[2] // 2, pl.program_id(0)
     columns = pl.ds(n * tile, tile)
+    w = weights[columns, :]
+    t = at[0]
 
-    def given(j: int, k: Any) -> Array:
-        def add(g: Any, acc: Array) -> Array:
-            return acc + inputs[g, :, pl.ds(j * hidden + k.start, k.size)].astype(f32)
-
-        found: Array = jax.lax.fori_loop(0, blocks, add, jnp.zeros((batch, k.size), f32))
+    def given(begin: Any, size: int) -> Array:
+        found: Array = jnp.sum(inputs[:, :, pl.ds(begin, size)].astype(f32), 0)
         return found.astype(inputs.dtype)
 
-    whole = pl.ds(0, hidden)
-    mean = [jnp.mean(share(gain[t, j], unit[t, j], given(j, whole)), -1, keepdims=True) for j in range(2)]
-
-    def u(j: int, k: Any) -> Array:
-        return down(gain[t, j, :, k], unit[t, j, :, k], given(j, k), mean[j]) * keep[t]
-
-    acc = jnp.zeros((batch, tile), f32)
-    acc = product_back(acc, hidden, lambda k: u(1, k), lambda k: weights[columns, k])
-    out[t, :, columns] = before[t, :, columns] + acc.astype(inputs.dtype)
+    dy, slope = given(hidden, hidden), (gain[t, 1], unit[t, 1])
+    u = down(*slope, dy, mean_of(*slope, dy)) * keep[t]
+    out[t, :, columns] = before[t, :, columns] + dot(u, w.T).astype(inputs.dtype)
 
     @pl.when(n * tile < hidden)
     def _() -> None:
-        ahead_out[t, :, columns] = u(0, columns)
+        mean = mean_of(gain[t, 0], unit[t, 0], given(0, hidden))
+        part = down(gain[t, 0, :, columns], unit[t, 0, :, columns], given(n * tile, tile), mean)
+        ahead_out[t, :, columns] = part * keep[t]
 
     after[0] = t - 1  # every program writes the same
 
@@ -352,7 +301,7 @@ def scan_backward(
 ) -> tuple[Any, Any]:
     """As `observation._state_gradients`: of deter, stoch and ahead before the first step, and after every step."""
     (steps, blocks, batch, width), hidden = given[0].shape, rssm.hidden
-    size, run = rssm.stoch * rssm.classes, partial(call, interpret=interpret)
+    size, run = rssm.stoch * rssm.classes, partial(call, interpret=interpret, warps=warps_of(rssm))
     tile, look_tile, stoch_tile = tile_of(width, blocks), tile_of(hidden), tile_of(size)
     grid, mixed_tile = (blocks, width // tile), min(width, tile_of(width + 2 * hidden, blocks))
     probs = slopes.probs.reshape(steps, batch, size)
@@ -374,9 +323,7 @@ def scan_backward(
         mixed, deter = run(partial(_mixed, tile=mixed_tile), mixed_grid, (inputs, like(deter)), *args, into={9: 1})
         args = (at, mixed, *slopes.u, keep, w.stoch_in, stoch, ahead)
         outs = (like(stoch), like(ahead), like(at))
-        stoch, ahead, at = run(
-            partial(_stoch, tile=stoch_tile), (size // stoch_tile,), outs, *args, into={6: 0, 7: 1}
-        )
+        stoch, ahead, at = run(partial(_stoch, tile=stoch_tile), (size // stoch_tile,), outs, *args, into={6: 0, 7: 1})
         return at, deter, stoch, ahead
 
     def padded(x: Array) -> Array:

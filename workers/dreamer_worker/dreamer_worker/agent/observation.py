@@ -93,6 +93,8 @@ def observe(
     """As `rssm.observe`. `kernels`: who makes those of the scan, see `kernels.py`."""
     if rssm.posterior_layers != 1:
         raise ValueError("The fast path supports only one posterior layer. Set compute.path=plain to use more.")
+    if kernels != "xla" and not _hand_written().fits(rssm, len(state.deter)):
+        kernels = "xla"
     dtype, look = tokens.dtype, p["posterior"]["layer0"]
     keep = (1 - first.astype(dtype))[..., None]
     action = activate(p["action_in"], linear(p["action_in"], bounded(actions * keep)))
@@ -109,6 +111,13 @@ def observe(
     deter = _joined(deter)
     # The losses' logits once more, for all steps at once: cheaper than carrying them out of the scan.
     return Seen(State(deter, stoch), posterior(p, deter, tokens))
+
+
+def _hand_written() -> Any:
+    """Imported when used: not every JAX has what they are written in."""
+    from dreamer_worker.agent import kernels
+
+    return kernels
 
 
 def _weights(rssm: Rssm, p: Params) -> Weights:
@@ -144,9 +153,7 @@ def _joined(x: Array) -> Array:
 def _scan(rssm: Rssm, unroll: int, kernels: str, weights: Weights, start: Carried, given: Given) -> tuple[Array, Array]:
     """deter and stoch of all steps."""
     if kernels != "xla":
-        from dreamer_worker.agent.kernels import scan_forward
-
-        return scan_forward(rssm, weights, start, given, unroll, interpret=kernels == "interpreted")
+        return _hand_written().scan_forward(rssm, weights, start, given, unroll, interpret=kernels == "interpreted")
 
     def step(carried: Carried, x: Given) -> tuple[Carried, tuple[Array, Array]]:
         carried, _ = _cell(rssm, weights, carried, x)
@@ -174,9 +181,9 @@ def _backward(rssm: Rssm, unroll: int, kernels: str, kept: Any, gradients: tuple
     if kernels == "xla":
         first, totals = _state_gradients(rssm, unroll, weights, slopes, given.keep, gradients)
     else:
-        from dreamer_worker.agent.kernels import scan_backward
-
-        found = scan_backward(rssm, weights, slopes, given.keep, gradients, unroll, kernels == "interpreted")
+        found = _hand_written().scan_backward(
+            rssm, weights, slopes, given.keep, gradients, unroll, kernels == "interpreted"
+        )
         first, totals = (Carried(*one) for one in found)
     found, inputs = back(totals)
     return found, first, inputs
