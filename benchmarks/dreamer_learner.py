@@ -44,8 +44,12 @@ from dreamer_worker.agent.model import Model
 REFERENCE_MS = {"12m": 35.23, "50m": 56.33, "200m": 110.48}  # one H200, the same batch and dtype
 
 
-def spaces(pixels: int) -> tuple[dict[str, Space], dict[str, Space]]:
+def spaces(pixels: int, numbers: int = 0) -> tuple[dict[str, Space], dict[str, Space]]:
+    """Images and 17 choices, or that many numbers and 6 continuous actions."""
     flags = {key: Space("bool") for key in ("is_first", "is_last", "is_terminal")}
+    if numbers:
+        obs = {"position": Space("float32", (numbers,)), "reward": Space("float32"), **flags}
+        return obs, {"action": Space("float32", (6,), -1, 1)}
     obs = {"image": Space("uint8", (pixels, pixels, 3)), "reward": Space("float32"), **flags}
     return obs, {"action": Space("int32", (), 0, 17)}
 
@@ -121,38 +125,60 @@ def product_rate(side: int, times: int = 10) -> float:
 
 def timed(agent: Any, args: argparse.Namespace) -> tuple[list[float], float]:
     """Milliseconds per update in each repeat, and the seconds until the first was done."""
-    data = batches(agent, args.batch, args.length + 1)
+    data, each = prepared(agent, args)
     carry = agent.init_train(args.batch)
     start = time.perf_counter()
-    carry, _, metrics = agent.train(carry, data[0])
+    carry, _, metrics = agent.train(carry, agent.stage(data[0], each))
     assert np.isfinite(metrics["loss/total"])
     compiled = time.perf_counter() - start
     for i in range(args.warmup):
-        carry, _, metrics = agent.train(carry, data[i % len(data)])
+        carry, _, metrics = agent.train(carry, agent.stage(data[i % len(data)], each))
     jax.block_until_ready(metrics)
-    return [_repeat(agent, carry, data, args.updates) for _ in range(args.repeats)], compiled
+    return [_repeat(agent, carry, data, args.updates, each) for _ in range(args.repeats)], compiled
 
 
-def _repeat(agent: Any, carry: Any, data: list[dict[str, np.ndarray]], updates: int) -> float:
+def prepared(agent: Any, args: argparse.Namespace) -> tuple[list[dict[str, np.ndarray]], int]:
+    """Batches in host memory, each for as many updates as the second value says."""
+    each = getattr(args, "per_call", 1)
+    return batches(agent, each * args.batch, args.length + 1), each
+
+
+def _repeat(agent: Any, carry: Any, data: list[dict[str, np.ndarray]], updates: int, each: int = 1) -> float:
+    calls = max(1, updates // each)
     start = time.perf_counter()
-    waiting = agent.stage(data[0])
-    for i in range(updates):
-        staged, waiting = waiting, agent.stage(data[(i + 1) % len(data)])
+    waiting = agent.stage(data[0], each)
+    for i in range(calls):
+        staged, waiting = waiting, agent.stage(data[(i + 1) % len(data)], each)
         carry, _, metrics = agent.train(carry, staged)
     jax.block_until_ready((carry, metrics))
     assert np.isfinite(metrics["loss/total"])
-    return (time.perf_counter() - start) / updates * 1e3
+    return (time.perf_counter() - start) / (calls * each) * 1e3
+
+
+def launched(agent: Any, args: argparse.Namespace, updates: int = 20) -> float:
+    """Milliseconds of the host per update: how long `train` takes to return when the device has nothing else to do."""
+    data, each = prepared(agent, args)
+    carry, spent = agent.init_train(args.batch), []
+    for i in range(max(2, updates // each)):
+        staged = agent.stage(data[i % len(data)], each)
+        jax.block_until_ready(dict(staged))
+        start = time.perf_counter()
+        carry, _, metrics = agent.train(carry, staged)
+        spent.append((time.perf_counter() - start) * 1e3 / each)
+        jax.block_until_ready((carry, metrics))
+    return statistics.median(spent)
 
 
 def profiled(agent: Any, args: argparse.Namespace, updates: int = 5) -> None:
     """Device time per part of the update and per kernel, in milliseconds per update."""
-    data = batches(agent, args.batch, args.length + 1, 1)
+    data, each = prepared(agent, args)
+    updates *= each
     carry = agent.init_train(args.batch)
-    carry, _, metrics = agent.train(carry, data[0])
+    carry, _, metrics = agent.train(carry, agent.stage(data[0], each))
     jax.block_until_ready(metrics)
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
-            _repeat(agent, carry, data, updates)
+            _repeat(agent, carry, data, updates, each)
         path = glob.glob(f"{folder}/**/*.xplane.pb", recursive=True)[0]
         parts, kernels, counts = _times(path)
     for title, table in (("part", parts), ("kernel", kernels)):
@@ -225,7 +251,7 @@ def row(size: str, agent: Any, settings: dict[str, Any], times: list[float], fir
 
 
 def _is_reference_batch(args: argparse.Namespace) -> bool:
-    return bool((args.batch, args.length, args.pixels) == (16, 64, 64))
+    return bool((args.batch, args.length, args.pixels) == (16, 64, 64) and not args.numbers)
 
 
 def measure(size: str, args: argparse.Namespace) -> None:
@@ -233,12 +259,11 @@ def measure(size: str, args: argparse.Namespace) -> None:
     device = jax.devices()[0].device_kind
     print(f"{size}: jax {jax.__version__} on {device}, compiling", file=sys.stderr, flush=True)
     settings = settings_of(size, args.set)
-    agent = make_agent(*spaces(args.pixels), settings)
+    agent = make_agent(*spaces(args.pixels, args.numbers), settings)
     times, first = timed(agent, args)
     # Printed before the operations are counted, in case that fails.
-    print(
-        f"{size}: {statistics.median(times):.2f} ms per update, {first:.0f} s to the first", file=sys.stderr, flush=True
-    )
+    summary = f"{statistics.median(times):.2f} ms per update, {first:.0f} s to the first"
+    print(f"{size}: {summary}, {launched(agent, args):.2f} ms to start one", file=sys.stderr, flush=True)
     print(row(size, agent, settings, times, first, args), flush=True)
     if args.profile:
         profiled(agent, args)
@@ -264,6 +289,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--pixels", type=int, default=64)
+    parser.add_argument("--numbers", type=int, default=0, help="instead of images, observe that many numbers")
+    parser.add_argument("--per-call", type=int, default=1, help="updates that the device does without the host")
     parser.add_argument("--updates", type=int, default=50)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--warmup", type=int, default=5)

@@ -42,12 +42,16 @@ RECIPES: dict[str, dict[str, Any]] = {
     "cheetah": {"suite": "dmc_proprio", "env": "dmc_cheetah_run"},
     **{game: atari100k(game) for game in ("boxing", "breakout", "krull", "ms_pacman")},
     "crafter": {"suite": "crafter", "env": "crafter_reward", "size": "12m", "envs": 16},
+    # To test this program on a small machine.
+    "debug": {"env": "dummy_cont", "size": "debug", "envs": 2, "batch_size": 4, "batch_length": 8, "train_ratio": 8},
     # Closer to the settings of 2023 behind the published DMC curves: one step is two frames.
     "walker2023": {
         **{"suite": "dmc_proprio", "env": "dmc_walker_walk", "env_options": {"repeat": 2}},
         **{"envs": 4, "train_ratio": 512, "size": "12m"},
     },
 }
+# The same with the actor's gradient of 2023.
+RECIPES["dynamics2023"] = {**RECIPES["walker2023"], "agent": {"learning": {"actor_gradient": "dynamics"}}}
 
 
 @dataclass

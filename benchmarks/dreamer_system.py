@@ -50,6 +50,7 @@ def config_of(args: argparse.Namespace, folder: str) -> dict[str, Any]:
         **{"batch_size": args.batch, "batch_length": args.length, "replay_gb": args.replay_gb},
         **{"actor_batch": args.actor_batch, "random_agent": args.random_agent},
         **{"log_every_s": EVERY_S, "report_every_s": NEVER_S, "save_every_s": NEVER_S},
+        **{key: json.loads(value) for key, _, value in (change.partition("=") for change in args.set)},
     }
 
 
@@ -189,6 +190,13 @@ def main() -> None:
     parser.add_argument("--settle-s", type=float, default=30.0, help="how long the run settles after its first updates")
     parser.add_argument(
         "--start-s", type=float, default=240.0, help="time limit for the first updates, including compilation"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=JSON",
+        help="another setting of the run, as updates_per_call=4",
     )
     parser.add_argument("--metrics", metavar="FILE", help="copy the run's metrics.jsonl to this file")
     parser.add_argument("--no-alone", action="store_true", help="do not measure the update alone first")

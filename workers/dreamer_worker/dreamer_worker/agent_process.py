@@ -153,6 +153,7 @@ def run_agent(life: Life, make_agent: Callable[[], Any], config: DreamerConfig) 
     counters = Counters(f"{config.logdir}/counters.bin")
     server = Server(config.actor_addr, config.secret, "actor", LEAVING_S)
     agent = make_agent()
+    agent.never_waits = True
     actor = ActorService(agent, config, counters, server)
     learner = Learner.connect(agent, config, counters)
     saver = Saver(agent, actor, learner, config, counters)

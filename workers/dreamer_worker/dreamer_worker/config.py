@@ -74,6 +74,9 @@ class DreamerConfig(Settings):
     )
     batch_size: int = setting(16, "Sequences per update.", minimum=1)
     batch_length: int = setting(64, "Steps per sequence.", minimum=2)
+    updates_per_call: int = setting(
+        0, "Updates that the device does without the host. 0: on a GPU those of a step of all envs, up to 8.", minimum=0
+    )
     report_length: int = setting(32, "Steps per sequence of a report.", minimum=2)
     replay_gb: float = setting(8.0, "Upper limit of the memory for replayed steps, in GB.", exclusive_minimum=0)
     replay_shares: dict[str, float] = setting(
@@ -113,6 +116,10 @@ class DreamerConfig(Settings):
         aliases=("extras.policy_path", "extras.checkpoint_path"),
     )
     episodes: int = setting(10, "Episodes that script eval plays.", minimum=1)
+    dream: bool = setting(
+        False, "Script eval and --interactive: play inside the checkpoint's world model instead of the env."
+    )
+    dream_steps: int = setting(200, "An episode in the world model ends after this many steps.", minimum=1)
     capture_video: bool = setting(False, "Script eval: record the first episodes into videos/eval.")
     eval_every: int = setting(
         0, "Env steps between evaluations during training; the best agent is kept. 0: none.", minimum=0
@@ -251,6 +258,7 @@ EXAMPLES = (
     "env=gym_CartPole-v1 size=debug batch_size=4 batch_length=8 envs=2 steps=3000    minutes on a laptop",
     "checkpoint=last steps=2000000    continue from the newest run",
     "mode=policy_eval policy_path=last episodes=20    play it",
+    "mode=policy_eval policy_path=last dream=true    play it inside its own world model",
 )
 EVALUATE = {
     **{"extras.mode": "policy_eval", "checkpoint": "{checkpoint}", "episodes": "{episodes}", "seed": "{seed}"},

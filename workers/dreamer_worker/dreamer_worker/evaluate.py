@@ -18,6 +18,7 @@ from dreamer_worker.actor import stack
 from dreamer_worker.agent_process import PART
 from dreamer_worker.checkpoint import WORKER, Epochs, read_arrays
 from dreamer_worker.config import DreamerConfig
+from dreamer_worker.dream import dreamed
 from dreamer_worker.envs import make_env
 from dreamer_worker.factories import make_agent_for
 from dreamer_worker.fastlane import Screen
@@ -111,6 +112,7 @@ class EpisodePlayer:
         self.close()
         self._env = make_env(self._config.env, seed=seed, **self._config.env_options)
         policy = self.policy
+        self._env = dreamed(self._env, policy.agent, self._config, seed)
         obs = self._env.reset()
         self._watch(self._env, obs)
         score, length = 0.0, 0

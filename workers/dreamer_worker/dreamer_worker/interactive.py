@@ -20,6 +20,7 @@ from mosaic_sdk.player import AgentId
 from dreamer_worker import envs
 from dreamer_worker.agent.spaces import Space
 from dreamer_worker.config import DreamerConfig
+from dreamer_worker.dream import dreamed
 from dreamer_worker.envs import observe
 from dreamer_worker.evaluate import ALGO, Policy
 from dreamer_worker.factories import make_env
@@ -35,6 +36,7 @@ class DreamerPlayer(Player):
         # The same for all envs of this process, so that its viewers stay.
         self._screen = Screen(0, lambda: self._env.render())
         self._policy = Policy(self._env, config)
+        self._env = dreamed(self._env, self._policy.agent, config)
         self._policies: dict[AgentId, Policy] = {}  # of agents whose env is elsewhere
         self._hosted: set[AgentId] = set()  # those of them whose env is the same as ours
         self._obs: dict[str, Any] = {}
@@ -43,13 +45,14 @@ class DreamerPlayer(Player):
         config = self._config
         policy = "random" if config.random_agent else "checkpoint"
         about = {"env_id": config.env, "env": config.env, "algo": ALGO, "policy": policy}
-        return {**about, "checkpoint_epoch": self._policy.epoch}
+        return {**about, "checkpoint_epoch": self._policy.epoch, **({"dream": True} if config.dream else {})}
 
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> Mapping[str, Any]:
         if seed is not None:
             self._env.close()
             # With this seed itself, as in other workers: an evaluation compares them on equal ones.
-            self._env = envs.make_env(self._config.env, seed=seed, **self._config.env_options)
+            env = envs.make_env(self._config.env, seed=seed, **self._config.env_options)
+            self._env = dreamed(env, self._policy.agent, self._config, seed)
         self._obs = self._env.reset()
         self._screen.note(self._obs)
         self._policies.clear()

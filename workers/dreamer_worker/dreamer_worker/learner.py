@@ -67,11 +67,12 @@ class Learner:
                 between()
 
     def learn(self, carry: Any, batch: StagedBatch) -> Any:
-        """One update; returns what the next one starts from."""
+        """One update, or several in one call; returns what the next one starts from."""
         with self.timers.section("train"):
             carry, outs, self._metrics = self.agent.train(carry, batch.data)
-        self.counters.raise_to("updates", self.counters["updates"] + 1)
-        self.rate.add(self.config.batch_size * self.config.batch_length)
+        updates = self.streams.updates
+        self.counters.raise_to("updates", self.counters["updates"] + updates)
+        self.rate.add(updates * self.config.batch_size * self.config.batch_length)
         self.streams.look_ahead()
         self.findings.give_back({**outs, "start": batch.starts})
         return carry

@@ -19,6 +19,7 @@ class RandomAgent:
         self.obs_space, self.act_space = obs_space, act_space
         self.ext_space: Spaces = {"dyn/deter": Space("float16", (LATENT,))}
         self.needs_first: dict[str, int] = {}
+        self.starts_slowly = False
         self.updates = 0
         self._rng = np.random.default_rng(seed)
 
@@ -37,7 +38,7 @@ class RandomAgent:
     def init_train(self, batch: int) -> Any:
         return {}
 
-    def stage(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    def stage(self, data: Mapping[str, Any], updates: int = 1) -> Mapping[str, Any]:
         return data
 
     def train(self, carry: Any, data: Mapping[str, Any]) -> tuple[Any, dict[str, Any], dict[str, Any]]:

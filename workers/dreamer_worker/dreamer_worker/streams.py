@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 METHODS = {"train": "sample", "report": "sample_report", "eval": "sample_eval"}  # stream → method of the replay
 REPORTS = ("report", "eval")
 PREFETCH = 2
+MOST_UPDATES = 8  # per call, by default: the actor's new weights wait for all of them
 REPORT_TIMEOUT_S = 30.0
 
 Stream = Callable[..., Any]  # `train`: (count, first) → batch; `report` and `eval`: (count, length) → batch or None
@@ -33,8 +34,21 @@ class StagedBatch(NamedTuple):
     starts: np.ndarray  # the first step of each sequence
 
 
+def updates_per_call(agent: Any, config: DreamerConfig) -> int:
+    """How many updates the learner hands to the device at once.
+
+    By default as many as a step of all envs asks for, up to a limit, where starting an update takes long.
+    """
+    if config.updates_per_call:
+        return config.updates_per_call
+    due = config.envs * config.train_ratio / (config.batch_size * config.batch_length)
+    return max(1, min(MOST_UPDATES, int(due))) if agent.starts_slowly else 1
+
+
 class Streams(Protocol):
     """The learner's side of the streams."""
+
+    updates: int  # per batch of `next`
 
     def next(self, timeout_s: float) -> StagedBatch | None: ...
     def look_ahead(self) -> None: ...
@@ -48,10 +62,11 @@ class LocalStreams:
 
     def __init__(self, agent: Any, config: DreamerConfig, streams: Mapping[str, Stream]) -> None:
         self._agent, self._config, self._streams = agent, config, streams
+        self.updates = updates_per_call(agent, config)
 
     def next(self, timeout_s: float = 0.0) -> StagedBatch:
-        sampled = self._streams["train"](self._config.batch_size, self._agent.needs_first)
-        return StagedBatch(self._agent.stage(sampled), sampled["stepid"][:, 0])
+        sampled = self._streams["train"](self.updates * self._config.batch_size, self._agent.needs_first)
+        return StagedBatch(self._agent.stage(sampled, self.updates), sampled["stepid"][:, 0])
 
     def look_ahead(self) -> None:
         pass
@@ -77,6 +92,7 @@ class RemoteStreams:
         self._reports = Client(config.replay_addr, config.secret, max_inflight=1)
         self._coming: deque[Any] = deque()
         self._ahead: StagedBatch | None = None
+        self.updates = updates_per_call(agent, config)
 
     def next(self, timeout_s: float) -> StagedBatch | None:
         """The next batch; None when the limiter holds it back for longer than `timeout_s`."""
@@ -122,8 +138,9 @@ class RemoteStreams:
             self._coming.popleft()
             self._stop.wait(timeout_s)
             return None
-        return StagedBatch(self._agent.stage(sampled), sampled["stepid"][:, 0])
+        return StagedBatch(self._agent.stage(sampled, self.updates), sampled["stepid"][:, 0])
 
     def _request(self) -> None:
+        sequences = self.updates * self._config.batch_size
         while len(self._coming) < PREFETCH:
-            self._coming.append(self._train.call(METHODS["train"], self._config.batch_size, self._agent.needs_first))
+            self._coming.append(self._train.call(METHODS["train"], sequences, self._agent.needs_first))

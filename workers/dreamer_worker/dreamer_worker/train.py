@@ -131,7 +131,8 @@ class Training:
     def learn(self, carry: Any) -> Any:
         """As many updates as the train ratio asks for by now."""
         limiter = self.replay.limiter
-        while limiter.available >= 1 and limiter.is_ready():
+        due = 1 + (self.streams.updates - 1) * self.config.batch_size
+        while limiter.available >= due and limiter.is_ready():
             carry = self.learner.learn(carry, self.streams.next())
         return carry
 

@@ -162,6 +162,29 @@ def test_a_later_chunk_starts_from_the_carry_instead_of_the_stored_latents(agent
     assert_same(first["dyn/deter"], second["dyn/deter"])
 
 
+def test_several_updates_in_one_call_equal_as_many_calls(agent):
+    fresh, batches = agent.save(), [batch_for(agent, seed) for seed in range(4)]
+    together = {key: np.concatenate([batch[key] for batch in batches]) for key in batches[0]}
+    carry, latents = agent.init_train(BATCH), []
+    for batch in batches:
+        carry, outs, metrics = agent.train(carry, batch)
+        latents.append(outs)
+    wanted, wanted_metrics = agent.save(), jax.tree.map(float, metrics)
+    agent.load(fresh)
+
+    carry, outs, metrics = agent.train(agent.init_train(BATCH), agent.stage(together, 4))
+
+    found = agent.save()
+    assert found["moments/updates"] == 4
+    for key in (key for key in wanted if key.startswith("params/")):
+        # The optimizer divides by the gradient's size, so the rounding of a tiny gradient shows in full.
+        moved, distance = (np.linalg.norm(np.ravel(wanted[key] - one[key])) for one in (fresh, found))
+        assert distance <= 0.05 * moved, key
+    np.testing.assert_allclose(outs["priority"], np.concatenate([one["priority"] for one in latents]), rtol=1e-2)
+    np.testing.assert_array_equal(outs["stepid"], together["stepid"][:, 1:])
+    assert jax.tree.map(float, metrics) == pytest.approx(wanted_metrics, rel=2e-2, abs=1e-3)
+
+
 def test_a_batch_that_lacks_a_key_is_refused_by_name(agent):
     data = batch_for(agent)
     del data["dyn/deter"], data["reward"]

@@ -19,6 +19,7 @@ import numpy as np
 
 from dreamer_worker.agent import heads, optimizer, rssm
 from dreamer_worker.agent.config import AgentConfig
+from dreamer_worker.agent.devices import Devices
 from dreamer_worker.agent.layers import Array, Params, cast
 from dreamer_worker.agent.model import Model
 from dreamer_worker.agent.objective import Batch, objective
@@ -43,25 +44,32 @@ class TrainState(NamedTuple):
 
 
 class Staged(dict[str, Any]):
-    """A batch on its way to the device; the steps' ids stay here."""
+    """A batch on its way to the device, or several, stacked; the steps' ids stay here."""
 
     ids: Any = None
+    updates: int = 1
 
 
 class Agent:
     def __init__(self, obs_space: Spaces, act_space: Spaces, config: AgentConfig) -> None:
         self.obs_space, self.act_space, self.config = obs_space, act_space, config
         self.model = Model(obs_space, act_space, config)
+        self.devices = Devices(config.compute)
         # An update donates the memory of its inputs, so no other thread may read them meanwhile.
         self._lock = threading.Lock()
+        self._swap = threading.Lock()
+        # Whether acting goes on with older weights while newer ones are computed. If so, a run is not reproducible.
+        self.never_waits = False
         self._seed = jax.random.key(config.seed)
         self._acted = 0
         self._update = jax.jit(self._updated, donate_argnums=0)
+        self._update_often = jax.jit(self._updated_often, donate_argnums=0)
         self._act = jax.jit(self._acting, static_argnames="greedy")
         self._look = jax.jit(self._reported)
         self._copy = jax.jit(self._policy_share)
-        self.train_state: TrainState = jax.jit(self._fresh)()
-        self.policy_params: Params = self._copy(self.train_state.params)
+        self.train_state: TrainState = self.devices.everywhere(jax.jit(self._fresh)())
+        self.policy_params: Params = self._copied()
+        self._newer: Params | None = None  # weights on their way to the policy
         self._updates = 0
 
     @property
@@ -79,6 +87,11 @@ class Agent:
     def needs_first(self) -> dict[str, int]:
         """Keys of which an update uses only the first steps of a sequence, and how many: replay need not send more."""
         return dict.fromkeys(self.ext_space, self.config.learning.replay_context)
+
+    @property
+    def starts_slowly(self) -> bool:
+        """Whether starting an update takes long compared with the update: thousands of kernels on an accelerator."""
+        return jax.default_backend() != "cpu"
 
     # Acting
 
@@ -104,7 +117,7 @@ class Agent:
         padded = _padded({"carry": carry, "obs": seen}, 1 << (count - 1).bit_length())
         self._acted += 1
         greedy = mode == "eval" and not self.config.eval_samples
-        found = self._act(self.policy_params, padded["carry"], padded["obs"], self._acted, greedy=greedy)
+        found = self._act(self._acting_params(), padded["carry"], padded["obs"], self._acted, greedy=greedy)
         state, actions = jax.tree.map(lambda x: np.asarray(x)[:count], found)
         actions = {key: actions[key].astype(self.act_space[key].dtype) for key in actions}
         outs = {"dyn/deter": state["deter"].astype(np.float16), "dyn/stoch": state["stoch"]}
@@ -128,8 +141,26 @@ class Agent:
     def params_for_policy(self) -> Params:
         """Let `policy` use the newest weights from now on; returns them."""
         with self._lock:
-            self.policy_params = self._copy(self.train_state.params)
+            self._refresh(self._copied())
+        with self._swap:
+            self.policy_params, self._newer = self._newer or self.policy_params, None
         return self.policy_params
+
+    def _acting_params(self) -> Params:
+        """The newest weights; with `never_waits` the newest that have arrived: an update may still compute others."""
+        with self._swap:
+            newer = self._newer
+            if newer is not None and (not self.never_waits or all(x.is_ready() for x in jax.tree.leaves(newer))):
+                self.policy_params, self._newer = newer, None
+            return self.policy_params
+
+    def _refresh(self, copy: Params) -> None:
+        with self._swap:
+            self._newer = copy
+
+    def _copied(self) -> Params:
+        copy: Params = self.devices.for_policy(self._copy(self.train_state.params))
+        return copy
 
     def _policy_share(self, params: Params) -> Any:
         return cast({key: params[key] for key in ("enc", "dyn", "pol")}, self.model.dtype)
@@ -140,7 +171,8 @@ class Agent:
         """What a sequence that continues another starts from."""
         state = rssm.initial(self.config.rssm, batch, self.model.dtype)
         prevact = {key: jnp.asarray(space.zeros(batch)) for key, space in self.act_space.items()}
-        return {"state": state, "prevact": prevact}
+        carry: Carry = self.devices.split({"state": state, "prevact": prevact})
+        return carry
 
     def train(self, carry: Carry, data: Data) -> tuple[Carry, dict[str, Any], dict[str, Any]]:
         """One update on sequences of `replay_context` + length steps, batch on axis 0.
@@ -148,19 +180,27 @@ class Agent:
         `data` holds the obs_space, the act_space and the ext_space; also, if replay has them, `consec` (which chunk of
         a longer sequence: the first starts from the stored latents, others from `carry`) and `stepid` (returned).
         `outs` are for replay: per trained step the new latents and a priority.
+
+        Of batches staged together, one after the other is used, in one call of the device: `outs` are those of all
+        of them, `metrics` those of the last.
         """
         staged = self.stage(data)
+        update = self._update if staged.updates == 1 else self._update_often
+        every = self.config.compute.policy_sync_every
         with self._lock:
-            self.train_state, carry, outs, metrics = self._update(self.train_state, carry, dict(staged))
-            self._updates += 1
-            if self._updates % self.config.compute.policy_sync_every == 0:
-                self.policy_params = self._copy(self.train_state.params)
+            self.train_state, carry, outs, metrics = update(self.train_state, carry, dict(staged))
+            before, self._updates = self._updates, self._updates + staged.updates
+            if self._updates // every > before // every:
+                self._refresh(self._copied())
         if staged.ids is not None:
             outs = {**outs, "stepid": staged.ids}
         return carry, outs, metrics
 
-    def stage(self, data: Data) -> Staged:
-        """What `train` and `report` need of `data`. Calling it ahead hides the transfer; a second call is harmless."""
+    def stage(self, data: Data, updates: int = 1) -> Staged:
+        """What `train` and `report` need of `data`. Calling it ahead hides the transfer; a second call is harmless.
+
+        `updates`: for how many updates `data` is; its sequences are split evenly, in order.
+        """
         if isinstance(data, Staged):
             return data
         context = self.config.learning.replay_context
@@ -169,10 +209,24 @@ class Agent:
             raise KeyError(f"The batch lacks {', '.join(missing)}.")
         # Of the stored latents only those before the first trained step are used.
         cut = {key: data[key][:, :context] if key in self.ext_space else data[key] for key in sorted(names)}
-        staged = Staged(jax.device_put(cut))
+        if updates > 1:
+            cut = {key: np.asarray(x).reshape((updates, -1, *np.shape(x)[1:])) for key, x in cut.items()}
+        staged = Staged(self.devices.split(cut, axis=int(updates > 1)))
+        staged.updates = updates
         if "stepid" in data:
             staged.ids = data["stepid"][:, context:]
         return staged
+
+    def _updated_often(self, train_state: TrainState, carry: Carry, data: dict[str, Array]) -> Any:
+        """One update after the other without the host: to start a small one takes it as long as the device to do it."""
+
+        def one(before: tuple[TrainState, Carry], batch: dict[str, Array]) -> Any:
+            train_state, carry, outs, metrics = self._updated(*before, batch)
+            return (train_state, carry), (outs, metrics)
+
+        (train_state, carry), (outs, metrics) = jax.lax.scan(one, (train_state, carry), data)
+        outs = jax.tree.map(lambda x: x.reshape((-1, *x.shape[2:])), outs)
+        return train_state, carry, outs, jax.tree.map(lambda x: x[-1], metrics)
 
     def _updated(self, train_state: TrainState, carry: Carry, data: dict[str, Array]) -> Any:
         config, model = self.config, self.model
@@ -186,7 +240,8 @@ class Agent:
         outs = {**self._latents(result.seen.state), "priority": result.priority.T}
         carry = {"state": jax.tree.map(lambda x: x[-1], result.seen.state), "prevact": last}
         metrics = {**result.metrics, **stats, "loss/total": total}
-        return TrainState(params, slow, moments, result.scale), carry, outs, metrics
+        after = self.devices.keep_everywhere(TrainState(params, slow, moments, result.scale))
+        return after, carry, outs, metrics
 
     def _batch(self, carry: Carry, data: dict[str, Array]) -> tuple[Batch, dict[str, Array]]:
         """Time first, the context cut off; and each sequence's last action."""
@@ -261,10 +316,10 @@ class Agent:
         with self._lock:
             template = {"learner": self.train_state, "acted": np.asarray(0)}
             found = restored(template, {k if k == "acted" else f"learner/{k}": v for k, v in saved.items()})
-            self.train_state = jax.tree.map(jnp.array, found["learner"])
+            self.train_state = self.devices.everywhere(jax.tree.map(jnp.array, found["learner"]))
             self._acted = int(found["acted"])
             self._updates = int(self.train_state.moments.updates)
-            self.policy_params = self._copy(self.train_state.params)
+            self.policy_params, self._newer = self._copied(), None
 
 
 def _padded(tree: Any, rows: int) -> Any:

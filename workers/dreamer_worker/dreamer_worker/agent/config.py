@@ -58,6 +58,7 @@ class Learning:
     return_low: float = 5.0
     return_high: float = 95.0
     return_debias: bool = False  # the reference's average starts at zero, uncorrected
+    actor_gradient: str = "reinforce"  # or "dynamics": of continuous actions, through the dream, as in 2023
     replay_context: int = 1
     scale_reconstruction: float = 1.0
     scale_reward: float = 1.0
@@ -67,6 +68,10 @@ class Learning:
     scale_policy: float = 1.0
     scale_value: float = 1.0
     scale_replay_value: float = 0.3
+
+    def __post_init__(self) -> None:
+        if self.actor_gradient not in ("reinforce", "dynamics"):
+            raise ValueError(f"learning.actor_gradient is {self.actor_gradient!r}; choose reinforce or dynamics.")
 
 
 @dataclass(frozen=True)
@@ -91,13 +96,18 @@ class Compute:
     observe_unroll: int = -1  # steps of the observed scan per loop turn; -1: 16, and 1 on a CPU, where compiling counts
     imagine_unroll: int = -1  # the same of the dream; -1: 5, and 1 on a CPU
     phase_convolutions: int = -1  # how many encoder stages are computed by phase; -1: all, and none on a CPU
+    kernels: str = "xla"  # of the observed scan: the compiler's, or "triton": hand-written; "interpreted" tests these
     policy_sync_every: int = 10  # updates between two refreshes of the actor's weights
+    devices: int = 1  # that share each batch; 0: all that JAX finds
+    policy_device: str = ""  # where the policy runs: "cpu", "gpu:1"; empty: where the learner does
 
     def __post_init__(self) -> None:
         if self.dtype not in ("bfloat16", "float32"):
             raise ValueError(f"compute.dtype is {self.dtype!r}; choose bfloat16 or float32.")
         if self.path not in ("fast", "plain"):
             raise ValueError(f"compute.path is {self.path!r}; choose fast or plain.")
+        if self.kernels not in ("xla", "triton", "interpreted"):
+            raise ValueError(f"compute.kernels is {self.kernels!r}; choose xla, triton or interpreted.")
 
     def on(self, device: str) -> Compute:
         """With the settings that were left open chosen for `cpu`, `gpu` or `tpu`."""

@@ -1,4 +1,7 @@
-"""Acting inside the model: from every given state, some steps ahead. No gradient passes through it.
+"""Acting inside the model: from every given state, some steps ahead.
+
+No gradient passes through it, unless `learning.actor_gradient` is `dynamics`: then those of the states reach the policy
+through the actions, by the plain path.
 
 The policy, the GRU and the prior all start with a product of deter: in the fast path it is one product for the three,
 computed together with deter, and the same for stoch.
@@ -46,7 +49,7 @@ def noise_of(size: Rssm, head: PolicyHead, key: Array, steps: int, count: int) -
 
 def imagine(size: Rssm, head: PolicyHead, p: Params, start: State, noise: Noise) -> Dream:
     def step(state: State, dice: Noise) -> tuple[State, tuple[State, Actions]]:
-        actions = sample(head(p["pol"], state.feature), dice.actions)
+        actions = sample(head(p["pol"], jax.lax.stop_gradient(state.feature)), dice.actions)
         encoded = head.encode(actions, state.deter.dtype.name)
         deter = rssm.advance(size, p["dyn"], state, encoded)
         state = State(deter, rssm.draw(size, rssm.prior(p["dyn"], deter), dice.gumbel))

@@ -35,8 +35,15 @@ class Model:
         self.carries_on = Chance(nets, nets.continue_layers)
         self.value = Number(nets, nets.value_layers)
         self.policy = PolicyHead(nets, act_space)
+        self.through = config.learning.actor_gradient == "dynamics"
+        if self.through and (choices := [key for key, space in act_space.items() if space.discrete]):
+            raise ValueError(
+                f"learning.actor_gradient=dynamics needs continuous actions; {choices[0]!r} is a choice. Use reinforce."
+            )
         self.dtype = jnp.dtype(compute.dtype)
         self.fast = compute.path == "fast"
+        # A hand-written kernel has no rule for being shared by devices.
+        self.kernels = compute.kernels if compute.devices == 1 else "xla"
 
     def init(self, key: Array) -> Params:
         blank = Init()
@@ -63,7 +70,7 @@ class Model:
         encoded = self.policy.encode(actions, self.dtype.name)
         args = (self.config.rssm, p["dyn"], state, encoded, tokens, obs["is_first"], gumbel)
         if self.fast:
-            return observation.observe(*args, unroll=self.compute.observe_unroll)
+            return observation.observe(*args, unroll=self.compute.observe_unroll, kernels=self.kernels)
         return rssm.observe(*args)
 
     @jax.named_scope("imagine")
@@ -75,6 +82,13 @@ class Model:
         if self.fast:
             return imagine_fast(size, self.policy, p, start, noise, self.compute.imagine_unroll)
         return imagine(size, self.policy, p, start, noise)
+
+    @jax.named_scope("imagine")
+    def imagine_through(self, p: Params, start: State, key: Array, steps: int) -> Dream:
+        """As `imagine`; the gradients of its states reach the policy's weights, and no others."""
+        start, size = jax.lax.stop_gradient(start), self.config.rssm
+        noise = noise_of(size, self.policy, key, steps, len(start.deter))
+        return imagine(size, self.policy, {**jax.lax.stop_gradient(p), "pol": p["pol"]}, start, noise)
 
     def predict_next(self, p: Params, state: State, actions: dict[str, Array], gumbel: Array) -> State:
         """The next state, drawn from the prior."""

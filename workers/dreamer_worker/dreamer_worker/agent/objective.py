@@ -91,16 +91,17 @@ def _behaviour_losses(
     """Losses of policy and value in the dream; the returns of its first states, shaped as `state`; the new scale."""
     learning = model.config.learning
     start = State(*(x.reshape(-1, x.shape[-1]) for x in state))
-    dream = model.imagine(p, start, key, learning.imagined_steps)
-    feature, frozen = still(dream.feature), still(p)
-    reward = model.reward(frozen["rew"], feature).pred()
-    goes_on = jax.nn.sigmoid(model.carries_on(frozen["con"], feature))
+    dream = (model.imagine_through if model.through else model.imagine)(p, start, key, learning.imagined_steps)
+    frozen, feature = still(p), still(dream.feature)
     value = model.value(p["val"], feature)
-    values = still(value.pred())
+    lived = dream.feature if model.through else feature
+    values = model.value(frozen["val"], lived).pred() if model.through else still(value.pred())
+    reward = model.reward(frozen["rew"], lived).pred()
+    goes_on = jax.nn.sigmoid(model.carries_on(frozen["con"], lived))
     discount = 1.0 if learning.continue_carries_discount else 1 - 1 / learning.horizon
     returns = lambda_returns(reward, discount * goes_on, values, learning.lam)
     weight = still(jnp.cumprod(discount * goes_on, 0) / discount)[:-1]
-    scale = scale.updated(returns, learning)
+    scale = scale.updated(still(returns), learning)
     advantage = (returns - values[:-1]) / scale.divisor(learning)
     policy = model.policy(p["pol"], feature)
     surprise = entropy(policy)[:-1]
@@ -108,9 +109,9 @@ def _behaviour_losses(
     actions = {key: jnp.concatenate([x, x[-1:]]) for key, x in dream.actions.items()}
     chosen = log_prob(policy, actions)[:-1]
     slow_value = model.value(slow, feature)
-    ends = jnp.concatenate([returns, values[-1:]])
+    ends = still(jnp.concatenate([returns, values[-1:]]))
     losses = {
-        "policy": -weight * (chosen * still(advantage) + learning.entropy * surprise),
+        "policy": -weight * ((advantage if model.through else chosen * still(advantage)) + learning.entropy * surprise),
         "value": weight * _value_loss(model, value, ends, slow_value)[:-1],
     }
     metrics = {
@@ -123,7 +124,7 @@ def _behaviour_losses(
         "dream/advantage": advantage.mean(),
         "dream/advantage_size": jnp.abs(advantage).mean(),
     }
-    return losses, returns[0].reshape(state.deter.shape[:-1]), scale, metrics
+    return losses, still(returns[0]).reshape(state.deter.shape[:-1]), scale, metrics
 
 
 @jax.named_scope("replay_value")

@@ -80,11 +80,21 @@ class Slopes(NamedTuple):
 
 
 def observe(
-    rssm: Rssm, p: Params, state: State, actions: Array, tokens: Array, first: Array, gumbel: Array, unroll: int = 16
+    rssm: Rssm,
+    p: Params,
+    state: State,
+    actions: Array,
+    tokens: Array,
+    first: Array,
+    gumbel: Array,
+    unroll: int = 16,
+    kernels: str = "xla",
 ) -> Seen:
-    """As `rssm.observe`."""
+    """As `rssm.observe`. `kernels`: who makes those of the scan, see `kernels.py`."""
     if rssm.posterior_layers != 1:
         raise ValueError("The fast path supports only one posterior layer. Set compute.path=plain to use more.")
+    if kernels != "xla" and not _hand_written().fits(rssm, len(state.deter)):
+        kernels = "xla"
     dtype, look = tokens.dtype, p["posterior"]["layer0"]
     keep = (1 - first.astype(dtype))[..., None]
     action = activate(p["action_in"], linear(p["action_in"], bounded(actions * keep)))
@@ -97,10 +107,17 @@ def observe(
     )
     ahead = state.deter @ p["deter_in"]["kernel"].astype(dtype)
     start = Carried(_cut(rssm, state.deter), state.stoch, ahead)
-    deter, stoch = _scan(rssm, unroll, _weights(rssm, cast(p, dtype)), start, given)
+    deter, stoch = _scan(rssm, unroll, kernels, _weights(rssm, cast(p, dtype)), start, given)
     deter = _joined(deter)
     # The losses' logits once more, for all steps at once: cheaper than carrying them out of the scan.
     return Seen(State(deter, stoch), posterior(p, deter, tokens))
+
+
+def _hand_written() -> Any:
+    """Imported when used: not every JAX has what they are written in."""
+    from dreamer_worker.agent import kernels
+
+    return kernels
 
 
 def _weights(rssm: Rssm, p: Params) -> Weights:
@@ -132,9 +149,11 @@ def _joined(x: Array) -> Array:
     return x.reshape((*x.shape[:-2], -1))
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _scan(rssm: Rssm, unroll: int, weights: Weights, start: Carried, given: Given) -> tuple[Array, Array]:
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
+def _scan(rssm: Rssm, unroll: int, kernels: str, weights: Weights, start: Carried, given: Given) -> tuple[Array, Array]:
     """deter and stoch of all steps."""
+    if kernels != "xla":
+        return _hand_written().scan_forward(rssm, weights, start, given, unroll, interpret=kernels == "interpreted")
 
     def step(carried: Carried, x: Given) -> tuple[Carried, tuple[Array, Array]]:
         carried, _ = _cell(rssm, weights, carried, x)
@@ -143,12 +162,12 @@ def _scan(rssm: Rssm, unroll: int, weights: Weights, start: Carried, given: Give
     return jax.lax.scan(step, start, given, unroll=unroll)[1]
 
 
-def _forward(rssm: Rssm, unroll: int, weights: Weights, start: Carried, given: Given) -> Any:
-    deter, stoch = _scan(rssm, unroll, weights, start, given)
+def _forward(rssm: Rssm, unroll: int, kernels: str, weights: Weights, start: Carried, given: Given) -> Any:
+    deter, stoch = _scan(rssm, unroll, kernels, weights, start, given)
     return (deter, stoch), (weights, start, given, deter, stoch)
 
 
-def _backward(rssm: Rssm, unroll: int, kept: Any, gradients: tuple[Array, Array]) -> Any:
+def _backward(rssm: Rssm, unroll: int, kernels: str, kept: Any, gradients: tuple[Array, Array]) -> Any:
     weights, start, given, deter, stoch = kept
     ahead = _ahead(rssm, weights, deter)
     states = Carried(deter, stoch, ahead)
@@ -159,7 +178,13 @@ def _backward(rssm: Rssm, unroll: int, kept: Any, gradients: tuple[Array, Array]
 
     _, back, middle = jax.vjp(all_steps, weights, given, has_aux=True)
     slopes = _slopes(rssm, weights, middle, _kept(before.deter, given.keep))
-    first, totals = _state_gradients(rssm, unroll, weights, slopes, given.keep, gradients)
+    if kernels == "xla":
+        first, totals = _state_gradients(rssm, unroll, weights, slopes, given.keep, gradients)
+    else:
+        found = _hand_written().scan_backward(
+            rssm, weights, slopes, given.keep, gradients, unroll, kernels == "interpreted"
+        )
+        first, totals = (Carried(*one) for one in found)
     found, inputs = back(totals)
     return found, first, inputs
 

@@ -1,4 +1,4 @@
-"""Clips of what the model predicts: the real sequence, the imagined one, and where they differ."""
+"""What the model predicts beside what happened: clips of images, and the error per step of every sensor."""
 
 from __future__ import annotations
 
@@ -14,16 +14,34 @@ SHOWN = 6  # sequences side by side
 
 
 def open_loop(model: Model, p: Params, batch: Batch, key: Array) -> dict[str, Array]:
-    """One clip per image key. The first half is rebuilt from what was seen, the second half dreamed."""
-    images = model.decoder.images
+    """The first half is rebuilt from what was seen, the second half dreamed, given the real actions.
+
+    One clip per image key. For every sensor the mean loss of its reconstruction at the last step that was seen and 1,
+    2, 4 … steps into the dream, `open_loop_error/<key>/seen`, `/1`, `/2` …, over the sequences that do not begin anew.
+    """
     length = len(batch.obs["is_first"])
-    if not images or length < 2:
+    if length < 2:
         return {}
-    obs, actions = (jax.tree.map(lambda x: x[:, :SHOWN], tree) for tree in (batch.obs, batch.actions))
-    state = jax.tree.map(lambda x: x[:SHOWN], batch.state)
-    states = _half_dreamed(model, p, state, obs, actions, key, length // 2)
-    pictures = model.decoder.observations(model.decoder(p["dec"], states.deter, states.stoch))
-    return {f"open_loop/{name}": _clip(obs[name], pictures[name], length // 2) for name in images}
+    half = length // 2
+    states = _half_dreamed(model, p, batch.state, batch.obs, batch.actions, key, half)
+    raw = model.decoder(p["dec"], states.deter, states.stoch)
+    pictures = {name: model.decoder.observations(raw)[name][:, :SHOWN] for name in model.decoder.images}
+    clips = {
+        f"open_loop/{name}": _clip(batch.obs[name][:, :SHOWN], picture, half) for name, picture in pictures.items()
+    }
+    return {**clips, **_errors(model.decoder.losses(raw, batch.obs), batch.obs["is_first"], half)}
+
+
+def _errors(losses: dict[str, Array], first: Array, half: int) -> dict[str, Array]:
+    """A new episode in the dreamed half cannot be foreseen: from there on a sequence does not count."""
+    goes_on = jnp.concatenate([jnp.ones_like(first[:half]), jnp.cumsum(first[half:], 0) == 0]).astype(jnp.float32)
+    steps = {"seen": half - 1}
+    steps |= {str(ahead): half - 1 + ahead for ahead in (1, 2, 4, 8, 16, 32, 64) if half - 1 + ahead < len(first)}
+    found = {}
+    for key, loss in losses.items():
+        means = (loss * goes_on).sum(1) / jnp.maximum(1.0, goes_on.sum(1))
+        found |= {f"open_loop_error/{key}/{name}": means[step] for name, step in steps.items()}
+    return found
 
 
 def _half_dreamed(

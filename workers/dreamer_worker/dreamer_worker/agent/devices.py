@@ -1,0 +1,59 @@
+"""Where an agent computes: one device, or several that share each batch (data-parallel).
+
+With several, every device has all weights and a share of the sequences; the compiler adds the exchange of gradients.
+The numbers are those of one device, up to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from dreamer_worker.agent.config import Compute
+
+
+class Devices:
+    """The learner's devices and the policy's."""
+
+    def __init__(self, compute: Compute) -> None:
+        found = jax.devices()
+        count = compute.devices or len(found)
+        if count > len(found):
+            raise ValueError(f"compute.devices is {count}, but JAX finds only {len(found)}: {found[0].device_kind}.")
+        self.count = count
+        self._mesh = Mesh(np.asarray(found[:count]), ("batch",)) if count > 1 else None
+        self._policy = _named(compute.policy_device) or (found[0] if count > 1 else None)
+
+    def everywhere(self, tree: Any) -> Any:
+        """All of it on every device."""
+        return tree if self._mesh is None else jax.device_put(tree, NamedSharding(self._mesh, PartitionSpec()))
+
+    def split(self, tree: Any, axis: int = 0) -> Any:
+        """Each device's share of the sequences, which are on `axis`; on its way when this returns."""
+        if self._mesh is None:
+            return jax.device_put(tree)
+        rows = {np.shape(x)[axis] for x in jax.tree.leaves(tree)}
+        if uneven := [row for row in rows if row % self.count]:
+            raise ValueError(f"A batch of {uneven[0]} sequences cannot be shared evenly by {self.count} devices.")
+        spec = PartitionSpec(*[None] * axis, "batch")
+        return jax.device_put(tree, NamedSharding(self._mesh, spec))
+
+    def keep_everywhere(self, tree: Any) -> Any:
+        """Inside a compiled function: the result is as `everywhere`."""
+        if self._mesh is None:
+            return tree
+        return jax.lax.with_sharding_constraint(tree, NamedSharding(self._mesh, PartitionSpec()))
+
+    def for_policy(self, tree: Any) -> Any:
+        return tree if self._policy is None else jax.device_put(tree, self._policy)
+
+
+def _named(name: str) -> Any:
+    """The device called `cpu` or `gpu:1`; None for an empty name."""
+    if not name:
+        return None
+    kind, _, index = name.partition(":")
+    return jax.devices(kind)[int(index or 0)]
