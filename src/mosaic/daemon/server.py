@@ -49,8 +49,9 @@ from mosaic.daemon.trainer import Trainer
 from mosaic.dispatch.descriptors import raise_limit
 from mosaic.dispatch.dispatcher import Dispatcher
 from mosaic.dispatch.gpus import Gpus
-from mosaic.dispatch.launcher import LocalLauncher
+from mosaic.dispatch.launcher import Launchers
 from mosaic.dispatch.live_runs import LiveRuns
+from mosaic.dispatch.local_launcher import LocalLauncher
 from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
 from mosaic.model.errors import AddressTaken, AlreadyRunning, MosaicError, RootGone
@@ -109,7 +110,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
     live_runs = LiveRuns()
     broadcaster = Broadcaster()
     ingest = Ingest(broadcaster, Index(root.index), live_runs)
-    launcher, catalog = LocalLauncher(umask, nofile), Catalog(root)
+    local, catalog = LocalLauncher(umask, nofile), Catalog(root)
     inspector = Inspector(catalog, Answers(root.answers))
     tokens = Tokens.load(root)
     health = grpc_health.aio.HealthServicer()
@@ -134,7 +135,8 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         ingest,
         broadcaster,
         catalog,
-        launcher,
+        local,
+        Launchers(local),
         gpus,
         machine,
         max_runs,
@@ -157,7 +159,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         broadcaster=broadcaster,
         live_runs=live_runs,
         dispatcher=dispatcher,
-        launcher=launcher,
+        local=local,
         catalog=catalog,
         inspector=inspector,
         parents=parents,

@@ -24,8 +24,8 @@ from mosaic.daemon.request_streams import RequestStreams
 from mosaic.daemon.sessions import Sessions
 from mosaic.daemon.submission import IdempotencyKey, Look, prepare, read
 from mosaic.dispatch.dispatcher import Dispatcher
-from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live_runs import LiveRuns
+from mosaic.dispatch.local_launcher import LocalLauncher
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
 from mosaic.model.errors import FolderRemains, KeyTaken, RunIsLive, StoreFailed, StoreUnavailable
@@ -52,7 +52,7 @@ class Trainer:
     broadcaster: Broadcaster
     live_runs: LiveRuns
     dispatcher: Dispatcher
-    launcher: Launcher
+    local: LocalLauncher
     catalog: Catalog
     inspector: Inspector
     parents: Parents

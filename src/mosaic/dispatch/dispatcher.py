@@ -15,8 +15,9 @@ from mosaic.dispatch import run_output
 from mosaic.dispatch.finisher import Finisher
 from mosaic.dispatch.gpus import Gpus
 from mosaic.dispatch.launch_plan import Addresses, DriverToken
-from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.launcher import Launchers, Ref
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
+from mosaic.dispatch.local_launcher import LocalLauncher
 from mosaic.dispatch.reasons import cancelled
 from mosaic.dispatch.schedule import Start, Wait, decide
 from mosaic.dispatch.situation import Case, Situation, situation
@@ -53,7 +54,8 @@ class Dispatcher:
         ingest: Ingest,
         broadcaster: Broadcaster,
         catalog: Catalog,
-        launcher: Launcher,
+        local: LocalLauncher,
+        launchers: Launchers,
         gpus: Gpus,
         machine: Machine,
         max_runs: int,
@@ -65,14 +67,15 @@ class Dispatcher:
         self._root = root
         self._root_is_here = root_is_here
         self._registry = registry
-        self._launcher = launcher
+        self._local = local
+        self._launchers = launchers
         self.gpus = gpus
         self.machine = machine
         self.max_runs = max_runs
         self._runs = runs
-        self._finisher = Finisher(registry, ingest, broadcaster, launcher, runs)
-        self._supervisor = Supervisor(registry, ingest, launcher, runs)
-        self._starter = Starter(root, registry, catalog, launcher, addresses, runs, self._finisher, driver_token)
+        self._finisher = Finisher(registry, ingest, broadcaster, launchers, runs)
+        self._supervisor = Supervisor(registry, ingest, launchers, runs)
+        self._starter = Starter(root, registry, catalog, launchers, addresses, runs, self._finisher, driver_token)
         self._last_turn = runs.now()
         # Revision, free GPUs and dead runs at a look at the queue that started nothing.
         self._nothing_to_start: tuple[int, tuple[str, ...], frozenset[str]] | None = None
@@ -104,7 +107,7 @@ class Dispatcher:
             return []
         owners = await self._registry.do(lambda r: r.gpu_owners())
         drained = await self._registry.do(lambda r: r.drained())
-        roots = set(self._launcher.roots())
+        roots = set(self._local.roots())
         return await asyncio.to_thread(self.gpus.free, owners, drained, lambda pid: procfs.has_ancestor(pid, roots))
 
     # ---- the loop
@@ -123,7 +126,7 @@ class Dispatcher:
     async def recover(self) -> None:
         """Continue what an earlier daemon left unfinished beside the live runs: incomplete telemetry, drained GPUs."""
         for record in await self._registry.do(lambda r: r.incomplete()):
-            await self._finisher.tail(self._root.run(record.area, record.run_id))
+            await self._finisher.drain(record, self._root.run(record.area, record.run_id))
         for record in self.holders(await self._registry.do(lambda r: r.live())):
             self._tail_again(record)
         for uuid in await self._registry.do(lambda r: r.drained()):
@@ -134,8 +137,8 @@ class Dispatcher:
     def _tail_again(self, record: RunRecord) -> None:
         rundir = self._root.run(record.area, record.run_id)
         try:
-            if self._launcher.is_untailed(rundir):
-                self._launcher.tail(rundir)
+            if not record.on and self._local.is_untailed(rundir):
+                self._local.tail(rundir)
         except OSError as error:
             log.warning("Run %s: no tailer could be started: %s", record.run_id, error)
 
@@ -200,7 +203,7 @@ class Dispatcher:
             return
         live = self._runs.remember(record, self._root.run(record.area, record.run_id))
         # In a thread: the folder belongs to the worker, and so does the time that reading it takes.
-        now = await asyncio.to_thread(self._look, live, record.attempt)
+        now = await asyncio.to_thread(self._look, record, live)
         if now is None:
             # With the root gone all folders are missing: the runs continue where it is now, and this daemon ends.
             if self._root_is_here():
@@ -214,14 +217,15 @@ class Dispatcher:
             case Case.ORPHANED:
                 await self._finisher.clean_up(record, live, now.facts)
             case Case.UNSTARTED:
-                await self._starter.start_again(record, live)
+                await self._starter.start_again(record, live, now.lacking)
 
-    def _look(self, live: LiveRun, attempt: int) -> Situation | None:
+    def _look(self, record: RunRecord, live: LiveRun) -> Situation | None:
         """The situation of a run; None without its folders."""
         if not live.rundir.is_in_place:
             return None
         run_output.open_up(live.rundir)
-        return situation(live.rundir, attempt, self._launcher)
+        ref = Ref(live.rundir, record.attempt, record.job)
+        return situation(ref, self._launchers.of(record.on))
 
     # ---- the queue
 

@@ -15,10 +15,9 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.launcher import Launcher, Ref, Stage
 from mosaic.model.durable import read_json
 from mosaic.model.end_proof import Facts, is_attested, of_attempt, own_start, secret_of
-from mosaic.model.rundir import RunDir
 
 LARGEST = 1 << 20  # bytes of exit.json and started.json: parsing more would delay other runs
 
@@ -35,27 +34,29 @@ class Case(Enum):
 class Situation:
     case: Case
     facts: dict[str, Any] = field(default_factory=dict)  # exit.json or started.json
+    lacking: str = ""  # UNSTARTED: what its holder lacked to start the worker
 
 
-def situation(rundir: RunDir, attempt: int, launcher: Launcher) -> Situation:
+def situation(ref: Ref, launcher: Launcher) -> Situation:
+    rundir = ref.rundir
     # The lock is checked before exit.json is read: a holder writes the file before it releases the lock.
-    held = launcher.is_held(rundir)
-    exit, started, launch = (_of(path, attempt) for path in (rundir.exit, rundir.started, rundir.launch))
+    sight = launcher.look(ref)
+    exit, started, launch = (_of(path, ref.attempt) for path in (rundir.exit, rundir.started, rundir.launch))
     started = dict(own_start(started, launch))
-    if exit and is_attested(exit, secret_of(launch, started)) and not _is_contradicted(exit, rundir, started, launcher):
+    if exit and is_attested(exit, secret_of(launch, started)) and not _is_contradicted(exit, ref, started, launcher):
         return Situation(Case.ENDED, exit)
-    if held:
+    if sight.stage is Stage.RUNNING:
         return Situation(Case.HELD, started)
-    if launcher.is_starting(rundir):
+    if sight.stage is Stage.STARTING:
         return Situation(Case.STARTING)
     # An exit.json that proves nothing, or a damaged started.json, still says that the run had its worker.
     if exit or os.path.lexists(rundir.started):
         return Situation(Case.ORPHANED, started)
-    return Situation(Case.UNSTARTED)
+    return Situation(Case.UNSTARTED, lacking=sight.reason)
 
 
-def _is_contradicted(exit: Facts, rundir: RunDir, started: Facts, launcher: Launcher) -> bool:
-    return not exit.get("unkillable") and launcher.lives(rundir, started)
+def _is_contradicted(exit: Facts, ref: Ref, started: Facts, launcher: Launcher) -> bool:
+    return not exit.get("unkillable") and launcher.lives(ref, started)
 
 
 def _of(path: Path, attempt: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from mosaic.dispatch import run_output
 from mosaic.dispatch.descriptors import find_shortage
 from mosaic.dispatch.finisher import Finisher
 from mosaic.dispatch.launch_plan import Addresses, DriverToken, Plan, plan_launch
-from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.launcher import Launchers, Ref
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.dispatch.reasons import cancelled
 from mosaic.dispatch.schedule import Start
@@ -37,7 +37,7 @@ class Starter:
         root: StateRoot,
         registry: RegistryThread,
         catalog: Catalog,
-        launcher: Launcher,
+        launchers: Launchers,
         addresses: Addresses,
         runs: LiveRuns,
         finisher: Finisher,
@@ -46,7 +46,7 @@ class Starter:
         self._root = root
         self._registry = registry
         self._catalog = catalog
-        self._launcher = launcher
+        self._launchers = launchers
         self._addresses = addresses
         self._runs = runs
         self._finisher = finisher
@@ -64,16 +64,20 @@ class Starter:
         record = await self._registry.do(lambda r: r.get(start.run_id))
         await self._launch(record, attempt)
 
-    async def start_again(self, record: RunRecord, live: LiveRun) -> None:
-        """Nothing of this attempt was started: fence off a late holder, then launch with the next attempt number."""
-        fence = await asyncio.to_thread(self._launcher.fence, live.rundir)
+    async def start_again(self, record: RunRecord, live: LiveRun, lacking: str) -> None:
+        """Nothing of this attempt was started: fence off a late holder, then launch with the next attempt number.
+
+        `lacking`: what its holder lacked; empty if it lacked nothing.
+        """
+        launcher, ref = self._launchers.of(record.on), Ref(live.rundir, record.attempt, record.job)
+        fence = await asyncio.to_thread(launcher.fence, ref)
         if fence is None:
             return
         try:
             if await asyncio.to_thread(os.path.lexists, live.rundir.started):
                 return  # it started, and released the lock again, since we looked
             # Its control files may have been deleted while it ran: a live process proves that it has started.
-            if not await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, {}):
+            if not await asyncio.to_thread(launcher.settle, ref, {}):
                 self._runs.wake_later(record.run_id)
                 return
             # Under the lock: once it is released, a late holder finds nothing to start.
@@ -82,7 +86,7 @@ class Starter:
                 await self._registry.do(lambda r: r.raise_attempt(record.run_id))
                 await self._finisher.end(record, *cancelled(record, "cancelled before its worker started"))
                 return
-            if lacking := self._shortage(live):
+            if lacking := self._shortage(live, lacking):
                 await self._registry.do(lambda r: r.note(record.run_id, waiting_for=lacking))
                 if self._runs.now() < live.retry_at:
                     return
@@ -104,7 +108,9 @@ class Starter:
             config = await asyncio.to_thread(load, self._root, record.run_id, record.worker_name)
             plan = await asyncio.to_thread(self._plan, config, live.rundir, record, attempt)
             failpoint("spawn.planned")
-            await asyncio.to_thread(self._launcher.launch, live.rundir, plan.launch)
+            launcher, ref = self._launchers.of(record.on), Ref(live.rundir, attempt)
+            await asyncio.to_thread(launcher.submit, ref, plan.launch)
+            await asyncio.to_thread(launcher.begin, ref)
         except (MosaicError, OSError, RuntimeError) as error:
             if lacking := shortage_of(error):
                 await self._wait_for_room(record, live, lacking)
@@ -125,9 +131,9 @@ class Starter:
         live.shortage, live.retry_at = lacking, self._runs.now() + RETRY_S
         await self._registry.do(lambda r: r.note(record.run_id, waiting_for=lacking))
 
-    def _shortage(self, live: LiveRun) -> str:
+    def _shortage(self, live: LiveRun, lacking: str) -> str:
         """What the last launch of this daemon lacked; empty if it lacked nothing."""
-        if not live.shortage and (lacking := self._launcher.shortage(live.rundir)):
+        if not live.shortage and lacking:
             live.shortage, live.retry_at = lacking, self._runs.now() + RETRY_S
         return live.shortage
 

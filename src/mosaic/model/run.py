@@ -169,6 +169,8 @@ class RunRecord:
     membership: Membership = field(default_factory=Membership)
     note: str = ""  # what people wrote about it
     origin: str = ""  # where an imported run came from; empty if it ran here
+    on: str = ""  # where it runs: empty for this machine, else ENGINE or ENGINE:QUEUE, such as slurm:gpu
+    job: str = ""  # what its engine calls it
 
 
 # Limits of what one run can add to listings and to the daemon's memory.
