@@ -1,7 +1,9 @@
+import shutil
 import tempfile
 from pathlib import Path
 
 import pytest
+from lab import Lab
 from slurm_cluster import SlurmCluster
 
 
@@ -27,3 +29,15 @@ def cluster():
         yield cluster
     finally:
         cluster.close()
+
+
+@pytest.fixture(scope="module")
+def slurm_lab(cluster):
+    """A lab whose daemon knows the cluster as `slurm`, for all tests of a module."""
+    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
+    (home / "clusters").mkdir(mode=0o700)
+    (home / "clusters" / "slurm.toml").write_text(f'conf = "{cluster.conf}"\nlisten = "127.0.0.1:0"\n')
+    lab = Lab(home)
+    yield lab
+    lab.close()
+    shutil.rmtree(home, ignore_errors=True)

@@ -18,6 +18,7 @@ from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import Endpoints
 from mosaic.daemon.importing import Importer
 from mosaic.daemon.lost_telemetry import why_lost
+from mosaic.daemon.nodes import Nodes
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.request_streams import RequestStreams
@@ -61,6 +62,8 @@ class Trainer:
     commands: Commands
     importer: Importer
     endpoints: Endpoints
+    nodes: Nodes
+    default_on: str  # where runs go that do not say it
     open_tcp: Callable[[], Awaitable[str]]
     registry_problem: Callable[[], Awaitable[str]]  # empty if there is none
     started_at: float

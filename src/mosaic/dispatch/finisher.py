@@ -24,6 +24,7 @@ DRAIN_PATIENCE_S = 600.0
 CUT_PATIENCE_S = 5.0  # with the rest of a spool that was replaced or truncated
 FULL_PATIENCE_S = 1.0  # with a full disk that refuses the rest of a cancelled run
 UNKILLABLE_S = 60.0
+WHY_PATIENCE_S = 60.0  # with a cluster that does not say how a job ended
 NOT_EVEN_OPEN = -2  # as the number of missing bytes: it is unknown
 
 
@@ -49,6 +50,8 @@ class Finisher:
     async def clean_up(self, record: RunRecord, live: LiveRun, started: dict[str, Any]) -> None:
         """The holder died: make sure that its tree is dead too, then write the exit.json that it could not write."""
         is_clean = await asyncio.to_thread(self._launchers.of(record.on).settle, _ref(record, live), started)
+        if record.on and not is_clean:
+            return  # only its cluster can tell; the next sweep asks again
         live.cleanup_since = live.cleanup_since or self._runs.now()
         if not is_clean and self._runs.now() - live.cleanup_since < UNKILLABLE_S:
             self._runs.wake_later(record.run_id)
@@ -85,10 +88,29 @@ class Finisher:
         missing = run_output.bytes_missing(exit, cursor.stdout_offset, cursor.stderr_offset)
         # If its file was lost after the last byte, the tailer sends everything again and then reports again.
         live.drained = live.drained and not missing
+        if record.on and not await self._knows_why(record, live, exit):
+            return
         # Not before the tailer has reported that it drained the spool: one more publish would reopen the closed file.
         if not (live.drained and not missing) and not await self._lost_patience(record, live, missing, exit):
             return
         await self._close(record, live, exit, complete=not missing)
+
+    async def _knows_why(self, record: RunRecord, live: LiveRun, exit: Mapping[str, Any]) -> bool:
+        """Whether the reason of its end is known. exit.json cannot tell a preemption from a cancel: its cluster can."""
+        if record.cancel_requested or live.end_reason or exit.get("ended_by") not in ("cancel", "holder died"):
+            return True
+        live.ended_at = live.ended_at or self._runs.now()
+        sight = await asyncio.to_thread(self._launchers.of(record.on).look, _ref(record, live))
+        if sight.stage in (Stage.ENDED, Stage.LOST):
+            live.end_reason = sight.reason
+            return True
+        return self._runs.now() - live.ended_at > WHY_PATIENCE_S
+
+    async def lose(self, record: RunRecord, live: LiveRun, why: str) -> None:
+        """Its node is gone, which proves nothing: what ran there may still run. The run ends all the same."""
+        await self._registry.do(lambda r: r.note(record.run_id, telemetry="incomplete"))
+        reason = f"{why or 'node failed'}. Its processes there may run until the node is back"
+        await self._end_as(record, lambda newest: (RunState.FAULTED, reason))
 
     async def _return_gpus(self, record: RunRecord, unkillable: bool) -> None:
         if unkillable:

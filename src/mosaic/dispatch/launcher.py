@@ -53,6 +53,9 @@ class Launcher(Protocol):
     def begin(self, ref: Ref) -> str:
         """* The job is recorded: let the holder start. Returns the job from now on, or raises."""
 
+    def is_pending(self, ref: Ref) -> bool:
+        """Whether the job waits for `begin`."""
+
     def find(self, ref: Ref) -> str | None:
         """* The job of an attempt that may have been submitted before a crash; None if there is none."""
 
@@ -83,6 +86,9 @@ class Launcher(Protocol):
     def cpu_s(self, ref: Ref) -> float | None:
         """* CPU seconds that the tree has used; None when they are unknown."""
 
+    def room(self) -> str | None:
+        """What a new run must wait for before it can be submitted; empty: nothing, None: not known yet."""
+
 
 class Launchers:
     """The launcher of each run: this machine's own, or that of the engine that the run was submitted for."""
@@ -92,8 +98,12 @@ class Launchers:
         self._local = local
         self._engine = engine
 
+    def room(self, on: str) -> str | None:
+        """What a run for this place must wait for before it is handed over; empty: nothing, None: not known yet."""
+        return self.of(on).room()
+
     def of(self, on: str) -> Launcher:
-        """`on`: where the run was submitted for; empty for this machine, else ENGINE or ENGINE:QUEUE."""
+        """`on`: where the run was submitted for; empty for this machine, else CLUSTER or CLUSTER:PARTITION."""
         if not on or self._engine is None:
             return self._local
         return self._engine(on.partition(":")[0])

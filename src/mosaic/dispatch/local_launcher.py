@@ -43,12 +43,7 @@ class LocalLauncher:
         self._tailers: dict[str, subprocess.Popen[bytes]] = {}
 
     def submit(self, ref: Ref, launch: dict[str, Any]) -> str:
-        rundir = ref.rundir
-        _refuse_links(rundir, str(launch.get("inputs") or ""))
-        if launch.get("inputs"):
-            link_inputs(rundir.path, launch["inputs"])
-        durable.write_json(rundir.launch, launch)
-        failpoint("spawn.written")
+        write_launch(ref.rundir, launch)
         return ""
 
     def begin(self, ref: Ref) -> str:
@@ -60,6 +55,12 @@ class LocalLauncher:
         failpoint("spawn.spawned")
         self._spawned[rundir.run_id] = child
         return ""
+
+    def room(self) -> str | None:
+        return ""  # schedule.py decides what fits on this machine
+
+    def is_pending(self, ref: Ref) -> bool:
+        return False
 
     def find(self, ref: Ref) -> str | None:
         return None  # its files tell everything
@@ -178,8 +179,10 @@ class LocalLauncher:
         if running is not None and running.poll() is None:
             return
         launch = durable.read_json(rundir.launch) or {}
-        if launch.get("tailer_argv"):
-            argv = _relocated(launch["tailer_argv"], rundir)
+        # Of a run on another machine that is over: its own tailer's command is one for that machine.
+        command = launch.get("local_tailer_argv") or launch.get("tailer_argv")
+        if command:
+            argv = _relocated(command, rundir)
             self._tailers[rundir.run_id] = _spawn(argv, rundir.tailer_log, self._umask, launch["tailer_env"])
             self._limit(self._tailers[rundir.run_id].pid)
 
@@ -223,6 +226,15 @@ def take_lock(rundir: RunDir) -> int | None:
         os.close(fd)
         return None
     return fd
+
+
+def write_launch(rundir: RunDir, launch: dict[str, Any]) -> None:
+    """Write launch.json into a folder in which nothing leads elsewhere."""
+    _refuse_links(rundir, str(launch.get("inputs") or ""))
+    if launch.get("inputs"):
+        link_inputs(rundir.path, launch["inputs"])
+    durable.write_json(rundir.launch, launch)
+    failpoint("spawn.written")
 
 
 def _refuse_links(rundir: RunDir, inputs: str) -> None:

@@ -7,6 +7,11 @@ our holder has not locked yet ───────────▶ STARTING
 lock free, anything at started.json,
 or an exit.json that proves nothing ─────▶ ORPHANED   its holder died: kill what is left
 lock free, nothing started ──────────────▶ UNSTARTED  a daemon died between claim and start: start it (again)
+
+Of a run on another machine its cluster tells what the lock tells here, and two more:
+its job waits ───────────────────────────▶ QUEUED     again, after it was started: an administrator did that
+its node is gone ────────────────────────▶ LOST       which proves nothing
+No answer is no news: then it is HELD if it was ever started, and else STARTING.
 """
 
 import os
@@ -28,13 +33,15 @@ class Case(Enum):
     STARTING = auto()
     ORPHANED = auto()
     UNSTARTED = auto()
+    QUEUED = auto()
+    LOST = auto()
 
 
 @dataclass(frozen=True)
 class Situation:
     case: Case
     facts: dict[str, Any] = field(default_factory=dict)  # exit.json or started.json
-    lacking: str = ""  # UNSTARTED: what its holder lacked to start the worker
+    words: str = ""  # UNSTARTED: what its holder lacked to start the worker; LOST: what happened
 
 
 def situation(ref: Ref, launcher: Launcher) -> Situation:
@@ -45,14 +52,19 @@ def situation(ref: Ref, launcher: Launcher) -> Situation:
     started = dict(own_start(started, launch))
     if exit and is_attested(exit, secret_of(launch, started)) and not _is_contradicted(exit, ref, started, launcher):
         return Situation(Case.ENDED, exit)
-    if sight.stage is Stage.RUNNING:
+    is_started = bool(exit) or os.path.lexists(rundir.started)
+    if sight.stage is Stage.RUNNING or (sight.stage is Stage.UNKNOWN and is_started):
         return Situation(Case.HELD, started)
-    if sight.stage is Stage.STARTING:
+    if sight.stage in (Stage.STARTING, Stage.UNKNOWN):
         return Situation(Case.STARTING)
+    if sight.stage is Stage.LOST:
+        return Situation(Case.LOST, started, sight.reason)
+    if sight.stage is Stage.QUEUED:
+        return Situation(Case.QUEUED, started)
     # An exit.json that proves nothing, or a damaged started.json, still says that the run had its worker.
-    if exit or os.path.lexists(rundir.started):
+    if is_started:
         return Situation(Case.ORPHANED, started)
-    return Situation(Case.UNSTARTED, lacking=sight.reason)
+    return Situation(Case.UNSTARTED, words=sight.reason)
 
 
 def _is_contradicted(exit: Facts, ref: Ref, started: Facts, launcher: Launcher) -> bool:

@@ -26,6 +26,8 @@ class Supervisor:
     async def check(self, record: RunRecord, live: LiveRun, started: Mapping[str, Any]) -> None:
         ref = Ref(live.rundir, record.attempt, record.job)
         self._launchers.of(record.on).watch(ref, lambda: self._runs.wake(record.run_id))
+        if record.on and started.get("node") and started["node"] != record.node:
+            await self._registry.do(lambda r: r.note(record.run_id, node=str(started["node"])))
         await self._note_progress(record, live, started.get("held_by", ""))
         if record.cancel_requested:
             self._stop(record, live, ref)
