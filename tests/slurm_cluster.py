@@ -41,7 +41,7 @@ SelectTypeParameters=CR_Core
 GresTypes=gpu
 SlurmdParameters=config_overrides
 ReturnToService=2
-SlurmdTimeout=10
+SlurmdTimeout=5
 KillWait=5
 MinJobAge=300
 SchedulerParameters=batch_sched_delay=0,sched_interval=1

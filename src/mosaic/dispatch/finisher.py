@@ -101,8 +101,11 @@ class Finisher:
             return True
         live.ended_at = live.ended_at or self._runs.now()
         sight = await asyncio.to_thread(self._launchers.of(record.on).look, _ref(record, live))
-        if sight.stage in (Stage.ENDED, Stage.LOST):
-            live.end_reason = sight.reason
+        if sight.stage in (Stage.ENDED, Stage.LOST, Stage.QUEUED):
+            is_requeued = sight.stage is Stage.QUEUED
+            live.end_reason = (
+                "requeued outside MOSAIC: its job was put back in the queue" if is_requeued else sight.reason
+            )
             return True
         return self._runs.now() - live.ended_at > WHY_PATIENCE_S
 

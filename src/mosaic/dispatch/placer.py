@@ -54,8 +54,9 @@ class Placer:
         """Whether a step would change anything. Hundreds of runs may be queued, and most just wait."""
         if record.cancel_requested or not record.job:
             return True
-        sight = self._launchers.of(record.on).look(self._ref(record))
-        return sight.stage is not Stage.QUEUED or sight.reason != record.waiting_for
+        launcher, ref = self._launchers.of(record.on), self._ref(record)
+        sight = launcher.look(ref)
+        return sight.stage is not Stage.QUEUED or sight.reason != record.waiting_for or launcher.is_pending(ref)
 
     async def step(self, record: RunRecord) -> None:
         launcher, ref = self._launchers.of(record.on), self._ref(record)

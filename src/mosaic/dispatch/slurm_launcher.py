@@ -26,7 +26,7 @@ from mosaic.model.held import HIDDEN
 
 log = logging.getLogger(__name__)
 HELD = "held "  # before the id of a job that may not run yet
-FORGOTTEN_S = 60.0  # how long a job must be unknown to Slurm before its run counts as ended
+FORGOTTEN_S = 20.0  # how long a job must be unknown to Slurm before its run counts as ended
 AGAIN_S = 5.0  # between two signals, and beyond the grace period before a plain scancel
 _SIGNALS = {Stop.TERM: "TERM", Stop.AUTOPSY: "USR1"}
 _STAGES = {
@@ -68,7 +68,12 @@ class SlurmLauncher:
         return job
 
     def is_pending(self, ref: Ref) -> bool:
-        return ref.job.startswith(HELD)
+        if ref.job.startswith(HELD):
+            return True
+        # A controller that was killed may restore the job as it was before its release.
+        newest = self._jobs.newest(self._changed_at.get(_name(ref), 0.0))
+        job = newest.by_name.get(_name(ref)) if newest else None
+        return job is not None and job.state == "PENDING" and job.reason == "JobHeldUser"
 
     def _spec(self, ref: Ref, launch: Mapping[str, Any]) -> JobSpec:
         wants = launch["resources"]

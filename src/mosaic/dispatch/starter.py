@@ -15,7 +15,7 @@ from mosaic.dispatch.launcher import Launchers, Ref
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.dispatch.reasons import cancelled
 from mosaic.dispatch.schedule import Start
-from mosaic.engines.slurm import SlurmSilent
+from mosaic.engines.slurm import SlurmRefused, SlurmSilent
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunConfig, RunRecord
@@ -138,10 +138,24 @@ class Starter:
             return
         try:
             job = await asyncio.to_thread(launcher.begin, ref)
+        except SlurmRefused as error:
+            await self._end_refused(record, ref, str(error))
+            return
         except MosaicError as error:
             log.warning("Run %s: its job cannot be released yet: %s", record.run_id, error)
             return
         await self._registry.do(lambda r: r.note_job(record.run_id, record.attempt, job))
+
+    async def _end_refused(self, record: RunRecord, ref: Ref, why: str) -> None:
+        """Its job may never run: what was asked for does not exist. A job that is gone was not refused."""
+        launcher = self._launchers.of(record.on)
+        try:
+            is_there = await asyncio.to_thread(launcher.find, ref)
+        except MosaicError:
+            return
+        if is_there:
+            launcher.stop(ref)
+            await self._finisher.end(record, RunState.FAULTED, f"spawn error: {why}")
 
     def why_unstarted(self, record: RunRecord, why: str) -> str:
         sentence = why or "spawn error: its job ended before its holder started"

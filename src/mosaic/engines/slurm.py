@@ -133,7 +133,16 @@ class Slurm:
 
 
 # Words in the messages of Slurm's commands that say that its controller was not reached.
-_NOT_REACHED = ("unable to contact", "connection refused", "timed out", "socket", "communication", "try again", "munge")
+_NOT_REACHED: tuple[str, ...] = (
+    "unable to contact",
+    "connection refused",
+    "timed out",
+    "socket",
+    "communication",
+    "try again",
+    "munge",
+)
+_NOT_REACHED += ("unexpected message", "zero bytes", "protocol")  # of a controller that is just starting or ending
 
 
 def _failure(command: str, message: str) -> MosaicError:
