@@ -21,7 +21,7 @@ JOBS ?= 2
 ONCE_MORE =
 COMPILE = $(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header
 
-.PHONY: run gui test test-core test-gui test-workers test-observe test-jax test-all check debian-gui faults bench setup dist lock proto docs clean
+.PHONY: run gui test test-core test-gui test-workers test-observe test-jax test-all check debian-gui debian-slurm faults bench setup dist lock proto docs clean
 
 setup: .venv/.ready
 
@@ -128,16 +128,17 @@ check: setup .venv-frames/.ready .venv-gui/.ready
 	$(BIN)/ruff check -q .
 	$(BIN)/mypy --python-executable .venv-gui/bin/python src sdk/src
 	@# The long suites are only imported: a stale name in one of them shows here, not after a quarter of an hour.
-	@collected=$$($(BIN)/python -m pytest tests/flow tests/faults --collect-only -qq) || { echo "$$collected"; exit 1; }
+	@collected=$$($(BIN)/python -m pytest tests/flow tests/faults tests/machines --collect-only -qq) || { echo "$$collected"; exit 1; }
 	$(BIN)/python -m pytest tests/unit tests/test_*.py workers/toy_worker -m "not slow" -n $(JOBS) $(ONCE_MORE)
 
 # Everything but the tests that are marked slow. Each part can be run alone.
 test: ONCE_MORE = --reruns 1 -rR
 test: test-core test-gui test-workers
 
-# The platform and the SDK: quick tests, flow and fault tests. How-to pages and the search also start workers.
-test-core: check .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready .venv-search/.ready
-	$(BIN)/python -m pytest tests/flow tests/faults -m "not slow" -n $(JOBS) --dist loadgroup $(ONCE_MORE)
+# The platform and the SDK: quick tests, flow and fault tests, runs on a real Slurm. How-to pages and the search also
+# start workers.
+test-core: check debian-slurm .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready .venv-search/.ready
+	$(BIN)/python -m pytest tests/flow tests/faults tests/machines -m "not slow" -n $(JOBS) --dist loadgroup $(ONCE_MORE)
 
 # A test that waits inside Qt never sees the signal of pytest-timeout: a thread ends its process and prints all stacks,
 # and faulthandler does so if even that thread gets no turn.
@@ -146,13 +147,13 @@ UNSTUCK = -o timeout_method=thread -o faulthandler_timeout=180
 test-gui: setup debian-gui .venv-gui/.ready .venv-cleanrl/.ready .venv-eval/.ready
 	.venv-gui/bin/python -m pytest tests/gui -m "not slow" -n $(JOBS) --dist loadgroup $(UNSTUCK) $(ONCE_MORE)
 
-# Debian packages of the window and its tests: installed for root; named for others, and then it is an error.
-GUI_DEBIAN = $(shell sed 's/\#.*//' requirements/gui-debian.txt)
-debian-gui:
-	@missing=""; for package in $(GUI_DEBIAN); do dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q ' installed$$' || missing="$$missing $$package"; done; \
+# Debian packages of the window and its tests, and of the tests' Slurm: installed for root; named for others, and then it
+# is an error.
+debian-gui debian-slurm: debian-%:
+	@missing=""; for package in $$(sed 's/#.*//' requirements/$*-debian.txt); do dpkg-query -W -f '$${Status}' $$package 2>/dev/null | grep -q ' installed$$' || missing="$$missing $$package"; done; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q --no-install-recommends $$missing; \
-	else echo "The window needs Debian packages that are not installed. Install them with: sudo apt-get install$$missing"; exit 1; fi
+	else echo "Debian packages are missing (requirements/$*-debian.txt). Install them with: sudo apt-get install --no-install-recommends$$missing"; exit 1; fi
 
 # Workers of whole libraries: types, then their quick suite, in their own environment. One target for each: suite-ray …
 LIBRARIES = balrog ray search stable_baselines3 tianshou xuance
@@ -183,7 +184,7 @@ test-observe: setup .venv-observe/.ready
 test-jax: .venv-jax/.ready
 	cd workers/cleanrl_worker && ../../.venv-jax/bin/python -m pytest -q tests/test_jax.py tests/test_all_scripts.py tests/test_registry.py -m "slow or not slow" -n $(JOBS)
 
-test-all: setup debian-gui .venv-frames/.ready .venv-observe/.ready .venv-gui/.ready .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready $(LIBRARIES:%=.venv-%/.ready)
+test-all: setup debian-gui debian-slurm .venv-frames/.ready .venv-observe/.ready .venv-gui/.ready .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready $(LIBRARIES:%=.venv-%/.ready)
 	$(BIN)/python -m pytest tests workers/toy_worker --ignore tests/gui -n $(JOBS) --dist loadgroup
 	.venv-gui/bin/python -m pytest tests/gui -n $(JOBS) --dist loadgroup
 	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "slow or not slow" -n $(JOBS)

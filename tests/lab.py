@@ -35,11 +35,12 @@ class Lab:
         limits: dict[str, Any] | None = None,
         gpus: dict[str, Any] | None = None,
         resources: dict[str, Any] | None = None,
+        on: str = "",
         **config: Any,
     ) -> Run:
         """A run of the toy worker with these config keys."""
         worker = {"module": "toy_worker.cli", "config": config}
-        return self.submit_worker(worker, name, limits, gpus, resources)
+        return self.submit_worker(worker, name, limits, gpus, resources, on)
 
     def submit_worker(
         self,
@@ -48,9 +49,11 @@ class Lab:
         limits: dict[str, Any] | None = None,
         gpus: dict[str, Any] | None = None,
         resources: dict[str, Any] | None = None,
+        on: str = "",
     ) -> Run:
         metadata = {"worker": worker} | ({"run_name": name} if name else {})
         payload = {"limits": limits or {}, "resources": {"gpus": gpus or {}, **(resources or {})}}
+        payload |= {"on": on} if on else {}
         return self.client.submit_run({"metadata": metadata, "payload": payload})
 
     def rundir(self, run: Run) -> RunDir:

@@ -15,7 +15,7 @@ from lab import alive, wait_until
 from watch import state_of
 
 from mosaic.catalog.workers import Catalog
-from mosaic.dispatch.launcher import HOLDER
+from mosaic.dispatch.local_launcher import HOLDER
 from mosaic.model.durable import read_json, write_json
 from mosaic.model.machine import detect
 from mosaic.model.rundir import RunDir

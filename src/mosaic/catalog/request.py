@@ -24,6 +24,7 @@ FIELDS = {  # fields of the trainer config, as a caller of `client.run` writes t
     "payload.resources.gpus.mandatory": "run_options.gpus_mandatory",
     "payload.resources.": "run_options.",
     "payload.limits": "run_options.limits",
+    "payload.on": "run_options.on",
 }
 
 
@@ -39,6 +40,7 @@ class RunOptions:
     memory_mb: int | None = None  # that the run needs; None: the worker's own estimate
     limits: Mapping[str, float] = field(default_factory=dict)  # time_s, spin_s …: `payload.limits` of a trainer config
     commands: bool = False  # the worker reads commands on its stdin: `TrainerClient.command_run` sends them
+    on: str = ""  # where to run: `local`, or CLUSTER[:PARTITION] such as `slurm:gpu`; empty: the daemon's default
     idempotency_key: str = ""  # two submissions of one config with the same key are one run
 
     def __post_init__(self) -> None:
@@ -77,6 +79,7 @@ def trainer_config(worker: Mapping[str, Any], options: RunOptions) -> dict[str, 
     asks_for_gpus = options.gpus or options.gpus_mandatory
     gpus = {"requested": options.gpus, "mandatory": options.gpus_mandatory} if asks_for_gpus else None
     payload = {
+        "on": options.on,
         "resources": _given(gpus=gpus, cpus=options.cpus, memory_mb=options.memory_mb),
         "limits": dict(options.limits),
     }

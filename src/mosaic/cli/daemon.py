@@ -37,6 +37,10 @@ def add_verbs(verbs: "Verbs") -> None:
     parser.add_argument(
         "--memory", metavar="16G", type=or_auto(memory), help="memory that all runs together may request"
     )
+    parser.add_argument("--nodes", metavar="ADDR", help="listen here for runs on other machines, such as 10.0.0.5:0")
+    parser.add_argument(
+        "--launcher", metavar="PLACE", help="where runs go without --on: local, or a cluster such as slurm:gpu"
+    )
     parser.add_argument(
         "--max-runs", metavar="N", type=or_auto(count), help="how many runs may be live at the same time"
     )
@@ -71,7 +75,7 @@ def start(args: argparse.Namespace) -> int:
 
 def start_options(args: argparse.Namespace) -> tuple[str, ...]:
     options = {"--tcp": args.tcp, "--gpus": args.gpus, "--cpus": args.cpus, "--memory": args.memory}
-    options["--max-runs"] = args.max_runs
+    options |= {"--max-runs": args.max_runs, "--nodes": args.nodes, "--launcher": args.launcher}
     return tuple(word for option, value in options.items() if value is not None for word in (option, str(value)))
 
 

@@ -39,6 +39,7 @@ mosaic run cleanrl algo=ppo env=CartPole-v1 seed=1 total_timesteps=1e5 learning_
 mosaic run cleanrl@jax algo=dqn_jax env=CartPole-v1 --gpus 1 --gpus-mandatory --time-limit 12h --detach
 mosaic run toy steps=200 --seeds 0-4                   an experiment: one run for each seed
 mosaic run toy steps=200 --sweep agents=1,2 --seeds 0-4 --name agents --max-parallel 2 --detach
+mosaic run cleanrl env=CartPole-v1 --on slurm:gpu --gpus 1 --time-limit 12h    a job of the cluster
 mosaic run toy --help                                  the settings of this worker
 mosaic run python train.py --lr 3e-4                   your own script, in the environment of its project
 mosaic run --gpus 1 --env-of cleanrl python train.py   the same in the environment of a worker
@@ -107,6 +108,12 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--cpus", type=cpus, metavar="N", help="request N CPUs and wait for them; 0.5 is valid (default 1)"
     )
     parser.add_argument("--memory", type=memory, metavar="4G", help="request memory (default: the worker's estimate)")
+    parser.add_argument(
+        "--on",
+        default="",
+        metavar="PLACE",
+        help="run it there: local, or a cluster such as slurm or slurm:PARTITION (docs/howto/slurm.md)",
+    )
     parser.add_argument("--time-limit", type=parse_duration, metavar="2h", help="stop the run after this time")
     parser.add_argument(
         "--spin-limit",
@@ -193,6 +200,7 @@ def run_options(args: argparse.Namespace) -> RunOptions:
     return RunOptions(
         name=args.name,
         tags=args.tag,
+        on=args.on,
         gpus=args.gpus,
         gpus_mandatory=args.gpus_mandatory,
         cpus=args.cpus,

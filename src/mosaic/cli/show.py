@@ -94,6 +94,7 @@ def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str
         "requests": run_facts.requests(run),
         "GPUs": run_facts.gpus(run),
         "settings": run_facts.unchecked(run),
+        "ran on" if run.state.is_over else "runs on": run_facts.place(run),
         "held by": run.held_by,
         "time limit": format_duration(run.time_limit_s) if run.time_limit_s else "",
         **dict([run_facts.duration(run)]),

@@ -49,6 +49,9 @@ class Run:
     axes: dict[str, Any] = field(default_factory=dict)  # the settings that its experiment varies, with dotted keys
     note: str = ""
     origin: str = ""  # where an imported run came from; "" if it ran here
+    on: str = ""  # where it runs: "" for the daemon's machine, else a cluster such as slurm:gpu
+    node: str = ""  # the machine of the cluster that it runs or ran on
+    job: str = ""  # its job there
     chosen: dict[str, Any] = field(default_factory=dict)  # list_runs with `columns` only: their values
     history: tuple[Move, ...] = ()  # get_run only
     config: dict[str, Any] | None = None  # get_run only; secrets redacted
@@ -94,6 +97,9 @@ class Run:
             axes=json.loads(info.axes_json) if info.axes_json else {},
             note=info.note,
             origin=info.origin,
+            on=info.on,
+            node=info.node,
+            job=info.job,
             chosen=json.loads(info.chosen_settings_json) if info.chosen_settings_json else {},
             history=tuple(move_from_wire(move) for move in info.history),
             config=json.loads(info.config_json) if info.config_json else None,

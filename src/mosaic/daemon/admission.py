@@ -30,6 +30,9 @@ NO_PROOF = (
 )
 
 
+ONLY_RUNS = "This address answers only the tailers of runs. Clients on other machines use: mosaic --host user@box"
+
+
 class Unauthenticated(NotAllowed):
     """The metadata of a call does not show who calls."""
 
@@ -51,9 +54,13 @@ class RunProofs(Protocol):
 
 
 class Admission:
-    """Who may call, on one listener. `is_private`: only this user can reach it."""
+    """Who may call, on one listener. `is_private`: only this user can reach it.
 
-    def __init__(self, tokens: Tokens, proofs: RunProofs, is_private: bool) -> None:
+    `for_nodes`: only tailers on other machines have business there, so not even the owner's token opens more.
+    """
+
+    def __init__(self, tokens: Tokens, proofs: RunProofs, is_private: bool, for_nodes: bool = False) -> None:
+        self._for_nodes = for_nodes
         self._tokens = tokens
         self._proofs = proofs
         self._is_private = is_private
@@ -61,7 +68,9 @@ class Admission:
     async def caller(self, method: str, metadata: Iterable[tuple[str, str | bytes]]) -> Caller:
         """Who calls; raises what the caller is told."""
         token = bearer(metadata)
-        if self._tokens.is_owner(token):
+        if self._for_nodes and method not in RUN_METHODS:
+            raise Unauthenticated(ONLY_RUNS)
+        if not self._for_nodes and self._tokens.is_owner(token):
             return Caller(OWNER)
         run_id = _value(metadata, RUN_ID)
         if method in DRIVER_METHODS and token and is_ulid(run_id):

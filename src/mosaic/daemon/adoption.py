@@ -22,7 +22,7 @@ from typing import Any
 
 from mosaic.daemon.lock import DaemonLock
 from mosaic.daemon.settings import Settings
-from mosaic.dispatch.launcher import LocalLauncher
+from mosaic.dispatch.local_launcher import LocalLauncher
 from mosaic.model.errors import AlreadyRunning, BadRoot, MosaicError
 from mosaic.model.place import Shift, record_place, recorded_place, shift_of
 from mosaic.model.root import has_other_mark, machine_mark, mark_machine, prepare_root

@@ -7,8 +7,8 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import grpc
 
@@ -45,6 +45,12 @@ TCP_OPTIONS = [
 TCP_CALLS = 512  # at the same time, on all connections
 
 
+class MakeServer(Protocol):
+    """A server without an address. `is_private`: only this user can reach it; `for_nodes`: other machines can."""
+
+    def __call__(self, is_private: bool, for_nodes: bool = False) -> "grpc.aio.Server": ...
+
+
 def new_server(guard: "grpc.aio.ServerInterceptor", is_private: bool) -> "grpc.aio.Server":
     """A server for the Unix socket, or one with small limits for a TCP port."""
     if is_private:
@@ -58,14 +64,14 @@ log = logging.getLogger(__name__)
 class Endpoints:
     """The gRPC servers of one daemon; all have the same service."""
 
-    def __init__(self, root: StateRoot, make_server: Callable[[bool], "grpc.aio.Server"]) -> None:
-        """`make_server` is told whether only this user can reach the address."""
+    def __init__(self, root: StateRoot, make_server: MakeServer) -> None:
         self._root = root
         self._make_server = make_server
         self._servers: list[grpc.aio.Server] = []
         self.addresses: list[str] = []
         self.unix = ""
         self.tcp = ""
+        self.nodes = ""  # where tailers on other machines reach this daemon; not in daemon.addr
 
     async def open_unix(self) -> None:
         path = socket_path(self._root)
@@ -88,6 +94,21 @@ class Endpoints:
             return await self.open_tcp(DEFAULT_TCP)
         except AddressTaken:
             return await self.open_tcp("127.0.0.1:0")
+
+    async def open_nodes(self, address: str, key: bytes, certificate: bytes) -> str:
+        """Listen with TLS for tailers on other machines."""
+        if not self.nodes:
+            refuse_taken(address, "--nodes")
+            server = self._make_server(False, for_nodes=True)
+            credentials = grpc.ssl_server_credentials([(key, certificate)])
+            try:
+                port = server.add_secure_port(address, credentials)
+            except RuntimeError as error:
+                raise AddressTaken(f"{address} is already in use. Choose another address with --nodes.") from error
+            await server.start()
+            self._servers.append(server)
+            self.nodes = f"{address.rpartition(':')[0]}:{port}"
+        return self.nodes
 
     async def close(self) -> None:
         for server in self._servers:
@@ -168,7 +189,7 @@ def _is_ours(pid_file: Path) -> bool:
         return False
 
 
-def refuse_taken(address: str) -> None:
+def refuse_taken(address: str, option: str = "--tcp") -> None:
     """AddressTaken if a TCP address cannot be bound now."""
     host, _, port = address.rpartition(":")
     family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET
@@ -178,5 +199,5 @@ def refuse_taken(address: str) -> None:
             probe.bind((host.strip("[]"), int(port)))
         except OSError as error:
             raise AddressTaken(
-                f"{address} cannot be bound ({error.strerror}). Choose another address with --tcp."
+                f"{address} cannot be bound ({error.strerror}). Choose another address with {option}."
             ) from error

@@ -47,7 +47,7 @@ async def _report_runs(trainer: Trainer) -> pb.Health:
     """The part that the registry knows."""
     owners = await trainer.registry.do(lambda r: r.gpu_owners())
     drained = await trainer.registry.do(lambda r: r.drained())
-    roots = set(trainer.launcher.roots())
+    roots = set(trainer.local.roots())
     live = await trainer.registry.do(lambda r: r.live())
     holders = trainer.dispatcher.holders(live)
     # In a thread, because it asks the driver, which may be slow.

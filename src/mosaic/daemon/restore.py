@@ -20,7 +20,7 @@ from typing import Any
 
 from mosaic.daemon.lock import DaemonLock
 from mosaic.dispatch import run_output
-from mosaic.dispatch.launcher import LocalLauncher
+from mosaic.dispatch.local_launcher import LocalLauncher
 from mosaic.dispatch.reasons import final_state
 from mosaic.model import durable
 from mosaic.model.errors import AlreadyRunning, BadRoot, MosaicError

@@ -1,7 +1,8 @@
 """The daemon's main: builds all parts, adopts live runs, serves until it is stopped.
 
     python -m mosaic.daemon.server --root ROOT [--tcp HOST:PORT] [--gpus N|auto] [--cpus N|auto]
-                                   [--memory 16G|auto] [--max-runs N|auto] [--from-settings]
+                                   [--memory 16G|auto] [--max-runs N|auto] [--nodes HOST:PORT]
+                                   [--launcher local|CLUSTER] [--from-settings]
 
 Exit codes: 0 stopped, 1 cannot start, 3 another daemon serves this root.
 """
@@ -36,6 +37,7 @@ from mosaic.daemon.guard import Guard
 from mosaic.daemon.importing import Importer
 from mosaic.daemon.lock import DaemonLock
 from mosaic.daemon.log_file import log_to_file
+from mosaic.daemon.nodes import Nodes
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.receiving import Receiving
@@ -49,8 +51,9 @@ from mosaic.daemon.trainer import Trainer
 from mosaic.dispatch.descriptors import raise_limit
 from mosaic.dispatch.dispatcher import Dispatcher
 from mosaic.dispatch.gpus import Gpus
-from mosaic.dispatch.launcher import LocalLauncher
+from mosaic.dispatch.launcher import Launchers
 from mosaic.dispatch.live_runs import LiveRuns
+from mosaic.dispatch.local_launcher import LocalLauncher
 from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
 from mosaic.model.errors import AddressTaken, AlreadyRunning, MosaicError, RootGone
@@ -109,22 +112,22 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
     live_runs = LiveRuns()
     broadcaster = Broadcaster()
     ingest = Ingest(broadcaster, Index(root.index), live_runs)
-    launcher, catalog = LocalLauncher(umask, nofile), Catalog(root)
+    local, catalog = LocalLauncher(umask, nofile), Catalog(root)
     inspector = Inspector(catalog, Answers(root.answers))
     tokens = Tokens.load(root)
     health = grpc_health.aio.HealthServicer()
 
     receiving, care = Receiving(), RegistryCare(root)
 
-    def make_server(is_private: bool) -> Any:
-        server = new_server(
-            Guard(Admission(tokens, trainer.sessions, is_private), receiving, Scope(registry)), is_private
-        )
+    def make_server(is_private: bool, for_nodes: bool = False) -> Any:
+        admission = Admission(tokens, trainer.sessions, is_private, for_nodes)
+        server = new_server(Guard(admission, receiving, Scope(registry)), is_private)
         add_TrainerServiceServicer_to_server(Service(trainer, stop), server)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         return server
 
     endpoints = Endpoints(root, make_server)
+    nodes = Nodes(root, endpoints, local, settings)
     gpus = Gpus(settings.fake_gpus)
     machine = settings.machine(detect())
     max_runs = settings.max_runs or machine.max_runs
@@ -134,7 +137,8 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         ingest,
         broadcaster,
         catalog,
-        launcher,
+        local,
+        Launchers(local, nodes.launcher),
         gpus,
         machine,
         max_runs,
@@ -142,6 +146,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         live_runs,
         lock.is_in_place,
         tokens.driver,
+        nodes.far,
     )
 
     async def open_tcp() -> str:
@@ -157,7 +162,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         broadcaster=broadcaster,
         live_runs=live_runs,
         dispatcher=dispatcher,
-        launcher=launcher,
+        local=local,
         catalog=catalog,
         inspector=inspector,
         parents=parents,
@@ -166,6 +171,8 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         commands=Commands(root, registry),
         importer=Importer(root, registry, ingest, lambda record: trainer.info(record)),
         endpoints=endpoints,
+        nodes=nodes,
+        default_on=settings.on,
         open_tcp=open_tcp,
         registry_problem=care.problem,
         started_at=time.time(),
@@ -180,6 +187,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         await endpoints.open_unix()
         if settings.tcp:
             await _open_stored_tcp(endpoints, settings, root)
+        await nodes.open_stored()
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         dispatching = asyncio.create_task(dispatcher.run())
         keeping = [asyncio.create_task(care.keep()), asyncio.create_task(keep_giving_back())]
@@ -265,13 +273,17 @@ def _parser() -> argparse.ArgumentParser:
         "--memory", default="", help="how much memory all runs together may request, e.g. 16G, or 'auto'"
     )
     parser.add_argument("--max-runs", default="", help="how many runs may be live at the same time, or 'auto'")
+    parser.add_argument("--nodes", default="", help="listen here, with TLS, for tailers on the nodes of a cluster")
+    parser.add_argument("--launcher", default="", help="where runs go that do not say it: local, slurm …")
     parser.add_argument("--from-settings", action="store_true", help="use only the settings in daemon.json")
     return parser
 
 
 def _asked(args: argparse.Namespace) -> Asked | None:
     """The options of this start; None: only the stored settings."""
-    return None if args.from_settings else Asked(args.tcp, args.gpus, args.cpus, args.memory, args.max_runs)
+    if args.from_settings:
+        return None
+    return Asked(args.tcp, args.gpus, args.cpus, args.memory, args.max_runs, args.nodes, args.launcher)
 
 
 if __name__ == "__main__":

@@ -137,5 +137,6 @@ def _wrong_nonce(record: RunRecord) -> NotAllowed:
 def _make_ready(registry: Registry, run_id: str, token: str, capabilities: dict[str, Any], from_worker: bool) -> None:
     is_news = from_worker or not registry.capabilities(run_id)
     registry.set_session(run_id, token_hash(token), capabilities if is_news else None)
+    registry.arrive(run_id)  # its tailer may be here before the dispatcher has seen that its job runs
     if registry.state(run_id) is RunState.HANDSHAKE:
         registry.move(run_id, RunState.READY)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
+from mosaic.engines.cluster import LOCAL, split_place
 from mosaic.model.durable import read_json, write_json
 from mosaic.model.errors import BadConfig, BadRoot
 from mosaic.model.machine import Machine, parse_cpus, parse_memory
@@ -34,6 +35,8 @@ class Settings:
     memory_mb: int | None = None  # the same
     max_runs: int | None = None  # None: see Machine.max_runs
     stopped_on_purpose: bool = False
+    nodes: str = ""  # where tailers on other machines connect; "": not until a run needs it
+    on: str = ""  # where runs go that do not say it; "": this machine
 
     @classmethod
     def load(cls, root: StateRoot) -> "Settings":
@@ -68,7 +71,7 @@ def _stored(root: StateRoot) -> dict[str, Any]:
 
 
 def _is_valid(name: str, value: Any) -> bool:
-    if name == "tcp":
+    if name in ("tcp", "nodes", "on"):
         return isinstance(value, str)
     if name in ("tcp_is_automatic", "stopped_on_purpose"):
         return isinstance(value, bool)
@@ -87,6 +90,8 @@ class Asked:
     cpus: str = ""
     memory: str = ""
     max_runs: str = ""
+    nodes: str = ""
+    launcher: str = ""
 
 
 def settings_at_start(root: StateRoot, asked: Asked | None) -> Settings:
@@ -110,6 +115,8 @@ def _changes(asked: Asked) -> dict[str, Any]:
         "fake_gpus": (asked.gpus or os.environ.get("MOSAIC_GPUS", ""), _gpu_count),
         "cpus": (asked.cpus, lambda text: _amount("--cpus", text, parse_cpus)),
         "memory_mb": (asked.memory, lambda text: _amount("--memory", text, parse_memory)),
+        "nodes": (asked.nodes, host_and_port),
+        "on": (asked.launcher, _place),
         "max_runs": (asked.max_runs, lambda text: _amount("--max-runs", text, _run_count)),
     }
     changes = {name: None if text == AUTO else read(text) for name, (text, read) in options.items() if text}
@@ -142,6 +149,18 @@ def loopback(address: str) -> str:
     if not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise BadConfig("--tcp", f"'{address}' has no valid port (0 to 65535), as in {DEFAULT_TCP}")
     return address
+
+
+def host_and_port(address: str) -> str:
+    """`address`, if it is HOST:PORT; port 0 means a free one, which is then kept."""
+    host, _, port = address.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise BadConfig("--nodes", f"'{address}' is not a valid address, such as 10.0.0.5:0.")
+    return address
+
+
+def _place(text: str) -> str:
+    return "" if text == LOCAL else ":".join(filter(None, split_place(text)))
 
 
 def _gpu_count(text: str) -> int:

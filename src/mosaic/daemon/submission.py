@@ -14,6 +14,7 @@ from mosaic.daemon.parents import Parents
 from mosaic.model.errors import BadConfig
 from mosaic.model.experiment import MAX_RUNS
 from mosaic.model.failpoints import failpoint
+from mosaic.model.machine import ANY_MACHINE
 from mosaic.model.run import RunConfig, RunRecord
 from mosaic.registry.registry import NewExperiment, Registry
 from mosaic.submit.document import fingerprint, read_document
@@ -97,17 +98,23 @@ async def prepare_all(
             for config, verdict, key in zip(read, verdicts, keys, strict=True)
         ]
     )
-    return [
-        _prepared(trainer, *parts)
-        for parts in zip(settled, verdicts, [each.note for each in traced], operators, strict=True)
+    notes = [
+        ", ".join(filter(None, (each.note, await _note_of(trainer, config))))
+        for each, config in zip(traced, settled, strict=True)
     ]
+    return [_prepared(trainer, *parts) for parts in zip(settled, verdicts, notes, operators, strict=True)]
+
+
+async def _note_of(trainer: "Trainer", config: RunConfig) -> str:
+    return await trainer.nodes.note(config) if config.on else ""
 
 
 def _prepared(
     trainer: "Trainer", config: RunConfig, verdict: Verdict, traced: str, operators: Sequence[Resolved]
 ) -> Prepared:
     of_operators = [operator.capabilities for operator in operators]
-    config = with_worker_needs(config, verdict.capabilities, trainer.dispatcher.machine, of_operators)
+    machine = ANY_MACHINE if config.on else trainer.dispatcher.machine
+    config = with_worker_needs(config, verdict.capabilities, machine, of_operators)
     notes = [note for operator in operators for note in operator.notes]
     return Prepared(config, "; ".join(filter(None, (traced, *notes, verdict.note))))
 
@@ -122,6 +129,7 @@ def _context(trainer: "Trainer", registry: Registry, key: IdempotencyKey, look: 
         machine=trainer.dispatcher.machine,
         idempotency_key=key.text,
         config_hash=key.config_hash,
+        default_on=trainer.default_on,
     )
 
 

@@ -18,6 +18,7 @@ from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import Endpoints
 from mosaic.daemon.importing import Importer
 from mosaic.daemon.lost_telemetry import why_lost
+from mosaic.daemon.nodes import Nodes
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.request_streams import RequestStreams
@@ -25,8 +26,8 @@ from mosaic.daemon.sessions import Sessions
 from mosaic.daemon.setting_columns import SettingColumns
 from mosaic.daemon.submission import IdempotencyKey, Look, prepare, read
 from mosaic.dispatch.dispatcher import Dispatcher
-from mosaic.dispatch.launcher import Launcher
 from mosaic.dispatch.live_runs import LiveRuns
+from mosaic.dispatch.local_launcher import LocalLauncher
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
 from mosaic.model.errors import FolderRemains, KeyTaken, RunIsLive, StoreFailed, StoreUnavailable
@@ -53,7 +54,7 @@ class Trainer:
     broadcaster: Broadcaster
     live_runs: LiveRuns
     dispatcher: Dispatcher
-    launcher: Launcher
+    local: LocalLauncher
     catalog: Catalog
     inspector: Inspector
     parents: Parents
@@ -62,6 +63,8 @@ class Trainer:
     commands: Commands
     importer: Importer
     endpoints: Endpoints
+    nodes: Nodes
+    default_on: str  # where runs go that do not say it
     open_tcp: Callable[[], Awaitable[str]]
     registry_problem: Callable[[], Awaitable[str]]  # empty if there is none
     started_at: float

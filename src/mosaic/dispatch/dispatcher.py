@@ -7,16 +7,18 @@ was killed at any point finds the same facts and continues: there is no separate
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 
 from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog.workers import Catalog
 from mosaic.dispatch import run_output
 from mosaic.dispatch.finisher import Finisher
 from mosaic.dispatch.gpus import Gpus
-from mosaic.dispatch.launch_plan import Addresses, DriverToken
-from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.launch_plan import Addresses, DriverToken, Far
+from mosaic.dispatch.launcher import Launchers, Ref
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
+from mosaic.dispatch.local_launcher import LocalLauncher
+from mosaic.dispatch.placer import Placer
 from mosaic.dispatch.reasons import cancelled
 from mosaic.dispatch.schedule import Start, Wait, decide
 from mosaic.dispatch.situation import Case, Situation, situation
@@ -33,8 +35,13 @@ from mosaic.registry.thread import RegistryThread
 
 log = logging.getLogger(__name__)
 SWEEP_S = 2.0
+PLACED_AT_ONCE = 10  # runs that are handed over to a cluster in one turn
 GIVE_UP_S = 60.0  # of turns that fail because of what is in the run's folder
 LONGEST_TURN_S = 5 * SWEEP_S  # a longer pause between turns means that the daemon was stopped or the machine suspended
+
+
+async def no_far(record: RunRecord) -> Far:
+    raise MosaicError(f"Run {record.run_id} is for {record.on}, and this daemon serves no cluster.")
 
 
 class Dispatcher:
@@ -53,7 +60,8 @@ class Dispatcher:
         ingest: Ingest,
         broadcaster: Broadcaster,
         catalog: Catalog,
-        launcher: Launcher,
+        local: LocalLauncher,
+        launchers: Launchers,
         gpus: Gpus,
         machine: Machine,
         max_runs: int,
@@ -61,18 +69,21 @@ class Dispatcher:
         runs: LiveRuns,
         root_is_here: Callable[[], bool] = lambda: True,
         driver_token: DriverToken = lambda *_: "",
+        far: Callable[[RunRecord], Awaitable[Far]] = no_far,
     ) -> None:
         self._root = root
         self._root_is_here = root_is_here
         self._registry = registry
-        self._launcher = launcher
+        self._local = local
+        self._launchers = launchers
         self.gpus = gpus
         self.machine = machine
         self.max_runs = max_runs
         self._runs = runs
-        self._finisher = Finisher(registry, ingest, broadcaster, launcher, runs)
-        self._supervisor = Supervisor(registry, ingest, launcher, runs)
-        self._starter = Starter(root, registry, catalog, launcher, addresses, runs, self._finisher, driver_token)
+        self._finisher = Finisher(registry, ingest, broadcaster, launchers, runs)
+        self._supervisor = Supervisor(registry, ingest, launchers, runs)
+        self._starter = Starter(root, registry, catalog, launchers, addresses, runs, self._finisher, driver_token, far)
+        self._placer = Placer(root, registry, launchers, self._starter, self._finisher, runs)
         self._last_turn = runs.now()
         # Revision, free GPUs and dead runs at a look at the queue that started nothing.
         self._nothing_to_start: tuple[int, tuple[str, ...], frozenset[str]] | None = None
@@ -95,8 +106,8 @@ class Dispatcher:
         return f"draining {live.missing / 1e6:.0f} MB" if live.missing >= 1_000_000 else ""
 
     def holders(self, live: Iterable[RunRecord]) -> list[RunRecord]:
-        """Those of the live runs that hold CPUs and memory: started, and not proven dead."""
-        started = [run for run in live if run.state is not RunState.INIT]
+        """Those of the live runs that hold CPUs and memory of this machine: started, and not proven dead."""
+        started = [run for run in live if run.state is not RunState.INIT and not run.on]
         return [run for run in started if not ((known := self._runs.get(run.run_id)) and known.gone)]
 
     async def free_gpus(self) -> list[str]:
@@ -104,7 +115,7 @@ class Dispatcher:
             return []
         owners = await self._registry.do(lambda r: r.gpu_owners())
         drained = await self._registry.do(lambda r: r.drained())
-        roots = set(self._launcher.roots())
+        roots = set(self._local.roots())
         return await asyncio.to_thread(self.gpus.free, owners, drained, lambda pid: procfs.has_ancestor(pid, roots))
 
     # ---- the loop
@@ -123,7 +134,7 @@ class Dispatcher:
     async def recover(self) -> None:
         """Continue what an earlier daemon left unfinished beside the live runs: incomplete telemetry, drained GPUs."""
         for record in await self._registry.do(lambda r: r.incomplete()):
-            await self._finisher.tail(self._root.run(record.area, record.run_id))
+            await self._finisher.drain(record, self._root.run(record.area, record.run_id))
         for record in self.holders(await self._registry.do(lambda r: r.live())):
             self._tail_again(record)
         for uuid in await self._registry.do(lambda r: r.drained()):
@@ -134,8 +145,8 @@ class Dispatcher:
     def _tail_again(self, record: RunRecord) -> None:
         rundir = self._root.run(record.area, record.run_id)
         try:
-            if self._launcher.is_untailed(rundir):
-                self._launcher.tail(rundir)
+            if not record.on and self._local.is_untailed(rundir):
+                self._local.tail(rundir)
         except OSError as error:
             log.warning("Run %s: no tailer could be started: %s", record.run_id, error)
 
@@ -154,7 +165,7 @@ class Dispatcher:
         self._forget_lost_time()
         # Not the runs that wait: thousands of them may be in the queue, and nothing is due for them here.
         for record in await self._registry.do(lambda r: r.started()):
-            if (only is None or record.run_id in only) and not record.damage:
+            if (only is None or record.run_id in only) and not record.damage and self._is_due(record):
                 await self._try_step(record.run_id)
         for run_id in self._runs.take_drained_late():
             await self._finisher.complete_late(run_id)
@@ -195,12 +206,14 @@ class Dispatcher:
         if record.state.is_over:
             return
         if record.state is RunState.INIT:
-            if record.cancel_requested:
+            if record.on:
+                await self._placer.step(record)
+            elif record.cancel_requested:
                 await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
             return
         live = self._runs.remember(record, self._root.run(record.area, record.run_id))
         # In a thread: the folder belongs to the worker, and so does the time that reading it takes.
-        now = await asyncio.to_thread(self._look, live, record.attempt)
+        now = await asyncio.to_thread(self._look, record, live)
         if now is None:
             # With the root gone all folders are missing: the runs continue where it is now, and this daemon ends.
             if self._root_is_here():
@@ -214,14 +227,32 @@ class Dispatcher:
             case Case.ORPHANED:
                 await self._finisher.clean_up(record, live, now.facts)
             case Case.UNSTARTED:
-                await self._starter.start_again(record, live)
+                await self._starter.start_again(record, live, now.words)
+            case Case.LOST:
+                await self._finisher.lose(record, live, now.words)
+            case Case.QUEUED:
+                await self._take_from_queue(record, live, bool(now.facts))
 
-    def _look(self, live: LiveRun, attempt: int) -> Situation | None:
+    def _is_due(self, record: RunRecord) -> bool:
+        try:
+            return record.state is not RunState.INIT or not record.on or self._placer.is_due(record)
+        except MosaicError:
+            return True  # its step says why
+
+    async def _take_from_queue(self, record: RunRecord, live: LiveRun, is_started: bool) -> None:
+        """Its job waits again. If it was started, another start of it would do nothing: the job is cancelled."""
+        if is_started or record.cancel_requested:
+            self._launchers.of(record.on).stop(Ref(live.rundir, record.attempt, record.job))
+        else:
+            await self._placer.let_run(record)
+
+    def _look(self, record: RunRecord, live: LiveRun) -> Situation | None:
         """The situation of a run; None without its folders."""
         if not live.rundir.is_in_place:
             return None
         run_output.open_up(live.rundir)
-        return situation(live.rundir, attempt, self._launcher)
+        ref = Ref(live.rundir, record.attempt, record.job)
+        return situation(ref, self._launchers.of(record.on))
 
     # ---- the queue
 
@@ -234,7 +265,8 @@ class Dispatcher:
         if (revision, tuple(free), self._gone()) == self._nothing_to_start:
             return
         live = await self._registry.do(lambda r: r.live())
-        waiting = [run for run in live if run.state is RunState.INIT and not run.damage]
+        waiting = [run for run in live if run.state is RunState.INIT and not run.damage and not run.on]
+        left = await self._place_waiting(live)
         holders, gpu_count = self.holders(live), len(self.gpus.all)
         limits = await self._registry.do(lambda r: r.experiments.limits())
         decisions = list(decide(waiting, holders, self.machine, self.max_runs, free, gpu_count, limits))
@@ -243,7 +275,40 @@ class Dispatcher:
         for start in starts:
             await self._try_start(start)
         revision = await self._registry.do(lambda r: r.revision())
-        self._nothing_to_start = None if starts else (revision, tuple(free), self._gone())
+        self._nothing_to_start = None if starts or left else (revision, tuple(free), self._gone())
+
+    async def _place_waiting(self, live: Sequence[RunRecord]) -> bool:
+        """Hand runs that no cluster knows yet over to theirs, a few in each turn: every one takes a moment.
+
+        Whether some are left.
+        """
+        waiting = [run for run in live if run.state is RunState.INIT and run.on and not run.attempt and not run.damage]
+        waiting = [run for run in waiting if not run.cancel_requested]
+        placed = 0
+        for run in waiting[:PLACED_AT_ONCE]:
+            placed += await self._place(run)
+        if placed and len(waiting) > PLACED_AT_ONCE:
+            self._runs.wake_later("")
+        return placed < len(waiting)
+
+    async def _place(self, run: RunRecord) -> bool:
+        try:
+            room = self._launchers.room(run.on)
+            if room is None:
+                self._runs.wake_later("")  # its cluster is just being asked
+            elif room:
+                await self._note_waiting([run], [Wait(run.run_id, room)])
+            else:
+                await self._placer.place(run)
+            return room == ""
+        except (IllegalMove, UnknownRun) as error:
+            log.info("%s", error)  # it was cancelled or deleted since we looked
+        except MosaicError as error:
+            await self._finisher.end(run, RunState.FAULTED, f"spawn error: {error}")
+        except Exception:
+            # A full disk, say: the other runs are placed, and the next sweep tries again.
+            log.exception("Run %s could not be handed over.", run.run_id, extra={"run_id": run.run_id})
+        return False
 
     def _gone(self) -> frozenset[str]:
         """The live runs whose trees are dead: no change of the registry tells that their resources are free."""

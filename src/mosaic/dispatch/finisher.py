@@ -7,7 +7,7 @@ from typing import Any
 
 from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.dispatch import run_output
-from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.launcher import Launchers, Ref, Stage
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.dispatch.reasons import Ending, cancelled, final_state
 from mosaic.ingest.receive import Ingest
@@ -24,6 +24,7 @@ DRAIN_PATIENCE_S = 600.0
 CUT_PATIENCE_S = 5.0  # with the rest of a spool that was replaced or truncated
 FULL_PATIENCE_S = 1.0  # with a full disk that refuses the rest of a cancelled run
 UNKILLABLE_S = 60.0
+WHY_PATIENCE_S = 60.0  # with a cluster that does not say how a job ended
 NOT_EVEN_OPEN = -2  # as the number of missing bytes: it is unknown
 
 
@@ -35,20 +36,22 @@ class Finisher:
         registry: RegistryThread,
         ingest: Ingest,
         broadcaster: Broadcaster,
-        launcher: Launcher,
+        launchers: Launchers,
         runs: LiveRuns,
     ) -> None:
         self._registry = registry
         self._ingest = ingest
         self._broadcaster = broadcaster
-        self._launcher = launcher
+        self._launchers = launchers
         self._runs = runs
 
     # ---- from death to the final state
 
     async def clean_up(self, record: RunRecord, live: LiveRun, started: dict[str, Any]) -> None:
         """The holder died: make sure that its tree is dead too, then write the exit.json that it could not write."""
-        is_clean = await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, started)
+        is_clean = await asyncio.to_thread(self._launchers.of(record.on).settle, _ref(record, live), started)
+        if record.on and not is_clean:
+            return  # only its cluster can tell; the next sweep asks again
         live.cleanup_since = live.cleanup_since or self._runs.now()
         if not is_clean and self._runs.now() - live.cleanup_since < UNKILLABLE_S:
             self._runs.wake_later(record.run_id)
@@ -66,8 +69,8 @@ class Finisher:
         live.gone = not exit.get("unkillable")
         failpoint("finish.freed")
         await asyncio.to_thread(run_output.remove_segments, record.run_id)
-        if not await asyncio.to_thread(self._launcher.is_held, live.rundir):
-            await self.tail(live.rundir)
+        if not await asyncio.to_thread(self._is_held, record, live):
+            await self.drain(record, live.rundir)
         try:
             cursor = await self._ingest.open(record.run_id, live.rundir)
         except StoreUnavailable as error:
@@ -85,10 +88,32 @@ class Finisher:
         missing = run_output.bytes_missing(exit, cursor.stdout_offset, cursor.stderr_offset)
         # If its file was lost after the last byte, the tailer sends everything again and then reports again.
         live.drained = live.drained and not missing
+        if record.on and not await self._knows_why(record, live, exit):
+            return
         # Not before the tailer has reported that it drained the spool: one more publish would reopen the closed file.
         if not (live.drained and not missing) and not await self._lost_patience(record, live, missing, exit):
             return
         await self._close(record, live, exit, complete=not missing)
+
+    async def _knows_why(self, record: RunRecord, live: LiveRun, exit: Mapping[str, Any]) -> bool:
+        """Whether the reason of its end is known. exit.json cannot tell a preemption from a cancel: its cluster can."""
+        if record.cancel_requested or live.end_reason or exit.get("ended_by") not in ("cancel", "holder died"):
+            return True
+        live.ended_at = live.ended_at or self._runs.now()
+        sight = await asyncio.to_thread(self._launchers.of(record.on).look, _ref(record, live))
+        if sight.stage in (Stage.ENDED, Stage.LOST, Stage.QUEUED):
+            is_requeued = sight.stage is Stage.QUEUED
+            live.end_reason = (
+                "requeued outside MOSAIC: its job was put back in the queue" if is_requeued else sight.reason
+            )
+            return True
+        return self._runs.now() - live.ended_at > WHY_PATIENCE_S
+
+    async def lose(self, record: RunRecord, live: LiveRun, why: str) -> None:
+        """Its node is gone, which proves nothing: what ran there may still run. The run ends all the same."""
+        await self._registry.do(lambda r: r.note(record.run_id, telemetry="incomplete"))
+        reason = f"{why or 'node failed'}. Its processes there may run until the node is back"
+        await self._end_as(record, lambda newest: (RunState.FAULTED, reason))
 
     async def _return_gpus(self, record: RunRecord, unkillable: bool) -> None:
         if unkillable:
@@ -96,10 +121,11 @@ class Finisher:
         else:
             await self._registry.do(lambda r: r.free_gpus(record.run_id))
 
-    async def tail(self, rundir: RunDir) -> None:
-        """Start a tailer for a run whose holder is gone. Does nothing while ours runs; tail.lock keeps out a second."""
+    async def drain(self, record: RunRecord, rundir: RunDir) -> None:
+        """Have a tailer read the output of a run whose holder is gone. Only one does: tail.lock keeps out a second."""
         try:
-            await asyncio.to_thread(self._launcher.tail, rundir)
+            ref = Ref(rundir, record.attempt, record.job)
+            await asyncio.to_thread(self._launchers.of(record.on).drain, ref)
         except (OSError, LookupError, TypeError, ValueError) as error:
             # What it has printed is not read then, and the run ends as incomplete.
             log.warning("Its tailer cannot be started: %s", error, extra={"run_id": rundir.run_id})
@@ -150,9 +176,10 @@ class Finisher:
 
     async def end_without_folder(self, record: RunRecord, live: LiveRun) -> None:
         """The run's folder was deleted: its end can no longer be written there, only in the registry."""
-        if self._launcher.stop(live.rundir):
+        launcher, ref = self._launchers.of(record.on), _ref(record, live)
+        if launcher.stop(ref):
             return  # its holder ends the tree, and the holder's end wakes us
-        if not await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, {}):
+        if not await asyncio.to_thread(launcher.settle, ref, {}):
             self._runs.wake_later(record.run_id)
             return
         # Now, because a folder may return before the end is written.
@@ -180,9 +207,10 @@ class Finisher:
 
     async def give_up(self, record: RunRecord, live: LiveRun, error: Exception) -> None:
         """Its folder cannot tell how the run ended: end it all the same, once none of its processes lives."""
-        if self._launcher.stop(live.rundir) if record.cancel_requested else self._runs_on(live.rundir):
+        launcher, ref = self._launchers.of(record.on), _ref(record, live)
+        if launcher.stop(ref) if record.cancel_requested else self._runs_on(record, live):
             return
-        if not await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, {}):
+        if not await asyncio.to_thread(launcher.settle, ref, {}):
             self._runs.wake_later(record.run_id)
             return
         await self._ingest.finish(record.run_id)
@@ -190,11 +218,14 @@ class Finisher:
         why = f"its folder {live.rundir.path} cannot be used ({error})"
         await self._end_as(record, lambda newest: _without_exit(newest, why))
 
-    def _runs_on(self, rundir: RunDir) -> bool:
+    def _runs_on(self, record: RunRecord, live: LiveRun) -> bool:
         try:
-            return self._launcher.is_held(rundir)
+            return self._is_held(record, live)
         except OSError:
             return False
+
+    def _is_held(self, record: RunRecord, live: LiveRun) -> bool:
+        return self._launchers.of(record.on).look(_ref(record, live)).stage is Stage.RUNNING
 
     async def complete_late(self, run_id: str) -> None:
         """The last byte of a run that ended as `telemetry: incomplete` has arrived."""
@@ -223,8 +254,12 @@ class Finisher:
         live = self._runs.get(run_id)
         if live:
             self._runs.forget(run_id)
-            self._launcher.forget(live.rundir)
+            self._launchers.of(record.on).forget(_ref(record, live))
         self._runs.wake()
+
+
+def _ref(record: RunRecord, live: LiveRun) -> Ref:
+    return Ref(live.rundir, record.attempt, record.job)
 
 
 def _write_exit(attempt: int, rundir: RunDir, unkillable: bool) -> None:

@@ -39,6 +39,22 @@ class Addresses(Protocol):
 
 
 @dataclass(frozen=True)
+class Far:
+    """What a run on another machine is told: where the daemon listens for it, and what its cluster is asked for."""
+
+    address: str
+    certificate: str  # PEM
+    resources: Mapping[str, Any]  # partition, cpus, memory_mb, gpus, default_time_s
+
+
+# Variables that a cluster sets on the node, and what its prolog may change.
+INHERITED = (
+    *("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "SLURM_JOB_ID", "SLURM_JOB_GPUS", "SLURMD_NODENAME", "TMPDIR"),
+    *("LD_LIBRARY_PATH", "XLA_FLAGS", "CUDA_HOME"),
+)
+
+
+@dataclass(frozen=True)
 class Plan:
     """A launch, and what is recorded in its provenance."""
 
@@ -63,6 +79,7 @@ def plan_launch(
     addresses: Addresses,
     environment: Mapping[str, str],
     driver_token: DriverToken = lambda *_: "",
+    far: Far | None = None,
 ) -> Plan:
     """Resolve the worker, write its config file and its operators, and describe what the holder is to start."""
     python = catalog.python_for(config.worker)
@@ -101,7 +118,18 @@ def plan_launch(
         "tailer_argv": _tailer_argv(root, rundir, addresses.unix),
         "tailer_env": {name: os.environ[name] for name in TAILER_VARIABLES if name in os.environ},
     }
-    return Plan(launch, command, python, operators)
+    return Plan({**launch, **(_far_part(launch, rundir, far) if far else {})}, command, python, operators)
+
+
+def _far_part(launch: Mapping[str, Any], rundir: RunDir, far: Far) -> dict[str, Any]:
+    """What differs on another machine: its tailer uses one address and one certificate, and starts no daemon."""
+    return {
+        "daemon": {"address": far.address, "certificate": far.certificate},
+        "resources": dict(far.resources),
+        "inherit": list(INHERITED),
+        "tailer_argv": [sys.executable, "-m", "mosaic.tail", "--run-dir", str(rundir.path), "--node"],
+        "local_tailer_argv": launch["tailer_argv"],
+    }
 
 
 def _registration(config: RunConfig, attempt: int, nonce: str) -> dict[str, str]:

@@ -27,6 +27,7 @@ class LiveRun:
     gone: bool = False  # its process tree is proven dead, so it uses no resources
     drained: bool = False  # its tailer has sent the last byte and will send no more
     problem: str = ""  # why its telemetry cannot be stored now
+    ended_at: float = 0.0  # when the end of a run on another machine was first seen
     cleanup_since: float = 0.0  # when we began to kill what a dead holder left behind
     failing_since: float = 0.0  # since when its turns fail because of what is in its folder
     shortage: str = ""  # of descriptors, processes or memory: why nothing of its attempt could be started …

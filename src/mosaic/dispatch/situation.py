@@ -7,6 +7,11 @@ our holder has not locked yet ───────────▶ STARTING
 lock free, anything at started.json,
 or an exit.json that proves nothing ─────▶ ORPHANED   its holder died: kill what is left
 lock free, nothing started ──────────────▶ UNSTARTED  a daemon died between claim and start: start it (again)
+
+Of a run on another machine its cluster tells what the lock tells here, and two more:
+its job waits ───────────────────────────▶ QUEUED     again, after it was started: an administrator did that
+its node is gone ────────────────────────▶ LOST       which proves nothing
+No answer is no news: then it is HELD if it was ever started, and else STARTING.
 """
 
 import os
@@ -15,10 +20,9 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.launcher import Launcher, Ref, Stage
 from mosaic.model.durable import read_json
 from mosaic.model.end_proof import Facts, is_attested, of_attempt, own_start, secret_of
-from mosaic.model.rundir import RunDir
 
 LARGEST = 1 << 20  # bytes of exit.json and started.json: parsing more would delay other runs
 
@@ -29,33 +33,42 @@ class Case(Enum):
     STARTING = auto()
     ORPHANED = auto()
     UNSTARTED = auto()
+    QUEUED = auto()
+    LOST = auto()
 
 
 @dataclass(frozen=True)
 class Situation:
     case: Case
     facts: dict[str, Any] = field(default_factory=dict)  # exit.json or started.json
+    words: str = ""  # UNSTARTED: what its holder lacked to start the worker; LOST: what happened
 
 
-def situation(rundir: RunDir, attempt: int, launcher: Launcher) -> Situation:
+def situation(ref: Ref, launcher: Launcher) -> Situation:
+    rundir = ref.rundir
     # The lock is checked before exit.json is read: a holder writes the file before it releases the lock.
-    held = launcher.is_held(rundir)
-    exit, started, launch = (_of(path, attempt) for path in (rundir.exit, rundir.started, rundir.launch))
+    sight = launcher.look(ref)
+    exit, started, launch = (_of(path, ref.attempt) for path in (rundir.exit, rundir.started, rundir.launch))
     started = dict(own_start(started, launch))
-    if exit and is_attested(exit, secret_of(launch, started)) and not _is_contradicted(exit, rundir, started, launcher):
+    if exit and is_attested(exit, secret_of(launch, started)) and not _is_contradicted(exit, ref, started, launcher):
         return Situation(Case.ENDED, exit)
-    if held:
+    is_started = bool(exit) or os.path.lexists(rundir.started)
+    if sight.stage is Stage.RUNNING or (sight.stage is Stage.UNKNOWN and is_started):
         return Situation(Case.HELD, started)
-    if launcher.is_starting(rundir):
+    if sight.stage in (Stage.STARTING, Stage.UNKNOWN):
         return Situation(Case.STARTING)
+    if sight.stage is Stage.LOST:
+        return Situation(Case.LOST, started, sight.reason)
+    if sight.stage is Stage.QUEUED:
+        return Situation(Case.QUEUED, started)
     # An exit.json that proves nothing, or a damaged started.json, still says that the run had its worker.
-    if exit or os.path.lexists(rundir.started):
+    if is_started:
         return Situation(Case.ORPHANED, started)
-    return Situation(Case.UNSTARTED)
+    return Situation(Case.UNSTARTED, words=sight.reason)
 
 
-def _is_contradicted(exit: Facts, rundir: RunDir, started: Facts, launcher: Launcher) -> bool:
-    return not exit.get("unkillable") and launcher.lives(rundir, started)
+def _is_contradicted(exit: Facts, ref: Ref, started: Facts, launcher: Launcher) -> bool:
+    return not exit.get("unkillable") and launcher.lives(ref, started)
 
 
 def _of(path: Path, attempt: int) -> dict[str, Any]:

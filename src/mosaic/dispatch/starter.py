@@ -3,18 +3,19 @@
 import asyncio
 import logging
 import os
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 
 from mosaic.catalog import provenance
 from mosaic.catalog.workers import Catalog
 from mosaic.dispatch import run_output
 from mosaic.dispatch.descriptors import find_shortage
 from mosaic.dispatch.finisher import Finisher
-from mosaic.dispatch.launch_plan import Addresses, DriverToken, Plan, plan_launch
-from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.launch_plan import Addresses, DriverToken, Far, Plan, plan_launch
+from mosaic.dispatch.launcher import Launchers, Ref
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.dispatch.reasons import cancelled
 from mosaic.dispatch.schedule import Start
+from mosaic.engines.slurm import SlurmRefused, SlurmSilent
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunConfig, RunRecord
@@ -37,16 +38,18 @@ class Starter:
         root: StateRoot,
         registry: RegistryThread,
         catalog: Catalog,
-        launcher: Launcher,
+        launchers: Launchers,
         addresses: Addresses,
         runs: LiveRuns,
         finisher: Finisher,
         driver_token: DriverToken,
+        far: Callable[[RunRecord], Awaitable[Far]],
     ) -> None:
+        self._far = far
         self._root = root
         self._registry = registry
         self._catalog = catalog
-        self._launcher = launcher
+        self._launchers = launchers
         self._addresses = addresses
         self._runs = runs
         self._finisher = finisher
@@ -64,16 +67,20 @@ class Starter:
         record = await self._registry.do(lambda r: r.get(start.run_id))
         await self._launch(record, attempt)
 
-    async def start_again(self, record: RunRecord, live: LiveRun) -> None:
-        """Nothing of this attempt was started: fence off a late holder, then launch with the next attempt number."""
-        fence = await asyncio.to_thread(self._launcher.fence, live.rundir)
+    async def start_again(self, record: RunRecord, live: LiveRun, lacking: str) -> None:
+        """Nothing of this attempt was started: fence off a late holder, then launch with the next attempt number.
+
+        `lacking`: what its holder lacked; empty if it lacked nothing.
+        """
+        launcher, ref = self._launchers.of(record.on), Ref(live.rundir, record.attempt, record.job)
+        fence = await asyncio.to_thread(launcher.fence, ref)
         if fence is None:
             return
         try:
             if await asyncio.to_thread(os.path.lexists, live.rundir.started):
                 return  # it started, and released the lock again, since we looked
             # Its control files may have been deleted while it ran: a live process proves that it has started.
-            if not await asyncio.to_thread(self._launcher.kill_leftovers, live.rundir, {}):
+            if not await asyncio.to_thread(launcher.settle, ref, {}):
                 self._runs.wake_later(record.run_id)
                 return
             # Under the lock: once it is released, a late holder finds nothing to start.
@@ -82,7 +89,7 @@ class Starter:
                 await self._registry.do(lambda r: r.raise_attempt(record.run_id))
                 await self._finisher.end(record, *cancelled(record, "cancelled before its worker started"))
                 return
-            if lacking := self._shortage(live):
+            if lacking := self._shortage(live, lacking):
                 await self._registry.do(lambda r: r.note(record.run_id, waiting_for=lacking))
                 if self._runs.now() < live.retry_at:
                     return
@@ -98,13 +105,79 @@ class Starter:
             os.close(fence)
         await self._launch(await self._registry.do(lambda r: r.get(record.run_id)), attempt)
 
+    # ---- on other machines
+
+    async def submit_far(self, record: RunRecord, attempt: int) -> None:
+        """Hand an attempt over to its cluster: a job that is held, its id in the registry, the release."""
+        live = self._runs.remember(record, self._root.run(record.area, record.run_id))
+        launcher, ref = self._launchers.of(record.on), Ref(live.rundir, attempt)
+        try:
+            config = await asyncio.to_thread(load, self._root, record.run_id, record.worker_name)
+            far = await self._far(record)
+            plan = await asyncio.to_thread(self._plan, config, live.rundir, record, attempt, far)
+            failpoint("spawn.planned")
+            job = await asyncio.to_thread(launcher.submit, ref, plan.launch)
+        except SlurmSilent as error:
+            # Perhaps it is queued: the next turn looks for it by its name.
+            words = f"its cluster: {error}"
+            log.warning("Run %s waits for %s", record.run_id, words, extra={"run_id": record.run_id})
+            await self._registry.do(lambda r: r.note_waiting({record.run_id: words}))
+            return
+        except (MosaicError, OSError) as error:
+            await self._finisher.end(record, RunState.FAULTED, f"spawn error: {error}")
+            return
+        await self._registry.do(lambda r: r.note_job(record.run_id, attempt, job))
+        failpoint("spawn.recorded")
+        await self.begin_far(await self._registry.do(lambda r: r.get(record.run_id)))
+        self._in_background(self._record_provenance(config, plan, live.rundir))
+
+    async def begin_far(self, record: RunRecord) -> None:
+        """Release the job of a run, if that was not done; its id is in the registry."""
+        launcher, ref = self._launchers.of(record.on), Ref(self._rundir(record), record.attempt, record.job)
+        if not launcher.is_pending(ref):
+            return
+        try:
+            job = await asyncio.to_thread(launcher.begin, ref)
+        except SlurmRefused as error:
+            await self._end_refused(record, ref, str(error))
+            return
+        except MosaicError as error:
+            log.warning("Run %s: its job cannot be released yet: %s", record.run_id, error)
+            return
+        await self._registry.do(lambda r: r.note_job(record.run_id, record.attempt, job))
+
+    async def _end_refused(self, record: RunRecord, ref: Ref, why: str) -> None:
+        """Its job may never run: what was asked for does not exist. A job that is gone was not refused."""
+        launcher = self._launchers.of(record.on)
+        try:
+            is_there = await asyncio.to_thread(launcher.find, ref)
+        except MosaicError:
+            return
+        if is_there:
+            launcher.stop(ref)
+            await self._finisher.end(record, RunState.FAULTED, f"spawn error: {why}")
+
+    def why_unstarted(self, record: RunRecord, why: str) -> str:
+        sentence = why or "spawn error: its job ended before its holder started"
+        return run_output.with_holder_log(sentence, self._rundir(record))
+
+    def _rundir(self, record: RunRecord) -> RunDir:
+        return self._root.run(record.area, record.run_id)
+
+    # ---- both
+
     async def _launch(self, record: RunRecord, attempt: int) -> None:
+        if record.on:
+            await self.submit_far(record, attempt)
+            return
         live = self._runs.remember(record, self._root.run(record.area, record.run_id))
         try:
             config = await asyncio.to_thread(load, self._root, record.run_id, record.worker_name)
             plan = await asyncio.to_thread(self._plan, config, live.rundir, record, attempt)
             failpoint("spawn.planned")
-            await asyncio.to_thread(self._launcher.launch, live.rundir, plan.launch)
+            launcher, ref = self._launchers.of(record.on), Ref(live.rundir, attempt)
+            await asyncio.to_thread(launcher.submit, ref, plan.launch)
+            await asyncio.to_thread(launcher.begin, ref)
         except (MosaicError, OSError, RuntimeError) as error:
             if lacking := shortage_of(error):
                 await self._wait_for_room(record, live, lacking)
@@ -125,16 +198,17 @@ class Starter:
         live.shortage, live.retry_at = lacking, self._runs.now() + RETRY_S
         await self._registry.do(lambda r: r.note(record.run_id, waiting_for=lacking))
 
-    def _shortage(self, live: LiveRun) -> str:
+    def _shortage(self, live: LiveRun, lacking: str) -> str:
         """What the last launch of this daemon lacked; empty if it lacked nothing."""
-        if not live.shortage and (lacking := self._launcher.shortage(live.rundir)):
+        if not live.shortage and lacking:
             live.shortage, live.retry_at = lacking, self._runs.now() + RETRY_S
         return live.shortage
 
-    def _plan(self, config: RunConfig, rundir: RunDir, record: RunRecord, attempt: int) -> Plan:
+    def _plan(self, config: RunConfig, rundir: RunDir, record: RunRecord, attempt: int, far: Far | None = None) -> Plan:
         return plan_launch(
             *(self._root, rundir, config, self._catalog, attempt, record.granted, self._addresses, os.environ),
             driver_token=self._driver_token,
+            far=far,
         )
 
     async def _record_provenance(self, config: RunConfig, plan: Plan, rundir: RunDir) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from mosaic.dispatch import run_output
 from mosaic.dispatch.deadlines import HANDSHAKE_LIMIT_S
-from mosaic.dispatch.launcher import Launcher
+from mosaic.dispatch.launcher import Launchers, Ref, Stop
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.ingest.receive import Ingest
 from mosaic.model.run import RunRecord
@@ -17,22 +17,25 @@ from mosaic.registry.thread import RegistryThread
 class Supervisor:
     """Checks one live run per call. It stops a run only through its holder."""
 
-    def __init__(self, registry: RegistryThread, ingest: Ingest, launcher: Launcher, runs: LiveRuns) -> None:
+    def __init__(self, registry: RegistryThread, ingest: Ingest, launchers: Launchers, runs: LiveRuns) -> None:
         self._registry = registry
         self._ingest = ingest
-        self._launcher = launcher
+        self._launchers = launchers
         self._runs = runs
 
     async def check(self, record: RunRecord, live: LiveRun, started: Mapping[str, Any]) -> None:
-        self._launcher.watch(live.rundir, lambda: self._runs.wake(record.run_id))
+        ref = Ref(live.rundir, record.attempt, record.job)
+        self._launchers.of(record.on).watch(ref, lambda: self._runs.wake(record.run_id))
+        if record.on and started.get("node") and started["node"] != record.node:
+            await self._registry.do(lambda r: r.note(record.run_id, node=str(started["node"])))
         await self._note_progress(record, live, started.get("held_by", ""))
         if record.cancel_requested:
-            self._stop(live)
+            self._stop(record, live, ref)
         elif record.state is RunState.HANDSHAKE and self._runs.now() - live.seen_at > HANDSHAKE_LIMIT_S:
             live.end_reason = f"handshake: its tailer did not register within {HANDSHAKE_LIMIT_S:.0f} s"
-            self._stop(live)
+            self._stop(record, live, ref)
         elif not live.end_reason:
-            await self._check_life(record, live)
+            await self._check_life(record, live, ref)
 
     async def _note_progress(self, record: RunRecord, live: LiveRun, held_by: str) -> None:
         if held_by and held_by != record.held_by:
@@ -49,14 +52,14 @@ class Supervisor:
         if live.vitals.last_heartbeat is None and await self._registry.do(lambda r: r.calls_heartbeat(record.run_id)):
             live.vitals.heartbeat(self._runs.now(), None)
 
-    def _stop(self, live: LiveRun) -> None:
-        live.stop_sent = live.stop_sent or self._launcher.stop(live.rundir)
+    def _stop(self, record: RunRecord, live: LiveRun, ref: Ref) -> None:
+        live.stop_sent = live.stop_sent or self._launchers.of(record.on).stop(ref)
 
-    async def _check_life(self, record: RunRecord, live: LiveRun) -> None:
+    async def _check_life(self, record: RunRecord, live: LiveRun, ref: Ref) -> None:
         now = self._runs.now()
         live.vitals.note_output(now, await asyncio.to_thread(run_output.total_bytes, live.rundir))
         if live.vitals.needs_cpu_time(now, record.limits):
-            cpu_s = await asyncio.to_thread(self._launcher.cpu_s, live.rundir)
+            cpu_s = await asyncio.to_thread(self._launchers.of(record.on).cpu_s, ref)
             if cpu_s is not None:
                 live.vitals.note_cpu_time(now, cpu_s)
         verdict = live.vitals.verdict(now, record.limits)
@@ -65,5 +68,5 @@ class Supervisor:
         # The worker may have printed a line that its tailer, stopped or slow, has not sent: that is not its silence.
         cursor = await self._ingest.open(record.run_id, live.rundir)
         has_unread = await asyncio.to_thread(run_output.has_unread_line, live.rundir, cursor.stdout_offset)
-        if not has_unread and self._launcher.autopsy(live.rundir):
+        if not has_unread and self._launchers.of(record.on).stop(ref, Stop.AUTOPSY):
             live.end_reason = verdict

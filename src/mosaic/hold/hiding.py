@@ -9,10 +9,9 @@ trainer/                          an empty, read-only tmpfs: no control/, regist
 import os
 
 from mosaic.hold import kernel
+from mosaic.model.held import HIDDEN, VISIBLE
 from mosaic.model.rundir import AREAS, RunDir
 
-HIDDEN = "control files hidden"
-VISIBLE = "control files not hidden"
 _SHOWN = ("configs", *AREAS)
 
 

@@ -49,10 +49,11 @@ def main(arguments: "list[str]") -> int:
         if "--nofile" in options:
             _limit_open_files(int(options["--nofile"]))
     except (KeyError, ValueError):
-        say("usage: hold/__main__.py --run-dir DIR --attempt N [--nofile N]")
+        say("usage: hold/__main__.py --run-dir DIR --attempt N [--nofile N] [--node NAME] [--job ID]")
         return 2
     try:
-        Holder(run_dir, owner.take(run_dir, attempt), signals).run()
+        place = {name: options[f"--{name}"] for name in ("node", "job") if options.get(f"--{name}")}
+        Holder(run_dir, owner.take(run_dir, attempt), signals, place).run()
     except owner.NotOwner as why:
         say(f"Exiting: {why}.")
     except NotNow as error:
@@ -74,8 +75,9 @@ class NotNow(MosaicError):
 
 
 class Holder:
-    def __init__(self, run_dir: RunDir, launch: Launch, signals: int) -> None:
+    def __init__(self, run_dir: RunDir, launch: Launch, signals: int, place: "dict[str, str] | None" = None) -> None:
         self._run_dir = run_dir
+        self._place = place or {}  # the node and the job, of a run on a cluster
         self._launch = launch
         self._signals = signals
         self._ending = Ending(launch.grace_s, launch.unkillable_s)
@@ -139,7 +141,8 @@ class Holder:
         launch = self._launch
         stdout, stderr = [drain.sink for drain in self._drains] or [file.fd for file in self._files]
         stdin = self._commands.source if self._commands else None
-        worker = Command(launch.argv, launch.env, launch.cwd, stdout, stderr, stdin=stdin)
+        env = {**launch.env, **{name: os.environ[name] for name in launch.inherit if name in os.environ}}
+        worker = Command(launch.argv, env, launch.cwd, stdout, stderr, stdin=stdin)
         try:
             means = strongest_first(launch.hold, os.geteuid())
             return start_tree(means, self._run_dir, worker, self._ending.sweep_s, say)
@@ -159,6 +162,7 @@ class Holder:
             "boot_id": procfs.boot_id(),
             "started_at": time.time(),
             "held_by": tree.held_by,
+            **self._place,
         }
         durable.write_json(self._run_dir.started, started)
 

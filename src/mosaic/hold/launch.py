@@ -24,6 +24,7 @@ class Launch(NamedTuple):
     pipe: bool
     commands: bool
     hold: str
+    inherit: "list[str]"  # variables that the worker gets from this process's own environment, if it has them
     tailer_argv: "list[str]"
     tailer_env: "dict[str, str]"
     unkillable_s: float  # how long SIGKILL may take; only tests change it
@@ -46,6 +47,7 @@ def read_launch(value: "Mapping[str, Any] | None") -> Launch:
         pipe=value.get("pipe") is True,
         commands=value.get("commands") is True,
         hold=_choice(value, "hold", ("auto", "subreaper")),
+        inherit=_texts(value, "inherit"),
         tailer_argv=_texts(value, "tailer_argv"),
         tailer_env=_variables(value, "tailer_env"),
         unkillable_s=_number(value, "unkillable_s", UNKILLABLE_S),

@@ -30,6 +30,9 @@ class Machine:
         return max(32, math.ceil(4 * self.cpus))
 
 
+ANY_MACHINE = Machine(MAX_CPUS, MAX_MEMORY_MB)  # for runs elsewhere: their cluster knows what it has
+
+
 def detect(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> Machine:
     """What this process may use: its CPU affinity, the machine's memory, and less where a cgroup allows less."""
     quotas, limits = _cgroup_cpus(proc, cgroups), _cgroup_memory_mb(proc, cgroups)

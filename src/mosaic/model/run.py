@@ -112,6 +112,7 @@ class RunConfig:
     lineage: Lineage = Lineage()
     membership: Membership = field(default_factory=Membership)
     origin: str = ""  # where an imported run came from
+    on: str = ""  # where to run it: empty for this machine, else CLUSTER or CLUSTER:PARTITION
     operators: Mapping[str, Operator] = field(default_factory=dict)  # by their names
     settings: Settings = field(default_factory=Settings)
     raw: Mapping[str, Any] = field(default_factory=dict)  # the config document, completed by the submit
@@ -169,6 +170,9 @@ class RunRecord:
     membership: Membership = field(default_factory=Membership)
     note: str = ""  # what people wrote about it
     origin: str = ""  # where an imported run came from; empty if it ran here
+    on: str = ""  # where it runs: empty for this machine, else CLUSTER or CLUSTER:PARTITION, such as slurm:gpu
+    job: str = ""  # what its cluster calls it, as the launcher returned it
+    node: str = ""  # the machine of the cluster that it runs or ran on
 
 
 # Limits of what one run can add to listings and to the daemon's memory.

@@ -9,6 +9,8 @@
     control/                        {run_id}/ each: what holder and daemon believe, hidden from workers
     backups/  registry-{revision}.db
     registry.db  reserve/  daemon.pid daemon.lock daemon.token daemon.addr daemon.sock daemon.json
+    nodes.key  nodes.crt    of the listener for other machines
+  clusters/<name>.toml      settings of a cluster, written by the user
   telemetry/telemetry.sqlite        the index over all runs
   logs/  gym_gui.log trainer_daemon.log
   envs/<worker>[@variant]/  .scripts/<name>/   environments of workers, and those of `mosaic env create`
@@ -123,6 +125,9 @@ class StateRoot:
         self.address = self.trainer / "daemon.addr"
         self.socket = self.trainer / "daemon.sock"
         self.settings = self.trainer / "daemon.json"
+        self.nodes_key = self.trainer / "nodes.key"
+        self.nodes_certificate = self.trainer / "nodes.crt"
+        self.clusters = self.path / "clusters"
         self.telemetry = self.path / "telemetry"
         self.index = self.telemetry / "telemetry.sqlite"
         self.logs = self.path / "logs"

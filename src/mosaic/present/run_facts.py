@@ -98,6 +98,14 @@ def gpus(run: "Run") -> str:
     return f"{run.gpus_requested} requested{mandatory}, none granted now" if run.gpus_requested else ""
 
 
+def place(run: "Run") -> str:
+    """`slurm:gpu, node17, job 4711`; empty for a run on the daemon's machine."""
+    if not run.on:
+        return ""
+    job = run.job.rpartition(" ")[2]  # before it is released, the job's text says so
+    return ", ".join(filter(None, (printable(run.on), printable(run.node), f"job {printable(job)}" if job else "")))
+
+
 def unchecked(run: "Run") -> str:
     """`unchecked: the worker publishes no schema`; empty if the settings were checked."""
     return f"unchecked: {printable(run.settings_note)}" if run.settings_note else ""

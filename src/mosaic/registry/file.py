@@ -18,7 +18,15 @@ from mosaic.model.task import Task
 # No step removes data, so the rows of an older MOSAIC always survive an upgrade.
 STEPS: tuple[str, ...] = tuple(
     resources.files("mosaic.registry").joinpath(name).read_text()
-    for name in ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-4.sql", "schema-5.sql", "schema-6.sql")
+    for name in (
+        "schema.sql",
+        "schema-2.sql",
+        "schema-3.sql",
+        "schema-4.sql",
+        "schema-5.sql",
+        "schema-6.sql",
+        "schema-7.sql",
+    )
 )
 
 

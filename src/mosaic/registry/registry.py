@@ -195,9 +195,9 @@ class Registry:
         return self._records(f"{where} ORDER BY number", names)
 
     def started(self) -> "builtins.list[RunRecord]":
-        """The live runs that are claimed, and those that wait and are to be cancelled; oldest first."""
+        """The live runs that are claimed or queued at a cluster, and those that are to be cancelled; oldest first."""
         names = tuple(state.value for state in LIVE_STATES)
-        where = f"WHERE state IN ({_marks(names)}) AND (state <> ? OR cancel_requested)"
+        where = f"WHERE state IN ({_marks(names)}) AND (state <> ? OR cancel_requested OR attempt > 0)"
         return self._records(f"{where} ORDER BY number", (*names, RunState.INIT.value))
 
     def state(self, run_id: str) -> RunState:
@@ -250,11 +250,40 @@ class Registry:
             self._db.execute("UPDATE runs SET attempt = attempt + 1, session = '' WHERE id = ?", (run_id,))
         return self.get(run_id).attempt
 
+    # A run on another machine stays in INIT while its cluster queues it.
+
+    def place(self, run_id: str) -> int:
+        """Start an attempt of a run in INIT that is handed over to a cluster. Returns the attempt."""
+        with self._changes.change() as revision:
+            placed = self._db.execute(
+                "UPDATE runs SET attempt = attempt + 1, session = '', job = '', node = '', revision = ? "
+                "WHERE id = ? AND state = ? AND NOT cancel_requested",
+                (revision, run_id, RunState.INIT.value),
+            ).rowcount
+            if not placed:
+                raise IllegalMove(run_id, f"{self.state(run_id)} or being cancelled", RunState.HANDSHAKE)
+        return self.get(run_id).attempt
+
+    def note_job(self, run_id: str, attempt: int, job: str) -> None:
+        """Record what the cluster calls the job of this attempt; of an older attempt nothing is recorded."""
+        with self._changes.change() as revision:
+            self._db.execute(
+                "UPDATE runs SET job = ?, revision = ? WHERE id = ? AND attempt = ?", (job, revision, run_id, attempt)
+            )
+
+    def arrive(self, run_id: str) -> None:
+        """Move a run whose cluster has started it from INIT to HANDSHAKE. Any other run does not change."""
+        record = self.get(run_id)
+        if record.state is RunState.INIT and record.on and record.attempt:
+            with self._changes.change() as revision:
+                self._move(run_id, RunState.HANDSHAKE, "", revision)
+
     def raise_attempt(self, run_id: str) -> int:
         """Start a new attempt for a claim whose holder never started; the old session becomes invalid."""
         with self._changes.change() as revision:
             raised = self._db.execute(
-                "UPDATE runs SET attempt = attempt + 1, session = '', revision = ? WHERE id = ? AND state = ?",
+                "UPDATE runs SET attempt = attempt + 1, session = '', job = '', node = '', revision = ? "
+                "WHERE id = ? AND state = ?",
                 (revision, run_id, RunState.HANDSHAKE.value),
             ).rowcount
             if not raised:
@@ -277,11 +306,17 @@ class Registry:
         return self.get(run_id)
 
     def note(
-        self, run_id: str, *, waiting_for: str | None = None, held_by: str | None = None, telemetry: str | None = None
+        self,
+        run_id: str,
+        *,
+        waiting_for: str | None = None,
+        held_by: str | None = None,
+        telemetry: str | None = None,
+        node: str | None = None,
     ) -> None:
         """Change the texts that listings show beside the state; None keeps a text."""
         record = self.get(run_id)
-        wanted = {"waiting_for": waiting_for, "held_by": held_by, "telemetry": telemetry}
+        wanted = {"waiting_for": waiting_for, "held_by": held_by, "telemetry": telemetry, "node": node}
         news = {name: text for name, text in wanted.items() if text is not None and text != getattr(record, name)}
         if not news:
             return

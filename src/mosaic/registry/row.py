@@ -16,7 +16,7 @@ COLUMNS = (
     "id, name, area, worker_name, state, reason, attempt, created_at, updated_at, gpus_requested, gpus_mandatory, "
     "limits, tags, total_steps, cancel_requested, waiting_for, held_by, telemetry, revision, "
     "cpus, memory_mb, parent_run_id, relation, settings_note, algo, env_id, seed, number, "
-    "experiment, axes, note, origin"
+    "experiment, axes, note, origin, runs_on, job, node"
 )
 
 RESTORE = "Restore it with: mosaic daemon stop && mosaic registry rebuild"
@@ -54,6 +54,7 @@ def new_row(config: RunConfig, now: float, revision: int) -> dict[str, object]:
         "experiment": config.membership.experiment,
         "axes": json.dumps(dict(config.membership.axes)),
         "origin": config.origin,
+        "runs_on": config.on,
         "revision": revision,
     }
 
@@ -106,6 +107,9 @@ def _record(row: Sequence[Any], granted: tuple[str, ...]) -> RunRecord:
         membership=Membership(row[28], _axes(row[29])),
         note=row[30],
         origin=row[31],
+        on=row[32],
+        job=row[33],
+        node=row[34],
     )
 
 
@@ -237,7 +241,7 @@ _RULES: tuple[tuple[Callable[[Any], bool], Any], ...] = (
     (_whole(_INT64), 0),
     (_text, ""),
     (lambda value: _text(value) and _is_axes(value), "{}"),
-    *(((_text, ""),) * 2),
+    *(((_text, ""),) * 5),
 )
 _INSTEAD = tuple(instead for _, instead in _RULES)
 

@@ -4,7 +4,7 @@ metadata   run_id run_name tags[] notes parent_run_id relation parent_checkpoint
   experiment       name axes{}
   worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id commands
            python cwd inputs observe drives
-payload
+payload    on
   resources        cpus memory_mb
     gpus           requested mandatory
   limits           time_s heartbeat_s spin_s no_progress_s quiet_s grace_s
@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from mosaic.engines.cluster import LOCAL, split_place
 from mosaic.model.labels import MAX_NAME, MAX_TAG, MAX_TAGS, is_label
 from mosaic.model.machine import MAX_CPUS, MAX_MEMORY_MB
 from mosaic.model.names import VALID, is_worker_name
@@ -45,7 +46,7 @@ FIELDS: dict[
     "metadata": tuple(METADATA),
     "metadata.experiment": ("name", "axes"),
     "metadata.worker": tuple(field.name for field in fields(WorkerSpec)),
-    "payload": ("resources", "limits"),
+    "payload": ("on", "resources", "limits"),
     "payload.resources": ("gpus", *(field.name for field in fields(ResourceRequest))),
     "payload.resources.gpus": tuple(field.name for field in fields(GpuRequest)),
     "payload.limits": tuple(field.name for field in fields(Limits)),
@@ -70,6 +71,7 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
     return RunConfig(
         run_id=metadata.text("run_id"),
         name=read_name(metadata),
+        on=_read_place(payload),
         area=area_of(worker, bool(operators)),
         worker_name=worker_name or worker.script.rpartition("/")[2] or worker.module.partition(".")[0],
         worker=worker,
@@ -94,6 +96,13 @@ def refuse_unknown(document: dict[str, Any]) -> None:
         for name in path.split(".") if path else ():
             section = section.section(name)
         section.refuse_unknown(names, elsewhere)
+
+
+def _read_place(payload: Section) -> str:
+    on = payload.text("on")
+    if not on or on == LOCAL:
+        return ""
+    return ":".join(filter(None, split_place(on)))
 
 
 def read_worker(section: Section) -> WorkerSpec:

@@ -14,6 +14,7 @@ from mosaic_sdk.names import VideoModes
 from mosaic.catalog.inspector import Verdict
 from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
+from mosaic.engines.cluster import LOCAL, load_cluster, split_place
 from mosaic.model.errors import BadConfig
 from mosaic.model.machine import Machine, format_memory
 from mosaic.model.run import RunConfig, Settings, WorkerSpec
@@ -46,6 +47,7 @@ class SubmitContext:
     machine: Machine
     idempotency_key: str = ""
     config_hash: str = ""  # of the config as submitted, before any change
+    default_on: str = ""  # where a run goes that does not say it; empty: this machine
 
 
 def validate(document: dict[str, Any], context: SubmitContext) -> RunConfig:
@@ -54,6 +56,7 @@ def validate(document: dict[str, Any], context: SubmitContext) -> RunConfig:
     The document is completed in place (the id, the names of run and worker, real paths) and becomes the run's `raw`.
     """
     refuse_unknown(document)
+    _choose_place(document, context)
     read = read_config(document)
     metadata = Section(document, "").section("metadata")
     worker = metadata.section("worker")
@@ -61,8 +64,11 @@ def validate(document: dict[str, Any], context: SubmitContext) -> RunConfig:
     worker_name = _find_worker(read, worker, context)
     run_id = _choose_run_id(metadata, worker.section("config"), context)
     _check_grpc_target(read, worker, context.tcp_address)
-    _check_gpus(read, context.gpu_count)
-    _check_resources(read, context.machine)
+    if read.on:
+        _check_far(read, context)
+    else:
+        _check_gpus(read, context.gpu_count)
+        _check_resources(read, context.machine)
     _check_parent(read, context)
     _check_worker_config(read, worker)
     check_writes(worker.section("config"), context.root.run(read.area, run_id).path)
@@ -148,6 +154,26 @@ def _check_grpc_target(read: RunConfig, worker: Section, tcp_address: str) -> No
     real = tcp_address or DEFAULT_TCP_ADDRESS
     if target and target != real:
         raise worker.bad("grpc_target", f"the address of this daemon is {real}, not '{target}'. Leave the field out.")
+
+
+def _choose_place(document: dict[str, Any], context: SubmitContext) -> None:
+    """Record where the run goes: the daemon's default may be another one when the run is submitted again."""
+    payload = Section(document, "").section("payload")
+    if context.default_on and not payload.text("on"):
+        document["payload"] = {**payload.values, "on": context.default_on}
+
+
+def _check_far(read: RunConfig, context: SubmitContext) -> None:
+    """What a run on another machine cannot do yet, and whether its cluster is known."""
+    name, _ = split_place(read.on)
+    load_cluster(context.root, name)
+    for refused, field, why in (
+        (read.worker.use_grpc, "use_grpc", "a worker that calls the daemon itself runs on the daemon's machine"),
+        (read.worker.drives, "drives", "a driver runs on the daemon's machine; the runs that it submits need not"),
+        (read.worker.commands, "commands", "commands reach only runs on the daemon's machine"),
+    ):
+        if refused:
+            raise BadConfig(f"metadata.worker.{field}", f"{why}. Submit it with payload.on set to '{LOCAL}'.")
 
 
 def _check_gpus(read: RunConfig, gpu_count: int) -> None:

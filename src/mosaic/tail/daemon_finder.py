@@ -7,6 +7,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
 
 from mosaic.model.daemon_address import read_address
 from mosaic.model.durable import open_log, read_json
@@ -35,6 +39,10 @@ class DaemonFinder:
         while not _accepts(address := self._current_address()):
             self.note_no_answer()
         return address
+
+    def channel(self, options: Sequence[tuple[str, Any]]) -> grpc.Channel:
+        """To a daemon that accepts connections."""
+        return grpc.insecure_channel(self.find(), options=list(options))
 
     def note_answer(self) -> None:
         self._unanswered_since = None

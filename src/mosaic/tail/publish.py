@@ -14,14 +14,13 @@ says what to do with the request:
 import json
 import logging
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import grpc
 
 from mosaic.model.durable import read_json
 from mosaic.model.rundir import RunDir
-from mosaic.tail.daemon_finder import DaemonFinder
 from mosaic.tail.parse import Request
 from mosaic.tail.stream import Ended, PublishStream
 from mosaic.wire import mosaic_pb2 as pb
@@ -44,6 +43,14 @@ Code = grpc.StatusCode
 log = logging.getLogger(__name__)
 
 
+class Finder(Protocol):
+    """How this tailer reaches the daemon: see daemon_finder.py and far_daemon.py."""
+
+    def channel(self, options: Sequence[tuple[str, Any]]) -> grpc.Channel: ...
+    def note_answer(self) -> None: ...
+    def note_no_answer(self) -> None: ...
+
+
 class CursorLost(Exception):
     """The store's offset is unknown: register again and continue from the cursor in the reply."""
 
@@ -59,7 +66,7 @@ class RunGone(Exception):
 class Publisher:
     """Registers and publishes for one run. Waits for a daemon, and for space in its store, as long as it takes."""
 
-    def __init__(self, run: RunDir, finder: DaemonFinder) -> None:
+    def __init__(self, run: RunDir, finder: Finder) -> None:
         self._run = run
         self._finder = finder
         launch = read_json(run.launch)
@@ -129,7 +136,7 @@ class Publisher:
 
     def _connect(self) -> TrainerServiceStub:
         if self._stub is None:
-            self._channel = grpc.insecure_channel(self._finder.find(), options=_OPTIONS)
+            self._channel = self._finder.channel(_OPTIONS)
             self._stub = TrainerServiceStub(self._channel)  # type: ignore[no-untyped-call]  # generated code
         return self._stub
 

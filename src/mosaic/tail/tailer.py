@@ -10,6 +10,7 @@ It keeps no state: the store commits what was parsed together with the offset be
 import argparse
 import fcntl
 import logging
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -21,8 +22,9 @@ from mosaic.model.log_format import LogFormat
 from mosaic.model.old_layout import give_control_folder
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.tail.daemon_finder import PATIENCE_S, DaemonFinder
+from mosaic.tail.far_daemon import FarDaemon
 from mosaic.tail.parse import Parser, Request
-from mosaic.tail.publish import RETRY_S, CursorLost, Publisher, Refused, RunGone
+from mosaic.tail.publish import RETRY_S, CursorLost, Finder, Publisher, Refused, RunGone
 from mosaic.tail.request import Requests
 from mosaic.tail.spool_reader import CHUNK_BYTES, Lines, Piece, Spool
 from mosaic.tail.spool_watch import SpoolWatch
@@ -137,7 +139,7 @@ class Tailer:
         return sum(spool.behind for spool in self._spools.values())
 
 
-def tail(run: RunDir, finder: DaemonFinder, write_fds: "dict[pb.Stream, int | None]") -> None:
+def tail(run: RunDir, finder: Finder, write_fds: "dict[pb.Stream, int | None]") -> None:
     """Tail one run to its end; return when nothing is left to do."""
     try:
         _lock(run)
@@ -170,8 +172,9 @@ def _lock(run: RunDir) -> None:
 def main(argv: "list[str] | None" = None) -> int:
     parser = argparse.ArgumentParser(prog="mosaic.tail")
     parser.add_argument("--run-dir", required=True)
-    parser.add_argument("--address", required=True)
-    parser.add_argument("--root", required=True)
+    parser.add_argument("--address", help="of the daemon on this machine")
+    parser.add_argument("--root", help="of the daemon on this machine")
+    parser.add_argument("--node", action="store_true", help="the daemon is on another machine: see launch.json")
     parser.add_argument("--stdout-fd", type=int)
     parser.add_argument("--stderr-fd", type=int)
     parser.add_argument("--patience-s", type=float, default=PATIENCE_S)
@@ -181,6 +184,16 @@ def main(argv: "list[str] | None" = None) -> int:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormat("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    finder = DaemonFinder(StateRoot(args.root), args.address, args.patience_s)
-    tail(run, finder, {pb.STDOUT: args.stdout_fd, pb.STDERR: args.stderr_fd})
+    fds = {pb.STDOUT: args.stdout_fd, pb.STDERR: args.stderr_fd}
+    if args.node:
+        # A scheduler that ends a job signals all of its processes, and the last lines are still to be sent.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        tail(run, FarDaemon(durable.read_json(run.launch) or {}), fds)
+        from mosaic_sdk.fastlane.control import remove_dead  # only here: on the daemon's machine it does this
+
+        remove_dead(run.run_id)  # the frames of this machine, which the daemon cannot see
+        return 0
+    if not args.root or not args.address:
+        parser.error("--root and --address are needed without --node")
+    tail(run, DaemonFinder(StateRoot(args.root), args.address, args.patience_s), fds)
     return 0

@@ -68,7 +68,7 @@ class CommandRunReply(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., is_repeat: _Optional[bool] = ...) -> None: ...
 
 class RunInfo(_message.Message):
-    __slots__ = ("run_id", "name", "area", "worker_name", "state", "reason", "attempt", "created_at", "updated_at", "gpus_requested", "gpus_mandatory", "granted", "tags", "total_steps", "cancel_requested", "waiting_for", "held_by", "telemetry", "revision", "summary", "run_dir", "history", "life", "time_limit_s", "config_json", "cpus", "memory_mb", "parent_run_id", "relation", "settings_note", "settings_json", "children", "capabilities_json", "algo", "env_id", "seed", "experiment", "axes_json", "note", "origin", "chosen_settings_json")
+    __slots__ = ("run_id", "name", "area", "worker_name", "state", "reason", "attempt", "created_at", "updated_at", "gpus_requested", "gpus_mandatory", "granted", "tags", "total_steps", "cancel_requested", "waiting_for", "held_by", "telemetry", "revision", "summary", "run_dir", "history", "life", "time_limit_s", "config_json", "cpus", "memory_mb", "parent_run_id", "relation", "settings_note", "settings_json", "children", "capabilities_json", "algo", "env_id", "seed", "experiment", "axes_json", "note", "origin", "chosen_settings_json", "on", "node", "job")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     AREA_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +110,9 @@ class RunInfo(_message.Message):
     NOTE_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     CHOSEN_SETTINGS_JSON_FIELD_NUMBER: _ClassVar[int]
+    ON_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     name: str
     area: str
@@ -151,7 +154,10 @@ class RunInfo(_message.Message):
     note: str
     origin: str
     chosen_settings_json: str
-    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., area: _Optional[str] = ..., worker_name: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., reason: _Optional[str] = ..., attempt: _Optional[int] = ..., created_at: _Optional[float] = ..., updated_at: _Optional[float] = ..., gpus_requested: _Optional[int] = ..., gpus_mandatory: _Optional[bool] = ..., granted: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., total_steps: _Optional[int] = ..., cancel_requested: _Optional[bool] = ..., waiting_for: _Optional[str] = ..., held_by: _Optional[str] = ..., telemetry: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., run_dir: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., life: _Optional[str] = ..., time_limit_s: _Optional[float] = ..., config_json: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mb: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., relation: _Optional[str] = ..., settings_note: _Optional[str] = ..., settings_json: _Optional[str] = ..., children: _Optional[_Iterable[str]] = ..., capabilities_json: _Optional[str] = ..., algo: _Optional[str] = ..., env_id: _Optional[str] = ..., seed: _Optional[int] = ..., experiment: _Optional[str] = ..., axes_json: _Optional[str] = ..., note: _Optional[str] = ..., origin: _Optional[str] = ..., chosen_settings_json: _Optional[str] = ...) -> None: ...
+    on: str
+    node: str
+    job: str
+    def __init__(self, run_id: _Optional[str] = ..., name: _Optional[str] = ..., area: _Optional[str] = ..., worker_name: _Optional[str] = ..., state: _Optional[_Union[State, str]] = ..., reason: _Optional[str] = ..., attempt: _Optional[int] = ..., created_at: _Optional[float] = ..., updated_at: _Optional[float] = ..., gpus_requested: _Optional[int] = ..., gpus_mandatory: _Optional[bool] = ..., granted: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., total_steps: _Optional[int] = ..., cancel_requested: _Optional[bool] = ..., waiting_for: _Optional[str] = ..., held_by: _Optional[str] = ..., telemetry: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., run_dir: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Move, _Mapping]]] = ..., life: _Optional[str] = ..., time_limit_s: _Optional[float] = ..., config_json: _Optional[str] = ..., cpus: _Optional[float] = ..., memory_mb: _Optional[int] = ..., parent_run_id: _Optional[str] = ..., relation: _Optional[str] = ..., settings_note: _Optional[str] = ..., settings_json: _Optional[str] = ..., children: _Optional[_Iterable[str]] = ..., capabilities_json: _Optional[str] = ..., algo: _Optional[str] = ..., env_id: _Optional[str] = ..., seed: _Optional[int] = ..., experiment: _Optional[str] = ..., axes_json: _Optional[str] = ..., note: _Optional[str] = ..., origin: _Optional[str] = ..., chosen_settings_json: _Optional[str] = ..., on: _Optional[str] = ..., node: _Optional[str] = ..., job: _Optional[str] = ...) -> None: ...
 
 class Move(_message.Message):
     __slots__ = ("old", "new", "at", "reason")

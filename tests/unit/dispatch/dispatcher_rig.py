@@ -10,6 +10,7 @@ from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog.workers import Catalog
 from mosaic.dispatch.dispatcher import Dispatcher
 from mosaic.dispatch.gpus import Gpus
+from mosaic.dispatch.launcher import Launchers, Sight, Stage, Stop
 from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.ingest.index import Index
 from mosaic.ingest.receive import Ingest
@@ -45,53 +46,57 @@ class FakeLauncher:
         self.stopped, self.autopsied, self.cleaned, self.tailed, self.forgotten = [], [], [], [], []
         self.cpu, self.lacking = 0.0, {}
 
-    def launch(self, rundir, launch):
-        self.on_launch(rundir, launch)
-        durable.write_json(rundir.launch, launch)
-        self.launched.append((rundir.run_id, launch["attempt"]))
+    def submit(self, ref, launch):
+        self.on_launch(ref.rundir, launch)
+        durable.write_json(ref.rundir.launch, launch)
+        self.launched.append((ref.rundir.run_id, launch["attempt"]))
+        return ""
 
-    def is_starting(self, rundir):
-        return rundir.run_id in self.starting
+    def begin(self, ref):
+        return ""
 
-    def shortage(self, rundir):
-        return self.lacking.get(rundir.run_id, "")
+    def find(self, ref):
+        return None
 
-    def is_held(self, rundir):
-        return rundir.run_id in self.held
+    def look(self, ref):
+        run_id = ref.rundir.run_id
+        if run_id in self.held:
+            return Sight(Stage.RUNNING)
+        return Sight(Stage.STARTING) if run_id in self.starting else Sight(Stage.ABSENT, self.lacking.get(run_id, ""))
 
-    def watch(self, rundir, gone):
+    def watch(self, ref, wake):
         pass
 
-    def stop(self, rundir):
-        if rundir.run_id in self.held:
-            self.stopped.append(rundir.run_id)
-        return rundir.run_id in self.held
+    def stop(self, ref, how=Stop.TERM):
+        run_id = ref.rundir.run_id
+        if how is Stop.AUTOPSY:
+            self.autopsied.append(run_id)
+            return True
+        if run_id in self.held:
+            self.stopped.append(run_id)
+        return run_id in self.held
 
-    def autopsy(self, rundir):
-        self.autopsied.append(rundir.run_id)
-        return True
+    def fence(self, ref):
+        return None if ref.rundir.run_id in self.locked else os.open(os.devnull, os.O_RDONLY)
 
-    def fence(self, rundir):
-        return None if rundir.run_id in self.locked else os.open(os.devnull, os.O_RDONLY)
+    def lives(self, ref, started):
+        return ref.rundir.run_id in self.living
 
-    def lives(self, rundir, started):
-        return rundir.run_id in self.living
+    def settle(self, ref, started):
+        self.cleaned.append(ref.rundir.run_id)
+        self.living.discard(ref.rundir.run_id)
+        return ref.rundir.run_id not in self.unkillable
 
-    def kill_leftovers(self, rundir, started):
-        self.cleaned.append(rundir.run_id)
-        self.living.discard(rundir.run_id)
-        return rundir.run_id not in self.unkillable
-
-    def forget(self, rundir):
-        self.forgotten.append(rundir.run_id)
+    def forget(self, ref):
+        self.forgotten.append(ref.rundir.run_id)
 
     def is_untailed(self, rundir):
         return False
 
-    def tail(self, rundir):
-        self.tailed.append(rundir.run_id)
+    def drain(self, ref):
+        self.tailed.append(ref.rundir.run_id)
 
-    def cpu_s(self, rundir):
+    def cpu_s(self, ref):
         return self.cpu
 
     def roots(self):
@@ -120,7 +125,8 @@ class Rig:
             ingest=self.ingest,
             broadcaster=broadcaster,
             catalog=Catalog(self.root),
-            launcher=self.launcher,
+            local=self.launcher,
+            launchers=Launchers(self.launcher),
             gpus=Gpus(self.gpus),
             machine=Machine(cpus=self.cpus, memory_mb=8192),
             max_runs=self.max_runs,

@@ -783,14 +783,14 @@ def test_a_run_whose_folder_was_deleted_ends_after_its_processes(rig):
 def test_one_run_that_fails_in_a_turn_does_not_stop_the_others(rig, monkeypatch):
     broken, other = rig.running(), rig.running()
     rig.cancel(other)
-    is_held = rig.launcher.is_held
+    look = rig.launcher.look
 
-    def fail(rundir):
-        if rundir.run_id == broken:
+    def fail(ref):
+        if ref.rundir.run_id == broken:
             raise RuntimeError("a bug in the launcher")
-        return is_held(rundir)
+        return look(ref)
 
-    monkeypatch.setattr(rig.launcher, "is_held", fail)
+    monkeypatch.setattr(rig.launcher, "look", fail)
     rig.turn()
 
     assert rig.launcher.stopped == [other]

@@ -165,6 +165,7 @@ def facts_of(run: "Run", best: Best | None = None) -> dict[str, str]:
         "ended": run_facts.clock(run.updated_at)[:-4] if run.state.is_over else "",
         "GPUs": run_facts.gpus(run),
         "requests": run_facts.requests(run),
+        "ran on" if run.state.is_over else "runs on": run_facts.place(run),
         "held by": run.held_by,
         "time limit": format_duration(run.time_limit_s) if run.time_limit_s else "",
         "stored": run_facts.stored(run),

@@ -9,7 +9,8 @@ import sys
 import pytest
 from oddities import ODDITIES, plant
 
-from mosaic.dispatch.launcher import LocalLauncher
+from mosaic.dispatch.launcher import Ref
+from mosaic.dispatch.local_launcher import LocalLauncher
 from mosaic.dispatch.situation import Case, situation
 from mosaic.model import durable, procfs, shortage
 from mosaic.model.rundir import StateRoot
@@ -67,7 +68,7 @@ def started(process):
 
 
 def clean_up(rundir, facts):
-    while not LocalLauncher().kill_leftovers(rundir, facts):
+    while not LocalLauncher().settle(Ref(rundir, 1), facts):
         pass
 
 
@@ -109,11 +110,11 @@ def test_a_process_from_before_the_tree_is_not_its_leftover(rundir, worker):
 async def watched(rundir):
     """Which processes a daemon that watches the run takes for its holder, and whether the tree's root lives for it."""
     launcher = LocalLauncher()
-    launcher.watch(rundir, lambda: None)
+    launcher.watch(Ref(rundir, 1), lambda: None)
     try:
-        return launcher.roots(), launcher.lives(rundir, {})
+        return launcher.roots(), launcher.lives(Ref(rundir, 1), {})
     finally:
-        launcher.forget(rundir)
+        launcher.forget(Ref(rundir, 1))
 
 
 def write_start(rundir, process, secret="ours"):
@@ -124,7 +125,7 @@ def write_start(rundir, process, secret="ours"):
 
 def test_a_holder_that_holds_its_lock_is_watched_with_its_tree(rundir, worker):
     write_start(rundir, worker)
-    lock = LocalLauncher().fence(rundir)
+    lock = LocalLauncher().fence(Ref(rundir, 1))
 
     assert asyncio.run(watched(rundir)) == ([worker.pid], True)
 
@@ -148,12 +149,12 @@ def test_a_holder_of_this_daemon_is_held_from_the_moment_it_has_its_lock(rundir,
     if oddity != "nothing":
         plant(rundir.started, oddity)
 
-    before = situation(rundir, 1, launcher).case
+    before = situation(Ref(rundir, 1), launcher).case
     late.kill()
     holder = launcher._spawned[rundir.run_id] = start_holder(rundir)
 
     assert before is Case.STARTING
-    assert situation(rundir, 1, launcher).case is Case.HELD
+    assert situation(Ref(rundir, 1), launcher).case is Case.HELD
     assert holder.poll() is None
 
 
@@ -170,19 +171,19 @@ def test_a_second_name_of_another_runs_lock_leads_to_no_other_holder(rundir, sta
 def test_a_run_whose_started_json_is_damaged_is_not_started_again(rundir, oddity):
     plant(rundir.started, oddity)
 
-    assert situation(rundir, 1, LocalLauncher()).case is Case.ORPHANED
+    assert situation(Ref(rundir, 1), LocalLauncher()).case is Case.ORPHANED
 
 
 def test_a_tree_is_kept_as_soon_as_started_json_is_written(rundir, worker, start_holder):
     async def watch_before_and_after():
         launcher = LocalLauncher()
-        launcher.watch(rundir, lambda: None)
+        launcher.watch(Ref(rundir, 1), lambda: None)
         durable.write_json(rundir.launch, {"attempt": 1, "secret": "ours"})
         durable.write_json(rundir.started, {"attempt": 1, "secret": "ours", **started(worker)})
-        before = launcher.lives(rundir, {})
-        launcher.watch(rundir, lambda: None)
-        after = launcher.lives(rundir, {})
-        launcher.forget(rundir)
+        before = launcher.lives(Ref(rundir, 1), {})
+        launcher.watch(Ref(rundir, 1), lambda: None)
+        after = launcher.lives(Ref(rundir, 1), {})
+        launcher.forget(Ref(rundir, 1))
         return before, after
 
     start_holder(rundir)
@@ -196,10 +197,10 @@ def test_what_a_watched_holder_lacked_is_known_after_its_exit(rundir, start_hold
         launcher._spawned[rundir.run_id] = holder = start_holder(
             rundir, f"{LOCK_AND_SLEEP}; sys.exit({shortage.EXIT_CODE})"
         )
-        launcher.watch(rundir, ended.set)
+        launcher.watch(Ref(rundir, 1), ended.set)
         holder.stdin.close()
         await ended.wait()
-        return launcher.shortage(rundir)
+        return launcher.look(Ref(rundir, 1)).reason
 
     assert "descriptors" in asyncio.run(wait_for_its_end())
 
@@ -217,7 +218,7 @@ def test_the_tree_in_a_started_json_of_another_launch_is_not_kept(rundir, worker
 
     launcher._keep_root(rundir)
 
-    assert not launcher.lives(rundir, {})
+    assert not launcher.lives(Ref(rundir, 1), {})
 
 
 def test_the_tailer_of_a_copied_run_reads_the_copy(rundir, copy, tmp_path):

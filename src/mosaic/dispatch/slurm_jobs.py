@@ -1,0 +1,91 @@
+"""The jobs of one Slurm as last seen: one squeue for all runs, in a thread, and only while somebody asks."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mosaic.engines.slurm import Job, Slurm
+from mosaic.model.errors import MosaicError
+
+log = logging.getLogger(__name__)
+PREFIX = "mosaic-"
+SHORTEST_PAUSE_S = 1.0
+PAUSE_PER_WORK = 20.0  # a slow squeue is asked less often: at most a twentieth of the time is spent in it
+INTEREST_S = 30.0  # after the last question nobody needs a new answer
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """One answer. `began_at`: monotonic, when it was asked for, so it contains everything that happened before."""
+
+    began_at: float
+    by_name: Mapping[str, Job]
+    problem: str = ""  # why there is no answer; then nothing is known
+
+
+class JobWatch:
+    """Answers are never waited for: until one is there, the newest is returned, or None."""
+
+    def __init__(self, slurm: Slurm) -> None:
+        self._slurm = slurm
+        self._newest: Jobs | None = None
+        self._asked_at = 0.0
+        self._wakes: dict[str, Callable[[], None]] = {}
+        self._hurry = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def newest(self, since: float = 0.0) -> Jobs | None:
+        """The newest answer to a question asked after `since`."""
+        self._asked_at = time.monotonic()
+        self._ensure_thread()
+        newest = self._newest
+        if newest is None or newest.began_at < since:
+            self._hurry.set()
+            return None
+        return newest
+
+    def watch(self, name: str, wake: Callable[[], None]) -> None:
+        """Call `wake`, in another thread, whenever the job with this name has changed."""
+        self._wakes[name] = wake
+
+    def forget(self, name: str) -> None:
+        self._wakes.pop(name, None)
+
+    def _ensure_thread(self) -> None:
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="squeue", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while time.monotonic() - self._asked_at < INTEREST_S:
+            self._hurry.clear()
+            before, began_at = self._newest, time.monotonic()
+            self._newest = self._ask(began_at)
+            self._wake_changed(before, self._newest)
+            took_s = time.monotonic() - began_at
+            self._hurry.wait(max(SHORTEST_PAUSE_S, PAUSE_PER_WORK * took_s))
+
+    def _ask(self, began_at: float) -> Jobs:
+        try:
+            found = [job for job in self._slurm.jobs() if job.name.startswith(PREFIX)]
+        except MosaicError as error:
+            if not (self._newest and self._newest.problem):
+                log.warning("Slurm '%s' does not answer: %s", self._slurm.cluster.name, error)
+            return Jobs(began_at, {}, str(error))
+        # Of two jobs with one name, which only a crash between submit and record makes, the newest is last.
+        return Jobs(began_at, {job.name: job for job in sorted(found, key=lambda job: _number(job.id))})
+
+    def _wake_changed(self, before: Jobs | None, after: Jobs) -> None:
+        old = before.by_name if before else {}
+        for name, wake in list(self._wakes.items()):
+            if old.get(name) != after.by_name.get(name) or before is None or before.problem != after.problem:
+                wake()
+
+
+def _number(job_id: str) -> int:
+    digits = job_id.partition("_")[0]
+    return int(digits) if digits.isdigit() else 0

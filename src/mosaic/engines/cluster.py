@@ -1,0 +1,101 @@
+"""The settings of a cluster: clusters/NAME.toml in the state root, written by the user.
+
+engine = "slurm"              the scheduler; the only one so far
+partition = "gpu"             the default of `--on NAME`; `--on NAME:PARTITION` chooses another
+account = qos = constraint = gpu_type = ""
+time = "24h"                  of a run without a time limit of its own; empty: the partition's default
+sbatch = ["--exclude=node7"]  more options for sbatch
+prolog = ["module load cuda"] shell lines before the run's holder starts, on the node
+listen = "10.0.0.5:0"         where this daemon listens for the nodes; empty: the address of this machine
+reach = ""                    what the nodes connect to, if that differs: the end of an ssh tunnel
+conf = ""                     the path of slurm.conf, if the commands do not find it by themselves
+most_jobs = 500               how many jobs may be queued or running at the same time
+"""
+
+import tomllib
+from dataclasses import dataclass, fields
+from typing import Any
+
+from mosaic.model.durable import read_bytes
+from mosaic.model.errors import BadConfig
+from mosaic.model.names import VALID, is_worker_name
+from mosaic.model.rundir import StateRoot
+
+SLURM = "slurm"
+LOCAL = "local"  # in `--on`: this machine
+LARGEST_FILE = 64 << 10
+
+
+@dataclass(frozen=True)
+class Cluster:
+    name: str
+    engine: str = SLURM
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    constraint: str = ""
+    gpu_type: str = ""
+    time: str = ""
+    sbatch: tuple[str, ...] = ()
+    prolog: tuple[str, ...] = ()
+    listen: str = ""
+    reach: str = ""
+    conf: str = ""
+    most_jobs: int = 500
+
+
+def split_place(on: str) -> tuple[str, str]:
+    """The cluster and the partition in the text of `--on`; BadConfig for anything that cannot be one."""
+    name, colon, partition = on.partition(":")
+    is_partition = not colon or (partition and all(c.isalnum() or c in "._-,+" for c in partition))
+    if not is_worker_name(name) or not is_partition:
+        raise BadConfig("payload.on", f"'{on}' is not valid. Write CLUSTER or CLUSTER:PARTITION, such as slurm:gpu.")
+    return name, partition
+
+
+def load_cluster(root: StateRoot, name: str) -> Cluster:
+    """The settings of a cluster. `slurm` needs no file: then everything has its default."""
+    if not is_worker_name(name):
+        raise BadConfig("payload.on", f"'{name}' is not a valid name of a cluster. {VALID}")
+    path = root.clusters / f"{name}.toml"
+    try:
+        text = read_bytes(path, LARGEST_FILE).decode()
+        found = tomllib.loads(text)
+    except FileNotFoundError:
+        if name == SLURM:
+            return Cluster(name)
+        known = ", ".join(cluster_names(root))
+        raise BadConfig(
+            "payload.on", f"there is no cluster '{name}'. Known: {known}. Describe it in {path} (docs/howto/slurm.md)."
+        ) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadConfig(str(path), f"cannot be used: {error}.") from None
+    return Cluster(name, **_checked(str(path), found))
+
+
+def cluster_names(root: StateRoot) -> list[str]:
+    return sorted({SLURM, *(path.stem for path in root.clusters.glob("*.toml"))})
+
+
+def _checked(path: str, found: dict[str, Any]) -> dict[str, Any]:
+    kinds = {field.name: field.type for field in fields(Cluster) if field.name != "name"}
+    for key, value in found.items():
+        if key not in kinds:
+            raise BadConfig(path, f"there is no setting '{key}'. Known: {', '.join(kinds)}.")
+        if not _is_kind(value, str(kinds[key])):
+            raise BadConfig(path, f"'{key}' has the wrong type: {value!r}.")
+    if found.get("engine", SLURM) != SLURM:
+        raise BadConfig(path, f"the engine '{found['engine']}' is not supported; only {SLURM} is.")
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+
+
+def _is_kind(value: object, kind: str) -> bool:
+    if "tuple" in kind:
+        return isinstance(value, list) and all(_is_line(each) for each in value)
+    if "int" in kind:
+        return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return _is_line(value)
+
+
+def _is_line(value: object) -> bool:
+    return isinstance(value, str) and "\n" not in value and "\0" not in value
