@@ -3,6 +3,7 @@
 import struct
 import sys
 import zlib
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,8 +11,10 @@ from mosaic.client.events import Episode, Metric
 from mosaic.exports import parquet
 from mosaic.exports.crc32c import crc32c, masked_crc32c
 from mosaic.exports.protobuf import integer, single, varint
-from mosaic.exports.stored import ENV_STEPS, EPISODES, rows_of
+from mosaic.exports.stored import ENV_STEPS, EPISODES, Row, rows_of
+from mosaic.exports.tensorboard import write_run
 from mosaic.exports.wandb import _Log
+from mosaic.imports.scan import Scan, open_source
 from mosaic.model.errors import MosaicError
 
 
@@ -94,3 +97,18 @@ def test_without_pyarrow_the_error_names_the_command_that_installs_it(monkeypatc
 
     with pytest.raises(MosaicError, match=r"pip install 'mosaic-rl\[parquet\]'"):
         parquet.require_pyarrow()
+
+
+def test_an_event_file_that_was_exported_can_be_imported(tmp_path):
+    run = SimpleNamespace(run_id="R", created_at=1000.0, worker_name="toy", settings={"seed": 1})
+    rows = [Row(1_000_000_000_000 + n, 10 * n, ENV_STEPS, {"loss": n / 2}) for n in range(3)]
+    scan = Scan()
+
+    assert write_run(tmp_path / "board", run, rows) == 3
+
+    scan.add(tmp_path / "board")
+    source = open_source(scan.found[0], {})
+    blocks = list(source.blocks())
+    assert [step for block in blocks for step in block.steps] == [0, 10, 20]
+    assert [value for block in blocks for value in block.values] == [0.0, 0.5, 1.0]
+    assert source.problems == []
