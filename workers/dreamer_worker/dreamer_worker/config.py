@@ -79,6 +79,9 @@ class DreamerConfig(Settings):
     )
     report_length: int = setting(32, "Steps per sequence of a report.", minimum=2)
     replay_gb: float = setting(8.0, "Upper limit of the memory for replayed steps, in GB.", exclusive_minimum=0)
+    replay_disk_gb: float = setting(
+        0.0, "Beyond replay_gb, keep older steps on disk, in the run's folder, up to this many GB.", minimum=0
+    )
     replay_shares: dict[str, float] = setting(
         {"uniform": 1.0},
         "How sequences are drawn: shares of uniform, priority and recency.",
