@@ -111,9 +111,7 @@ def measure_checkpoint(gigabytes: float) -> None:
             buffer.sample(BATCH)
             waits.append(time.perf_counter() - asked)
         spent = time.perf_counter() - started
-    print(
-        f"a checkpoint of {gigabytes:g} GB ({buffer.steps:,} steps): {spent:.1f} s to write, during which the learner goes on"
-    )
+    print(f"a checkpoint of {gigabytes:g} GB ({buffer.steps:,} steps): {spent:.1f} s to write, the learner goes on")
     print(
         f"it waits {1e3 * taken:.0f} ms for the snapshot, then for a batch at most {1e3 * max(waits):.0f} ms", end=" "
     )
