@@ -1,6 +1,8 @@
 """The speed of the replay buffer and the CPU use of a blocked run's helper processes, compared with the reference.
 
 Run with the worker's Python: envs/dreamer/bin/python benchmarks/dreamer_replay.py [--seconds 20] [--rows 40000]
+    … --checkpoint-gb 10            only how long a checkpoint of so much makes the learner wait
+    … --disk-gb 8 --memory-gb 1     only a replay of which all but the last part is on disk
 
 The reference was measured on the same kind of machine in CPU-seconds, which do not depend on the load.
 """
@@ -12,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -20,7 +23,7 @@ from dreamer_worker.buffer import Buffer
 from dreamer_worker.checkpoint import Counters, Epochs
 from dreamer_worker.factories import make_streams
 from dreamer_worker.limiter import SamplesPerInsert
-from dreamer_worker.replay import Replay, ReplayService
+from dreamer_worker.replay import Replay, ReplayService, Vault
 from dreamer_worker.rpc import Client, Server
 
 ENVS, LENGTH, BATCH = 8, 65, 16
@@ -43,7 +46,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=40_000, help="steps to insert")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long to observe the blocked run")
+    parser.add_argument("--checkpoint-gb", type=float, default=0.0, help="only the checkpoint of a replay of this size")
+    parser.add_argument("--disk-gb", type=float, default=0.0, help="only a replay with that much on disk")
+    parser.add_argument("--memory-gb", type=float, default=1.0, help="beside it in memory")
     args = parser.parse_args()
+    if args.checkpoint_gb:
+        measure_checkpoint(args.checkpoint_gb)
+        return
+    if args.disk_gb:
+        measure_disk(args.memory_gb, args.disk_gb)
+        return
     rows = measure_buffer(args.rows)
     rows.append(("inserts, whole replay process behind RPC", *measure_service(args.rows // 4)))
     rows.append(("helpers of a blocked 4-env run, cores", *measure_idle(args.seconds)))
@@ -69,6 +81,57 @@ def measure_buffer(count: int) -> list[tuple]:
         ("latent write-backs of 16 × 64 per CPU-s", updates, REFERENCE["updates"], 1.0, updates / REFERENCE["updates"]),
         ("memory per step, bytes (resident)", size, REFERENCE["bytes"], 1.0, REFERENCE["bytes"] / size),
     ]
+
+
+def filled(gigabytes: float, **options) -> Buffer:
+    """A full buffer of that size."""
+    rng = np.random.default_rng(0)
+    steps = {key: make_rows(rng, dtype, shape) for key, (dtype, shape) in STEP.items()}
+    spaces = {key: (value.dtype.str, value.shape[1:]) for key, value in steps.items()}
+    buffer = Buffer(spaces, LENGTH, int(gigabytes * 1e9) - options.get("disk_bytes", 0), **options)
+    for turn in range(buffer.blocks * buffer.block_rows // ENVS + 1):
+        buffer.insert(steps, [f"env{index}" for index in range(ENVS)], [turn] * ENVS)
+    return buffer
+
+
+def measure_checkpoint(gigabytes: float) -> None:
+    """How long the learner waits: for the snapshot, and for a batch while the files are written."""
+    replay = Replay(lambda spaces: None, SamplesPerInsert(0, 1, 1))
+    replay.buffers["train"] = buffer = filled(gigabytes)
+    waits: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        snapshot = replay.snapshot()
+        taken = time.perf_counter() - started
+        vault = Vault(Epochs(folder))
+        writing = threading.Thread(target=vault.write, args=(replay, snapshot, 1))
+        writing.start()
+        while writing.is_alive():
+            asked = time.perf_counter()
+            buffer.sample(BATCH)
+            waits.append(time.perf_counter() - asked)
+        spent = time.perf_counter() - started
+    print(f"a checkpoint of {gigabytes:g} GB ({buffer.steps:,} steps): {spent:.1f} s to write, the learner goes on")
+    print(
+        f"it waits {1e3 * taken:.0f} ms for the snapshot, then for a batch at most {1e3 * max(waits):.0f} ms", end=" "
+    )
+    print(f"(median {1e3 * float(np.median(waits)):.1f} ms, {len(waits)} batches)")
+
+
+def measure_disk(memory_gb: float, disk_gb: float) -> None:
+    before = resident()
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        started, clock = time.process_time(), time.perf_counter()
+        buffer = filled(memory_gb + disk_gb, disk_bytes=int(disk_gb * 1e9), folder=Path(folder))
+        inserts = buffer.steps / (time.process_time() - started), buffer.steps / (time.perf_counter() - clock)
+        clock = time.perf_counter()
+        batches, _ = rate_of(lambda: buffer.sample(BATCH), least_s=5.0)
+        spent = time.perf_counter() - clock
+        print(f"{memory_gb:g} GB in memory and {disk_gb:g} GB on disk: {buffer.steps:,} steps, drawn uniformly")
+        print(
+            f"inserts {inserts[0]:,.0f} per CPU-s, {inserts[1]:,.0f} per s; batches {batches:,.0f} per CPU-s", end=", "
+        )
+        print(f"in {spent:.1f} s of wall time; resident {(resident() - before) / 1e9:.2f} GB")
 
 
 def measure_service(count: int) -> tuple[float, int, float, float]:

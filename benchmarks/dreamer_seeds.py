@@ -71,7 +71,7 @@ class Training:
         return f"{self.name}: step {newest['step']}, {len(episodes)} episodes, score {newest['score']:.1f}{ended}"
 
 
-def start(name: str, out: Path, steps: int) -> Training:
+def start(name: str, out: Path, steps: int, agent: dict[str, Any]) -> Training:
     recipe, _, seed = name.partition(":")
     folder = out / "runs" / f"{recipe}-{seed}"
     folder.mkdir(parents=True)
@@ -81,6 +81,7 @@ def start(name: str, out: Path, steps: int) -> Training:
         **{"report_every_s": NEVER_S, "save_every_s": NEVER_S},
         **RECIPES[recipe],
         "steps": min(steps, RECIPES[recipe].get("steps", steps)),
+        "agent": {**RECIPES[recipe].get("agent", {}), **agent},
     }
     (folder / "config.json").write_text(json.dumps(config))
     paths = [*PATHS, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -118,11 +119,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=25.0)
     parser.add_argument("--steps", type=int, default=10**7, help="maximum number of steps of each run")
+    parser.add_argument(
+        "--agent", type=json.loads, default={}, metavar="JSON", help="groups of agent settings, for all"
+    )
     args = parser.parse_args()
     if unknown := {name.partition(":")[0] for name in args.runs} - set(RECIPES):
         parser.error(f"there is no recipe {min(unknown)!r}. Available: {', '.join(RECIPES)}")
     until = time.monotonic() + 60 * args.minutes
-    trainings = [start(name, args.out, args.steps) for name in args.runs]
+    trainings = [start(name, args.out, args.steps, args.agent) for name in args.runs]
     try:
         while time.monotonic() < until and any(training.process.poll() is None for training in trainings):
             time.sleep(min(EVERY_S, max(0.0, until - time.monotonic())))

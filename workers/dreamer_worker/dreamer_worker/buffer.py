@@ -15,11 +15,13 @@ import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dreamer_worker.selector import make_selector
+from dreamer_worker.storage import Storage
 
 Rows = dict[str, np.ndarray]
 NONE = -1
@@ -39,7 +41,8 @@ class Stream:
 class Buffer:
     """Its promises:
 
-    1. It never uses more than `max_bytes` for steps; the newest block overwrites the oldest.
+    1. It never uses more than `max_bytes` for steps, and `disk_bytes` in `folder` beyond them; the newest block
+       overwrites the oldest.
     2. A step that is inserted twice is stored once; a sequence never contains a gap in the numbers of a stream.
     3. A sampled sequence may be updated later; steps that are gone by then, or were sampled before the buffer was
        restored, are skipped.
@@ -54,12 +57,14 @@ class Buffer:
         block_rows: int = 256,
         seed: int = 0,
         online: bool = True,
+        disk_bytes: int = 0,
+        folder: Path | None = None,
     ) -> None:
         self.spaces = {key: (np.dtype(dtype), tuple(shape)) for key, (dtype, shape) in spaces.items()}
         self.length = length
         self.block_rows = block_rows
         self.row_bytes = sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in self.spaces.values())
-        self.blocks = int(max_bytes // (self.row_bytes * block_rows))
+        self.blocks = int((max_bytes + disk_bytes) // (self.row_bytes * block_rows))
         if self.blocks * block_rows < 2 * length or self.blocks < 2:
             raise ValueError(
                 f"A replay of {max_bytes} bytes has no room for two sequences of {length} steps of {self.row_bytes} "
@@ -70,10 +75,9 @@ class Buffer:
         self.gaps = 0
         self._lock = threading.Lock()
         self._rng = np.random.default_rng(seed)
-        # Not touched before it is used: an empty buffer uses no memory.
-        self._store = {
-            key: np.zeros((self.blocks * block_rows, *shape), dtype) for key, (dtype, shape) in self.spaces.items()
-        }
+        rows = self.blocks * block_rows
+        self._storage = Storage(self.spaces, rows, block_rows, max_bytes, folder if disk_bytes else None)
+        self._store = self._storage.arrays
         self._selector = make_selector(dict(shares or {"uniform": 1.0}), self.blocks * block_rows, block_rows)
         self._allocated = 0
         self._ordinals = np.full(self.blocks, NONE, np.int64)
@@ -104,6 +108,7 @@ class Buffer:
             if not keep:
                 return 0
             at = np.asarray([places[index] for index in keep])
+            self._storage.touch(len(keep), self._newest)
             for key, store in self._store.items():
                 value = rows[key]
                 store[at] = value if len(keep) == len(places) else value[keep]
@@ -126,6 +131,7 @@ class Buffer:
                 return None
             starts = self._draw(count, online)
             slots, ids = self._trace(starts, length or self.length)
+            self._storage.touch(slots.size, self._newest)
             cut = {key: slots[:, :steps] for key, steps in (first or {}).items()}
             batch = {key: store.take(cut.get(key, slots), axis=0) for key, store in self._store.items()}
         batch["stepid"] = ids
@@ -143,6 +149,10 @@ class Buffer:
                 begin, live = self._find(starts)
                 steps = np.asarray(priority, np.float64)
                 self._selector.prioritize(begin[live], (0.5 * steps.max(1) + 0.5 * steps.mean(1))[live])
+
+    @property
+    def _newest(self) -> int:
+        return (self._allocated - 1) % self.blocks
 
     def stats(self) -> dict[str, float]:
         steps = self.steps

@@ -74,11 +74,12 @@ class DreamerConfig(Settings):
     )
     batch_size: int = setting(16, "Sequences per update.", minimum=1)
     batch_length: int = setting(64, "Steps per sequence.", minimum=2)
-    updates_per_call: int = setting(
-        0, "Updates that the device does without the host. 0: on a GPU those of a step of all envs, up to 8.", minimum=0
-    )
+    updates_per_call: int = setting(1, "Updates that the device does without the host in between.", minimum=1)
     report_length: int = setting(32, "Steps per sequence of a report.", minimum=2)
     replay_gb: float = setting(8.0, "Upper limit of the memory for replayed steps, in GB.", exclusive_minimum=0)
+    replay_disk_gb: float = setting(
+        0.0, "Beyond replay_gb, keep older steps on disk, in the run's folder, up to this many GB.", minimum=0
+    )
     replay_shares: dict[str, float] = setting(
         {"uniform": 1.0},
         "How sequences are drawn: shares of uniform, priority and recency.",

@@ -13,6 +13,7 @@ from dreamer_worker.config import DreamerConfig
 from dreamer_worker.limiter import SamplesPerInsert
 from dreamer_worker.logger import Logger
 from dreamer_worker.replay import Replay
+from dreamer_worker.storage import free_bytes
 from dreamer_worker.streams import METHODS, Stream
 
 
@@ -62,9 +63,20 @@ def make_replay(config: DreamerConfig) -> Replay:
 
 
 def make_buffer(config: DreamerConfig, spaces: Mapping[str, Any]) -> Buffer:
-    max_bytes = int(config.replay_gb * 1e9)
+    folder, disk_bytes = Path(config.logdir) / "replay", int(config.replay_disk_gb * 1e9)
+    if disk_bytes > free_bytes(folder):
+        raise ValueError(
+            f"replay_disk_gb is {config.replay_disk_gb:g}, but {folder} has {free_bytes(folder) / 1e9:.0f} GB left."
+        )
     buffer = Buffer(
-        spaces, config.sequence_length, max_bytes, config.replay_shares, seed=config.seed, online=config.online
+        spaces,
+        config.sequence_length,
+        int(config.replay_gb * 1e9),
+        config.replay_shares,
+        seed=config.seed,
+        online=config.online,
+        disk_bytes=disk_bytes,
+        folder=folder,
     )
     envs = max(config.envs, config.eval_envs)
     if buffer.blocks <= envs:

@@ -19,7 +19,6 @@ class RandomAgent:
         self.obs_space, self.act_space = obs_space, act_space
         self.ext_space: Spaces = {"dyn/deter": Space("float16", (LATENT,))}
         self.needs_first: dict[str, int] = {}
-        self.starts_slowly = False
         self.updates = 0
         self._rng = np.random.default_rng(seed)
 

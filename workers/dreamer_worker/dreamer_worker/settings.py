@@ -22,7 +22,7 @@ SHAPE = ("size", "random_agent")  # with another value the agent is another one,
 KEPT = (
     *("env", "env_options", "suite", "agent", *SHAPE),
     *("steps", "envs", "eval_envs", "train_ratio", "batch_size", "batch_length", "report_length"),
-    *("replay_gb", "replay_shares", "online"),
+    *("replay_gb", "replay_disk_gb", "replay_shares", "online"),
 )
 
 

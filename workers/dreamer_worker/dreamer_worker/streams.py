@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 METHODS = {"train": "sample", "report": "sample_report", "eval": "sample_eval"}  # stream → method of the replay
 REPORTS = ("report", "eval")
 PREFETCH = 2
-MOST_UPDATES = 8  # per call, by default: the actor's new weights wait for all of them
 REPORT_TIMEOUT_S = 30.0
 
 Stream = Callable[..., Any]  # `train`: (count, first) → batch; `report` and `eval`: (count, length) → batch or None
@@ -32,17 +31,6 @@ Stream = Callable[..., Any]  # `train`: (count, first) → batch; `report` and `
 class StagedBatch(NamedTuple):
     data: Any  # on its way to the device
     starts: np.ndarray  # the first step of each sequence
-
-
-def updates_per_call(agent: Any, config: DreamerConfig) -> int:
-    """How many updates the learner hands to the device at once.
-
-    By default as many as a step of all envs asks for, up to a limit, where starting an update takes long.
-    """
-    if config.updates_per_call:
-        return config.updates_per_call
-    due = config.envs * config.train_ratio / (config.batch_size * config.batch_length)
-    return max(1, min(MOST_UPDATES, int(due))) if agent.starts_slowly else 1
 
 
 class Streams(Protocol):
@@ -62,7 +50,7 @@ class LocalStreams:
 
     def __init__(self, agent: Any, config: DreamerConfig, streams: Mapping[str, Stream]) -> None:
         self._agent, self._config, self._streams = agent, config, streams
-        self.updates = updates_per_call(agent, config)
+        self.updates = config.updates_per_call
 
     def next(self, timeout_s: float = 0.0) -> StagedBatch:
         sampled = self._streams["train"](self.updates * self._config.batch_size, self._agent.needs_first)
@@ -92,7 +80,7 @@ class RemoteStreams:
         self._reports = Client(config.replay_addr, config.secret, max_inflight=1)
         self._coming: deque[Any] = deque()
         self._ahead: StagedBatch | None = None
-        self.updates = updates_per_call(agent, config)
+        self.updates = config.updates_per_call
 
     def next(self, timeout_s: float) -> StagedBatch | None:
         """The next batch; None when the limiter holds it back for longer than `timeout_s`."""

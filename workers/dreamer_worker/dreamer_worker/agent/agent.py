@@ -8,6 +8,7 @@ Promises:
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from functools import partial
@@ -29,6 +30,8 @@ from dreamer_worker.agent.rssm import State
 from dreamer_worker.agent.snapshot import named, restored
 from dreamer_worker.agent.spaces import BOOKKEEPING, Space, Spaces
 from dreamer_worker.agent.video import open_loop
+
+log = logging.getLogger(__name__)
 
 Data = Mapping[str, Any]
 Carry = dict[str, Any]
@@ -62,15 +65,19 @@ class Agent:
         self.never_waits = False
         self._seed = jax.random.key(config.seed)
         self._acted = 0
-        self._update = jax.jit(self._updated, donate_argnums=0)
-        self._update_often = jax.jit(self._updated_often, donate_argnums=0)
+        self._compile()
         self._act = jax.jit(self._acting, static_argnames="greedy")
-        self._look = jax.jit(self._reported)
         self._copy = jax.jit(self._policy_share)
         self.train_state: TrainState = self.devices.everywhere(jax.jit(self._fresh)())
         self.policy_params: Params = self._copied()
         self._newer: Params | None = None  # weights on their way to the policy
         self._updates = 0
+
+    def _compile(self) -> None:
+        """Forget what was compiled. Functions of their own each time: JAX remembers by function."""
+        self._update = jax.jit(lambda *args: self._updated(*args), donate_argnums=0)
+        self._update_often = jax.jit(lambda *args: self._updated_often(*args), donate_argnums=0)
+        self._look = jax.jit(lambda *args: self._reported(*args))
 
     @property
     def ext_space(self) -> Spaces:
@@ -87,11 +94,6 @@ class Agent:
     def needs_first(self) -> dict[str, int]:
         """Keys of which an update uses only the first steps of a sequence, and how many: replay need not send more."""
         return dict.fromkeys(self.ext_space, self.config.learning.replay_context)
-
-    @property
-    def starts_slowly(self) -> bool:
-        """Whether starting an update takes long compared with the update: thousands of kernels on an accelerator."""
-        return jax.default_backend() != "cpu"
 
     # Acting
 
@@ -185,16 +187,28 @@ class Agent:
         of them, `metrics` those of the last.
         """
         staged = self.stage(data)
-        update = self._update if staged.updates == 1 else self._update_often
+        update = "_update" if staged.updates == 1 else "_update_often"
         every = self.config.compute.policy_sync_every
         with self._lock:
-            self.train_state, carry, outs, metrics = update(self.train_state, carry, dict(staged))
+            self.train_state, carry, outs, metrics = self._tried(update, carry, staged)
             before, self._updates = self._updates, self._updates + staged.updates
             if self._updates // every > before // every:
                 self._refresh(self._copied())
         if staged.ids is not None:
             outs = {**outs, "stepid": staged.ids}
         return carry, outs, metrics
+
+    def _tried(self, update: str, carry: Carry, staged: Staged) -> Any:
+        """An update; if the hand-written kernels fail before the first one is done, with the compiler's from now on."""
+        try:
+            return getattr(self, update)(self.train_state, carry, dict(staged))
+        except Exception as error:  # whatever a compiler that has not seen them says
+            if self._updates or self.model.kernels == "xla":
+                raise
+            log.warning("The hand-written kernels cannot be used here; the compiler's are slower. %s", error)
+            self.model.kernels = "xla"
+            self._compile()
+            return getattr(self, update)(self.train_state, carry, dict(staged))
 
     def stage(self, data: Data, updates: int = 1) -> Staged:
         """What `train` and `report` need of `data`. Calling it ahead hides the transfer; a second call is harmless.

@@ -96,7 +96,7 @@ class Compute:
     observe_unroll: int = -1  # steps of the observed scan per loop turn; -1: 16, and 1 on a CPU, where compiling counts
     imagine_unroll: int = -1  # the same of the dream; -1: 5, and 1 on a CPU
     phase_convolutions: int = -1  # how many encoder stages are computed by phase; -1: all, and none on a CPU
-    kernels: str = "xla"  # of the observed scan: the compiler's, or "triton": hand-written; "interpreted" tests these
+    kernels: str = "auto"  # of the observed scan: "xla" are the compiler's, "triton" hand-written; see kernels.py
     policy_sync_every: int = 10  # updates between two refreshes of the actor's weights
     devices: int = 1  # that share each batch; 0: all that JAX finds
     policy_device: str = ""  # where the policy runs: "cpu", "gpu:1"; empty: where the learner does
@@ -106,14 +106,15 @@ class Compute:
             raise ValueError(f"compute.dtype is {self.dtype!r}; choose bfloat16 or float32.")
         if self.path not in ("fast", "plain"):
             raise ValueError(f"compute.path is {self.path!r}; choose fast or plain.")
-        if self.kernels not in ("xla", "triton", "interpreted"):
-            raise ValueError(f"compute.kernels is {self.kernels!r}; choose xla, triton or interpreted.")
+        if self.kernels not in ("auto", "xla", "triton", "interpreted"):
+            raise ValueError(f"compute.kernels is {self.kernels!r}; choose auto, xla, triton or interpreted.")
 
     def on(self, device: str) -> Compute:
         """With the settings that were left open chosen for `cpu`, `gpu` or `tpu`."""
         observe, imagine, phases = (1, 1, 0) if device == "cpu" else (16, 5, 99)
         return replace(
             self,
+            kernels="xla" if self.kernels == "auto" else self.kernels,
             observe_unroll=observe if self.observe_unroll < 0 else self.observe_unroll,
             imagine_unroll=imagine if self.imagine_unroll < 0 else self.imagine_unroll,
             phase_convolutions=phases if self.phase_convolutions < 0 else self.phase_convolutions,

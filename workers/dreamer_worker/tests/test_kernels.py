@@ -1,0 +1,96 @@
+"""The hand-written kernels of the observed scan, interpreted on the CPU, beside the compiler's."""
+
+import logging
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from dreamer_worker.agent import Space, make_agent, observation
+from dreamer_worker.agent.config import AgentConfig, Compute, Rssm
+from dreamer_worker.agent.observation import Carried, Given, Weights
+
+pytestmark = pytest.mark.timeout(900)  # compiling on a busy machine
+kernels = pytest.importorskip("dreamer_worker.agent.kernels")
+
+SMALL = Rssm(deter=64, hidden=16, stoch=4, classes=4, blocks=4)
+BATCH, LENGTH = 16, 3
+
+
+def some_inputs(rng):
+    blocks, width, hidden, size = SMALL.blocks, SMALL.deter // SMALL.blocks, SMALL.hidden, SMALL.stoch * SMALL.classes
+
+    def some(*shape, scale=0.3, about=0.0):
+        return jnp.asarray(about + scale * rng.standard_normal(shape), jnp.float32)
+
+    weights = Weights(
+        some(size, hidden), some(2, 1, hidden), some(2, 1, hidden, about=1), some(blocks, width + 2 * hidden, width),
+        some(blocks, 1, width, about=1), some(blocks, width, 3 * width), some(blocks, 1, 3 * width),
+        some(blocks, width, 2 * hidden), some(hidden, about=1), some(hidden, size), some(size),
+    )  # fmt: skip
+    drawn = rng.integers(0, SMALL.classes, (BATCH, SMALL.stoch))
+    stoch = jax.nn.one_hot(drawn, SMALL.classes, dtype=jnp.float32).reshape(BATCH, size)
+    given = Given(
+        some(LENGTH, blocks, BATCH, width),
+        some(LENGTH, BATCH, hidden),
+        jnp.asarray(rng.random((LENGTH, BATCH, 1)) > 0.2, jnp.float32),
+        jnp.asarray(rng.gumbel(size=(LENGTH, BATCH, SMALL.stoch, SMALL.classes)), jnp.float32),
+    )
+    aims = some(LENGTH, blocks, BATCH, width, scale=1), some(LENGTH, BATCH, size, scale=1)
+    return (weights, Carried(some(blocks, BATCH, width), stoch, some(BATCH, hidden)), given), aims
+
+
+def test_hand_written_kernels_equal_the_compilers_with_all_gradients():
+    args, aims = some_inputs(np.random.default_rng(0))
+
+    def loss(kind, *args):
+        found = observation._scan(SMALL, 1, kind, *args)
+        return sum((one * aim).sum() for one, aim in zip(found, aims, strict=True)), found
+
+    def graded(kind):
+        return jax.jit(jax.value_and_grad(partial(loss, kind), argnums=(0, 1, 2), has_aux=True))(*args)
+
+    found, wanted = graded("interpreted"), graded("xla")
+
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        distance = np.linalg.norm(np.ravel(one) - np.ravel(other))
+        assert distance <= 1e-5 * (1e-6 + np.linalg.norm(np.ravel(other)))
+
+
+@pytest.mark.parametrize(
+    ("size", "batch", "fits"), [("1m", 16, True), ("12m", 16, True), ("50m", 32, True), ("12m", 12, False),
+                                ("12m", 8, False), ("25m", 16, False), ("200m", 16, False)],
+)  # fmt: skip
+def test_only_sizes_that_suit_the_tensor_cores_use_them(size, batch, fits):
+    assert kernels.fits(AgentConfig.preset(size).rssm, batch) is fits
+
+
+def test_a_machine_that_they_were_not_tried_on_uses_the_compilers():
+    assert Compute(kernels="auto").on("cpu").kernels == "xla"
+    with pytest.raises(ValueError, match="choose auto, xla, triton or interpreted"):
+        Compute(kernels="cuda")
+
+
+def test_kernels_that_do_not_compile_are_replaced_and_it_is_said(monkeypatch, caplog):
+    flags = {key: Space("bool") for key in ("is_first", "is_last", "is_terminal")}
+    obs = {"place": Space("float32", (3,)), "reward": Space("float32"), **flags}
+    act = {"steer": Space("float32", (2,), -1, 1)}
+    small = {
+        "rssm": {"deter": 64, "hidden": 16, "stoch": 4, "classes": 4, "blocks": 4},
+        "learning": {"imagined_steps": 2},
+    }
+    agent = make_agent(obs, act, {"size": "debug", **small, "compute": {"dtype": "float32", "kernels": "interpreted"}})
+    rng = np.random.default_rng(0)
+    data = {key: space.sample(rng, BATCH, 4) for key, space in {**obs, **act, **agent.ext_space}.items()}
+
+    def broken(*args, **options):
+        raise NotImplementedError("no such instruction")
+
+    monkeypatch.setattr(kernels, "scan_forward", broken)
+    with caplog.at_level(logging.WARNING):
+        _, _, metrics = agent.train(agent.init_train(BATCH), data)
+
+    assert np.isfinite(metrics["loss/total"])
+    assert "The hand-written kernels cannot be used here" in caplog.text
+    assert "no such instruction" in caplog.text
