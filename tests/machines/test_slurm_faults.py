@@ -52,6 +52,32 @@ def processes_of(run):
     return [pid for pid in all_pids() if run.run_id.encode() in environ(pid) + cmdline(pid) and alive(pid)]
 
 
+@pytest.mark.parametrize("point", ["far.placed", "spawn.written", "far.queued", "far.recorded", "far.released"])
+def test_a_daemon_killed_between_two_steps_of_a_submit_starts_one_worker(
+    slurm_lab, cluster, submit_counted, ledger, tmp_path, monkeypatch, point
+):
+    slurm_lab.stop_daemon()
+    with monkeypatch.context() as orders:
+        orders.setenv("MOSAIC_FAILPOINTS", point)
+        orders.setenv("MOSAIC_FAILPOINTS_DIR", str(tmp_path))
+        slurm_lab.restart_daemon()
+        run = submit_counted(seconds=1)
+        wait_until((tmp_path / point).exists, words=f"a daemon that reaches {point}")
+        wait_until(lambda: not _is_served(slurm_lab), words="its death")
+    slurm_lab.restart_daemon()
+    over = slurm_lab.wait_until_over(run)
+
+    assert over.state is RunState.TERMINATED, over.reason
+    assert starts(ledger) == 1
+    jobs = cluster.ask("squeue", "-h", "-t", "PENDING", "-o", "%j").splitlines()
+    assert not [job for job in jobs if run.run_id in job]
+
+
+def _is_served(lab):
+    pid = lab.root.pid.read_text().strip() if lab.root.pid.exists() else ""
+    return pid.isdigit() and alive(int(pid))
+
+
 @pytest.mark.parametrize("after", ["at once", "running"])
 def test_a_killed_controller_never_makes_two_workers(slurm_lab, cluster, submit_counted, ledger, after):
     run = submit_counted(seconds=8)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import refuse_host
 from mosaic.cli.doctor_checks import Finding, Installation, run_checks
+from mosaic.cli.doctor_clusters import check_clusters
 from mosaic.cli.terminal_text import paint
 from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.errors import MosaicError, NoDaemon
@@ -28,7 +29,8 @@ def add_verbs(verbs: "Verbs") -> None:
 
 def run_doctor(args: argparse.Namespace) -> int:
     refuse_host(args, "doctor")
-    findings = list(run_checks(inspect(StateRoot.from_environment())))
+    installation = inspect(StateRoot.from_environment())
+    findings = [*run_checks(installation), *check_clusters(installation)]
     fixed = [apply_fix(finding) if args.fix else "" for finding in findings]
     if args.json:
         rows = [{**finding.to_dict(), "fixed": text == "done"} for finding, text in zip(findings, fixed, strict=True)]

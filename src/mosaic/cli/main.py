@@ -43,6 +43,7 @@ MODULES = {
     "remove": ("rm",),
     "disk_usage": ("du",),
     "garbage": ("gc",),
+    "machines": ("machines",),
     "daemon": ("daemon",),
     "root": ("root",),
     "worker": ("worker",),

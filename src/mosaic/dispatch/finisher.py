@@ -25,6 +25,10 @@ CUT_PATIENCE_S = 5.0  # with the rest of a spool that was replaced or truncated
 FULL_PATIENCE_S = 1.0  # with a full disk that refuses the rest of a cancelled run
 UNKILLABLE_S = 60.0
 WHY_PATIENCE_S = 60.0  # with a cluster that does not say how a job ended
+_OUTSIDE = {
+    Stage.QUEUED: "requeued outside MOSAIC: its job was put back in the queue",
+    Stage.ABSENT: "its cluster no longer knows its job, and ended its processes",
+}
 NOT_EVEN_OPEN = -2  # as the number of missing bytes: it is unknown
 
 
@@ -101,11 +105,8 @@ class Finisher:
             return True
         live.ended_at = live.ended_at or self._runs.now()
         sight = await asyncio.to_thread(self._launchers.of(record.on).look, _ref(record, live))
-        if sight.stage in (Stage.ENDED, Stage.LOST, Stage.QUEUED):
-            is_requeued = sight.stage is Stage.QUEUED
-            live.end_reason = (
-                "requeued outside MOSAIC: its job was put back in the queue" if is_requeued else sight.reason
-            )
+        if sight.stage in (Stage.ENDED, Stage.LOST, Stage.QUEUED, Stage.ABSENT):
+            live.end_reason = _OUTSIDE.get(sight.stage, sight.reason)
             return True
         return self._runs.now() - live.ended_at > WHY_PATIENCE_S
 

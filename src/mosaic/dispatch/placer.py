@@ -16,6 +16,7 @@ from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.dispatch.reasons import cancelled
 from mosaic.dispatch.starter import Starter
 from mosaic.model.errors import MosaicError
+from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunRecord
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.model.states import RunState
@@ -48,6 +49,7 @@ class Placer:
     async def place(self, record: RunRecord) -> None:
         """Submit a run for the first time."""
         attempt = await self._registry.do(lambda r: r.place(record.run_id))
+        failpoint("far.placed")
         await self._starter.submit_far(await self._registry.do(lambda r: r.get(record.run_id)), attempt)
 
     def is_due(self, record: RunRecord) -> bool:

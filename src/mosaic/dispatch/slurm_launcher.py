@@ -56,14 +56,14 @@ class SlurmLauncher:
     def submit(self, ref: Ref, launch: dict[str, Any]) -> str:
         write_launch(ref.rundir, launch)
         job = self._slurm.submit(self._spec(ref, launch))
-        failpoint("spawn.queued")
+        failpoint("far.queued")
         self._changed_at[_name(ref)] = self._now()
         return f"{HELD}{job}"
 
     def begin(self, ref: Ref) -> str:
         job = _id(ref)
         self._slurm.release(job)
-        failpoint("spawn.spawned")
+        failpoint("far.released")
         self._changed_at[_name(ref)] = self._now()
         return job
 

@@ -127,7 +127,7 @@ class Starter:
             await self._finisher.end(record, RunState.FAULTED, f"spawn error: {error}")
             return
         await self._registry.do(lambda r: r.note_job(record.run_id, attempt, job))
-        failpoint("spawn.recorded")
+        failpoint("far.recorded")
         await self.begin_far(await self._registry.do(lambda r: r.get(record.run_id)))
         self._in_background(self._record_provenance(config, plan, live.rundir))
 

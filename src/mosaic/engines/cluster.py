@@ -12,6 +12,7 @@ conf = ""                     the path of slurm.conf, if the commands do not fin
 most_jobs = 500               how many jobs may be queued or running at the same time
 """
 
+import re
 import tomllib
 from dataclasses import dataclass, fields
 from typing import Any
@@ -24,6 +25,7 @@ from mosaic.model.rundir import StateRoot
 SLURM = "slurm"
 LOCAL = "local"  # in `--on`: this machine
 LARGEST_FILE = 64 << 10
+_PARTITION = re.compile(r"[A-Za-z0-9][\w.+-]*(,[A-Za-z0-9][\w.+-]*)*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,7 @@ class Cluster:
 def split_place(on: str) -> tuple[str, str]:
     """The cluster and the partition in the text of `--on`; BadConfig for anything that cannot be one."""
     name, colon, partition = on.partition(":")
-    is_partition = not colon or (partition and all(c.isalnum() or c in "._-,+" for c in partition))
-    if not is_worker_name(name) or not is_partition:
+    if not is_worker_name(name) or (colon and not _PARTITION.fullmatch(partition)):
         raise BadConfig("payload.on", f"'{on}' is not valid. Write CLUSTER or CLUSTER:PARTITION, such as slurm:gpu.")
     return name, partition
 

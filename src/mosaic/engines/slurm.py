@@ -105,7 +105,7 @@ class Slurm:
 
     def nodes(self) -> list[list[str]]:
         """Name, partition, state, CPUs (allocated/idle/other/total), generic resources, those in use, memory."""
-        form = "NodeHost:|,PartitionName:|,StateLong:|,CPUsState:|,Gres:|,GresUsed:|,Memory:|"
+        form = "NodeList:|,PartitionName:|,StateLong:|,CPUsState:|,Gres:|,GresUsed:|,Memory:|"
         lines = self._ask(["sinfo", "-h", "-N", "-O", form.replace(":|", ":128")]).splitlines()
         return [[line[n * 128 : (n + 1) * 128].strip() for n in range(7)] for line in lines]
 

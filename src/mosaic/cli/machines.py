@@ -1,0 +1,135 @@
+"""`mosaic machines`: where runs can go: this machine and the nodes of clusters, what is free there, and who uses it."""
+
+import argparse
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from mosaic.cli.connection import connected, host_of
+from mosaic.cli.table import render_table
+from mosaic.cli.verb import add_json, add_verb
+from mosaic.engines.cluster import SLURM, cluster_names, load_cluster
+from mosaic.engines.slurm import Slurm
+from mosaic.model.errors import MosaicError
+from mosaic.model.machine import format_memory
+from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
+
+if TYPE_CHECKING:
+    from mosaic.cli.verb import Verbs
+    from mosaic.client import Run
+    from mosaic.wire import mosaic_pb2 as pb
+
+EXAMPLES = """
+mosaic machines
+mosaic machines --json
+"""
+HEADINGS = ("PLACE", "NODE", "STATE", "CPUS FREE", "GPUS FREE", "OUR RUNS", "WAITING", "MEMORY")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One machine. A number of GPUs or CPUs that is in use counts all users, not only us."""
+
+    place: str
+    node: str
+    state: str
+    cpus: float
+    cpus_free: float
+    gpus: int
+    gpus_free: int
+    our_runs: int
+    waiting: int
+    memory_mb: int
+
+
+def add_verbs(verbs: "Verbs") -> None:
+    parser = add_verb(verbs, "machines", show_machines, "list the machines that runs can go to", EXAMPLES)
+    add_json(parser)
+
+
+def show_machines(args: argparse.Namespace) -> int:
+    with connected(args) as client:
+        health, live = client.health(), [run for run in client.list_runs().runs if not run.state.is_over]
+    rows, problems = [_here(health, live)], []
+    if not host_of(args):  # the clusters of another machine are asked from there
+        found, problems = _clusters(StateRoot.from_environment(), live)
+        rows += found
+    if args.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+    else:
+        print(render_table(HEADINGS, [_cells(row) for row in rows], frozenset({3, 4, 5, 6, 7})))
+        for problem in problems:
+            print(problem)
+    return 0
+
+
+def _here(health: "pb.Health", live: "Iterable[Run]") -> Row:
+    own = [run for run in live if not run.on]
+    free = sum(not gpu.owner and not gpu.blocked for gpu in health.gpus)
+    return Row(
+        place="local",
+        node="",
+        state="up" if health.healthy else "problem",
+        cpus=health.cpus,
+        cpus_free=max(0.0, health.cpus - health.cpus_requested),
+        gpus=len(health.gpus),
+        gpus_free=free,
+        our_runs=sum(run.state is not RunState.INIT for run in own),
+        waiting=sum(run.state is RunState.INIT for run in own),
+        memory_mb=health.memory_mb,
+    )
+
+
+def _clusters(root: StateRoot, live: "list[Run]") -> tuple[list[Row], list[str]]:
+    rows: list[Row] = []
+    problems: list[str] = []
+    for name in cluster_names(root):
+        try:
+            rows += _of_cluster(name, Slurm(load_cluster(root, name)), live)
+        except MosaicError as error:
+            # `slurm` needs no file: where there is no Slurm at all, that is nothing to report.
+            if name != SLURM or (root.clusters / f"{name}.toml").exists():
+                problems.append(f"{name}: {error}")
+    return rows, problems
+
+
+def _of_cluster(name: str, slurm: Slurm, live: "list[Run]") -> list[Row]:
+    own = [run for run in live if run.on.partition(":")[0] == name]
+    rows: dict[str, Row] = {}
+    for node, partition, state, cpus, gres, used, memory in slurm.nodes():
+        place = f"{name}:{partition}"
+        if node in rows:
+            rows[node] = Row(**{**asdict(rows[node]), "place": f"{rows[node].place},{partition}"})
+            continue
+        counts = [int(part) if part.isdigit() else 0 for part in (cpus.split("/") + ["0"] * 4)[:4]]
+        gpus = _gpus(gres)
+        rows[node] = Row(
+            place=place,
+            node=node,
+            state=state,
+            cpus=counts[3],
+            cpus_free=counts[1],
+            gpus=gpus,
+            gpus_free=max(0, gpus - _gpus(used)),
+            our_runs=sum(run.node == node and run.state is not RunState.INIT for run in own),
+            waiting=0,
+            memory_mb=int(memory) if memory.isdigit() else 0,
+        )
+    found = list(rows.values())
+    waiting = sum(run.state is RunState.INIT for run in own)
+    return [Row(**{**asdict(found[0]), "waiting": waiting}), *found[1:]] if found else []
+
+
+def _gpus(gres: str) -> int:
+    """The number in gpu:2, gpu:a100:4 or gpu:1(IDX:0), with several of them added up."""
+    return sum(int(number) for number in re.findall(r"gpu(?::[^:,()]+)?:(\d+)", gres))
+
+
+def _cells(row: Row) -> list[str]:
+    gpus = f"{row.gpus_free} of {row.gpus}" if row.gpus else "-"
+    memory = format_memory(row.memory_mb) if row.memory_mb else "-"
+    free = f"{row.cpus_free:g} of {row.cpus:g}"
+    return [row.place, row.node or "-", row.state, free, gpus, str(row.our_runs), str(row.waiting), memory]

@@ -1,0 +1,75 @@
+"""`mosaic run --on`, `show`, `machines` and `doctor` with a real Slurm."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mosaic.client import TrainerClient
+
+MOSAIC = Path(sys.executable).parent / "mosaic"
+
+
+@pytest.fixture
+def mosaic(slurm_lab):
+    def run(*words, code=0):
+        env = {**os.environ, "MOSAIC_HOME": str(slurm_lab.root.path)}
+        done = subprocess.run([MOSAIC, *words], capture_output=True, text=True, env=env, cwd=slurm_lab.root.path)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_a_run_says_where_it_ran(mosaic):
+    mosaic("run", "toy", "steps=5", "--on", "slurm:main", "--name", "afar")
+
+    shown = mosaic("show", "afar")
+    rows = {row["place"]: row for row in json.loads(mosaic("machines", "--json"))}
+
+    place = next(line for line in shown.splitlines() if line.strip().startswith("ran on"))
+    assert "slurm:main, node" in place
+    assert ", job " in place
+    assert rows["slurm:main,urgent"]["gpus"] == 2
+    assert rows["local"]["our_runs"] == 0
+    assert "nodeB" in mosaic("machines")
+
+
+def test_a_grace_period_that_slurm_would_cut_is_told_at_submit(slurm_lab, mosaic):
+    run = slurm_lab.submit(steps=3, on="slurm", limits={"grace_s": 30})
+
+    assert "KillWait is 5 s" in slurm_lab.wait_until_over(run).history[0].reason
+
+
+def test_a_default_place_is_used_by_runs_that_do_not_say_theirs(slurm_lab, mosaic):
+    slurm_lab.stop_daemon()
+    mosaic("daemon", "start", "--launcher", "slurm:main")
+    slurm_lab.client = TrainerClient.connect(slurm_lab.root)
+    try:
+        far, here = slurm_lab.submit(steps=3), slurm_lab.submit(steps=3, on="local")
+        places = [slurm_lab.wait_until_over(run).on for run in (far, here)]
+    finally:
+        slurm_lab.stop_daemon()
+        mosaic("daemon", "start", "--launcher", "local")
+        slurm_lab.client = TrainerClient.connect(slurm_lab.root)
+
+    assert places == ["slurm:main", ""]
+
+
+def test_doctor_finds_a_cluster_that_does_not_answer(slurm_lab, mosaic, tmp_path):
+    file = slurm_lab.root.clusters / "other.toml"
+    file.write_text(f'conf = "{tmp_path}/missing.conf"\n')
+    try:
+        found = json.loads(mosaic("doctor", "--json", code=1))
+    finally:
+        file.unlink()
+
+    assert [finding["what"] for finding in found if "missing.conf" in finding["what"]] != []
+    assert not [finding for finding in found if "Nodes cannot reach" in finding["what"]]
+
+
+def test_an_unknown_cluster_is_refused_at_submit(mosaic):
+    mosaic("run", "toy", "--on", "mars", "--detach", code=1)
