@@ -6,6 +6,7 @@ every file, one at a time; here it happens together with kills, stops and full d
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -79,15 +80,18 @@ def copy_root(trial: "Trial", number: int) -> bool:
     """A daemon of the copy must be refused, or leave the original's runs alone."""
     # Its name begins with the original's, so that its processes count as the trial's.
     copy = StateRoot(trial.home / "h-copy")
-    copy_live(trial.root.path, copy.path, leave_out=("ballast",))
-    for lock in (copy.address, copy.pid):
-        lock.unlink(missing_ok=True)
     try:
+        copy_live(trial.root.path, copy.path, leave_out=("ballast",))
+        for lock in (copy.address, copy.pid):
+            lock.unlink(missing_ok=True)
         with TrainerClient.connect(copy) as client:
             _wait(lambda: all(run.state.is_over for run in client.list_runs().runs), ADOPTED_WITHIN_S)
             client.shutdown()
     except MosaicError:
         return True  # refused
+    finally:
+        # On a small disk it takes the space that the original's runs wait for.
+        shutil.rmtree(copy.path, ignore_errors=True)
     return True
 
 

@@ -4,7 +4,7 @@ import sqlite3
 from importlib import resources
 from pathlib import Path
 
-from mosaic.ingest.held_files import clear_the_way
+from mosaic.ingest.held_files import clear_the_way, refuse_linked_folder
 from mosaic.model import sqlite
 from mosaic.model.errors import StoreFailed
 
@@ -25,6 +25,7 @@ VIEWS = {
 
 def connect(path: Path, read_only: bool) -> sqlite3.Connection:
     """Open the file, creating or upgrading it as needed. read_only: the file of a finished run is not changed."""
+    refuse_linked_folder(path)
     if not read_only:
         clear_the_way(path)
         return _open_live(path)

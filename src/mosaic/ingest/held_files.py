@@ -12,6 +12,8 @@ from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 
+from mosaic.model.errors import StoreFailed
+
 log = logging.getLogger(__name__)
 
 _SUFFIXES = ("", "-wal")
@@ -55,6 +57,12 @@ class HeldFiles:
             return Loss.CUT
         self._known[place] = identity, found.st_size
         return None
+
+
+def refuse_linked_folder(path: Path) -> None:
+    """Before anything is written or moved there: through a link it would happen in a folder that is not the run's."""
+    if path.parent.is_symlink():
+        raise StoreFailed(f"{path.parent} is a symbolic link; a run's folder must stay where it is. Delete the link.")
 
 
 def clear_the_way(path: Path) -> None:

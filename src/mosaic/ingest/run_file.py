@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from mosaic.ingest.damage import damaged, to_mosaic_error
 from mosaic.ingest.file import connect
-from mosaic.ingest.held_files import HeldFiles, Loss, set_aside
+from mosaic.ingest.held_files import HeldFiles, Loss, refuse_linked_folder, set_aside
 from mosaic.ingest.memory import Memory
 from mosaic.model import sqlite
 from mosaic.model.errors import BadBatch, MosaicError, StoreDamaged, StoreFailed
@@ -141,6 +141,7 @@ class RunFile:
     # -- a lost file
 
     def _recover(self, loss: Loss) -> None:
+        refuse_linked_folder(self.path)
         log.warning("%s %s while it was open.", self.path, loss.value, extra={"run_id": self.run_id})
         try:
             if loss is Loss.CUT:

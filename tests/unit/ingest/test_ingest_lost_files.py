@@ -76,6 +76,23 @@ def test_a_file_that_loses_its_name_is_restored_completely(path, store, harm):
     assert (path.parent / "precious").read_text() == "precious"
 
 
+def test_nothing_is_written_through_a_link_in_place_of_the_folder(tmp_path):
+    folder, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "telemetry.sqlite").write_text("somebody's")
+    store = RunStore(folder / "telemetry.sqlite", RUN)
+    send_to(store, 10)
+
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(elsewhere)
+
+    for again in (store, RunStore(folder / "telemetry.sqlite", RUN)):
+        with pytest.raises(StoreFailed, match="is a symbolic link"):
+            send_to(again, 20)
+    assert [(path.name, path.read_text()) for path in elsewhere.iterdir()] == [("telemetry.sqlite", "somebody's")]
+
+
 def spool_at(lines):
     spool = Spool()
     spool.offsets[pb.STDOUT] = lines * LINE
