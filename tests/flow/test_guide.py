@@ -71,9 +71,11 @@ def test_the_guides_worker_without_the_sdk_keeps_the_contract(tmp_path):
 
 
 def test_what_the_guide_shows_of_a_worker_is_in_the_worker():
-    quoted = [block.text.partition("\n") for block in blocks_of(GUIDE) if block.text.startswith("# workers/")]
+    quoted = [
+        block.text.partition("\n") for block in blocks_of(GUIDE) if block.text.startswith(("# workers/", "# examples/"))
+    ]
 
-    assert len(quoted) == 4
+    assert len(quoted) == 5
     for first, _, code in quoted:
         assert code in (REPO / first.removeprefix("# ")).read_text(), first
 
