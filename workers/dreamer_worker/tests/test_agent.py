@@ -218,6 +218,14 @@ def test_a_loaded_agent_continues_bit_for_bit(agent):
     assert not np.array_equal(wanted["params/dyn/gates/kernel"], saved["params/dyn/gates/kernel"])
 
 
+def test_what_was_frozen_is_not_changed_by_later_updates(agent):
+    before, frozen = agent.save(), agent.freeze()
+    agent.train(agent.init_train(BATCH), batch_for(agent))
+
+    assert_same(frozen(), before)
+    assert np.any(agent.save()["params/dyn/gates/kernel"] != before["params/dyn/gates/kernel"])
+
+
 def test_weights_move_from_one_agent_to_another(agent):
     other = agent_with(seed=5)
     assert not np.array_equal(other.save()["params/dyn/gates/kernel"], agent.save()["params/dyn/gates/kernel"])
