@@ -240,7 +240,7 @@ def _deter(at, look, gain, unit, ahead, deter, weights, out, *, tile):  # type: 
     out[g, :, columns] = deter[t + 1, g, :, columns] + acc.astype(look.dtype)
 
 
-def _h(at, deter, gates, gain, unit, weights, out, shares, *, tile):  # type: ignore[no-untyped-def]
+def _hidden_back(at, deter, gates, gain, unit, weights, out, shares, *, tile):  # type: ignore[no-untyped-def]
     """Of the hidden layer, before its norm and activation; and the sums that its norm needs."""
     _, batch, width = deter.shape
     g, n = pl.program_id(0), pl.program_id(1)
@@ -321,7 +321,7 @@ def scan_backward(
         args: tuple[Any, ...] = (at, look, *slopes.look, ahead, deter, w.both)
         now = run(partial(_deter, tile=tile), grid, row, *args)
         args = (at, now, slopes.gates, *slopes.h, w.gates)
-        h, sums = run(partial(_h, tile=tile), grid, (row, shares), *args)
+        h, sums = run(partial(_hidden_back, tile=tile), grid, (row, shares), *args)
         args = (at, h, sums, *slopes.h, now, slopes.deter, keep, w.hidden, deter)
         mixed_grid = (blocks, (width + 2 * hidden) // mixed_tile)
         mixed, deter = run(partial(_mixed, tile=mixed_tile), mixed_grid, (inputs, like(deter)), *args, into={9: 1})
