@@ -159,6 +159,11 @@ def await_all(names: list[str], running: dict[str, subprocess.Popen[bytes]], out
     return [name for name in names if (out / f"{name}.compiled").exists()]
 
 
+def stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def measure(name: str, process: subprocess.Popen[bytes], out: Path, limit_s: float) -> dict[str, Any]:
     (out / f"{name}.go").touch()
     try:
@@ -188,6 +193,8 @@ def run(args: argparse.Namespace) -> None:
     print("| variant | ms per update | host ms to start | first s | kernels: ms, launches |\n|---|---|---|---|---|")
     try:
         ready = await_all(args.names, running, out, begun + args.compile_s)
+        for name in set(args.names) - set(ready):
+            stop(running[name])  # what still compiles would disturb the others
         print(f"compiled {len(ready)} of {len(args.names)} in {time.monotonic() - begun:.0f} s", file=sys.stderr)
         for name in args.names:
             left = begun + args.limit_s - time.monotonic()
@@ -197,8 +204,7 @@ def run(args: argparse.Namespace) -> None:
             (args.out / "results.json").write_text(json.dumps(rows))
     finally:
         for process in running.values():
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+            stop(process)
         for path in out.glob("*.hlo.gz"):
             (args.out / path.name).write_bytes(path.read_bytes())
 

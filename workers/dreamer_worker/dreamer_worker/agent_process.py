@@ -87,10 +87,10 @@ class Saver:
             folder = self.epochs.begin(epoch)
             for part in (replay, logger):
                 part.ask("snapshot", epoch, timeout_s=_left(until))
-            learned, counters = self._agent.save(), self._counters.to_dict()
+            learned, counters = self._agent.freeze(), self._counters.to_dict()
         writing = [part.call("write", epoch) for part in (replay, logger)]
         try:
-            write_arrays(folder / PART, learned)
+            write_arrays(folder / PART, learned())
         finally:
             wait(writing, _left(until))  # also after an error: the epoch is removed then, and no part may still write
         for written in writing:

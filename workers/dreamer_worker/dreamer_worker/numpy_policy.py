@@ -123,7 +123,7 @@ def is_discrete(space: Arrays) -> bool:
 
 def one_hot(x: Any, space: Arrays) -> np.ndarray:
     classes = 2 if space["dtype"] == "bool" else int(space["high"])
-    return np.eye(classes, dtype=np.float32)[np.asarray(x).astype(int)].reshape(-1)
+    return np.ravel(np.eye(classes, dtype=np.float32)[np.asarray(x).astype(int)])
 
 
 def symlog(x: Any) -> Any:

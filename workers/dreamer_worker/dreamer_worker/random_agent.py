@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,10 @@ class RandomAgent:
 
     def save(self) -> dict[str, np.ndarray]:
         return {"updates": np.asarray(self.updates)}
+
+    def freeze(self) -> Callable[[], dict[str, np.ndarray]]:
+        saved = self.save()
+        return lambda: saved
 
     def load(self, saved: Mapping[str, np.ndarray]) -> None:
         self.updates = int(saved["updates"])

@@ -218,6 +218,14 @@ def test_a_loaded_agent_continues_bit_for_bit(agent):
     assert not np.array_equal(wanted["params/dyn/gates/kernel"], saved["params/dyn/gates/kernel"])
 
 
+def test_what_was_frozen_is_not_changed_by_later_updates(agent):
+    before, frozen = agent.save(), agent.freeze()
+    agent.train(agent.init_train(BATCH), batch_for(agent))
+
+    assert_same(frozen(), before)
+    assert np.any(agent.save()["params/dyn/gates/kernel"] != before["params/dyn/gates/kernel"])
+
+
 def test_weights_move_from_one_agent_to_another(agent):
     other = agent_with(seed=5)
     assert not np.array_equal(other.save()["params/dyn/gates/kernel"], agent.save()["params/dyn/gates/kernel"])
@@ -304,6 +312,31 @@ def test_each_loss_moves_only_what_it_is_for(agent):
     dyn = {loss: slopes[f"loss/{loss}"]["dyn"] for loss in ("dynamics", "representation")}
     assert np.any(dyn["dynamics"]["prior_out"]["kernel"])
     assert not np.any(dyn["representation"]["prior_out"]["kernel"])
+
+
+def test_the_actors_gradient_may_pass_through_the_dynamics():
+    act = {"steer": ACT["steer"]}
+    changes = {"learning": {"imagined_steps": 3, "actor_gradient": "dynamics", "entropy": 0.0}}
+    agent = make_agent(OBS, act, {**SMALL, **changes})
+    rng, noisy = np.random.default_rng(0), agent.save()
+    noisy |= {key: x + 0.1 * rng.standard_normal(x.shape).astype(x.dtype) for key, x in noisy.items() if "out/" in key}
+    agent.load(noisy)
+    batch, _ = agent._batch(agent.init_train(BATCH), dict(agent.stage(batch_for(agent))))
+    state = agent.train_state
+
+    def losses(params):
+        _, result = objective(agent.model, params, state.slow, state.scale, batch, jax.random.key(3))
+        return {key: result.metrics[f"loss/{key}"] for key in ("policy", "value", "replay_value")}
+
+    slopes = jax.jit(jax.jacrev(losses))(state.params)
+
+    moved = {
+        loss: {name for name, part in parts.items() if any(map(np.any, jax.tree.leaves(part)))}
+        for loss, parts in slopes.items()
+    }
+    assert moved == {"policy": {"pol"}, "value": {"val"}, "replay_value": {"enc", "dyn", "val"}}
+    with pytest.raises(ValueError, match="'button' is a choice"):
+        agent_with(**changes)
 
 
 @pytest.mark.slow

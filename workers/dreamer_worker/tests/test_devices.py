@@ -18,13 +18,14 @@ obs = {"place": Space("float32", (3,)), "reward": Space("float32"), **flags}
 act = {"steer": Space("float32", (2,), -1, 1)}
 found = {}
 for devices in (1, 8):
-    settings = {"size": "debug", "learning": {"imagined_steps": 2}, "optimizer": {"warmup": 0, "lr": 1e-3}}
+    # Not divided by its own size, a small gradient's rounding stays small.
+    linear = {"warmup": 0, "lr": 1e-2, "eps": 1.0}
+    settings = {"size": "debug", "learning": {"imagined_steps": 2}, "optimizer": linear}
     compute = {"dtype": "float32", "devices": devices, "policy_device": "cpu:1" if devices > 1 else ""}
     agent = make_agent(obs, act, {**settings, "compute": compute})
     fresh, rng = agent.save(), np.random.default_rng(0)
     data = {key: space.sample(rng, 16, 4) for key, space in {**obs, **act, **agent.ext_space}.items()}
     data["dyn/deter"] = np.tanh(data["dyn/deter"])
-    together = {key: np.concatenate([x, x[::-1]]) for key, x in data.items()}
     carry, outs, metrics = agent.train(agent.init_train(8), agent.stage(data, 2))
     assert len(agent.train_state.params["dyn"]["gates"]["kernel"].devices()) == devices
     _, actions, _ = agent.policy(agent.init_policy(2), {key: x[:2, 0] for key, x in data.items()}, "eval")
@@ -34,7 +35,7 @@ assert next(iter(jax.tree.leaves(agent.policy_params)[0].devices())) == jax.devi
 for key, wanted in found[1][0].items():
     if key.startswith("params/"):
         moved, apart = (np.linalg.norm(np.ravel(wanted - one)) for one in (fresh[key], found[8][0][key]))
-        assert apart <= 0.02 * moved, (key, moved, apart)
+        assert apart <= 0.01 * moved + 1e-7, (key, moved, apart)
 jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4), found[1][1], found[8][1])
 try:
     agent.stage({key: x[:12] for key, x in data.items()}, 1)

@@ -51,7 +51,7 @@ class RecordingAgent(RandomAgent):
         self.needs_first = {"dyn/deter": LENGTH + 1}
         self.calls = []
 
-    def stage(self, data):
+    def stage(self, data, updates=1):
         self.calls.append(("stage", int(data["stepid"][0, 0])))
         return data
 

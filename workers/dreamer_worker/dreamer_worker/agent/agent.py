@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -68,6 +68,7 @@ class Agent:
         self._compile()
         self._act = jax.jit(self._acting, static_argnames="greedy")
         self._copy = jax.jit(self._policy_share)
+        self._duplicate = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))
         self.train_state: TrainState = self.devices.everywhere(jax.jit(self._fresh)())
         self.policy_params: Params = self._copied()
         self._newer: Params | None = None  # weights on their way to the policy
@@ -324,6 +325,12 @@ class Agent:
         """Everything learned, by name."""
         with self._lock:
             return {**named(self.train_state), "acted": np.asarray(self._acted)}
+
+    def freeze(self) -> Callable[[], dict[str, np.ndarray]]:
+        """What `save` would return now, to be fetched later: the device keeps a copy, and learning goes on at once."""
+        with self._lock:
+            kept, acted = self._duplicate(self.train_state), np.asarray(self._acted)
+        return lambda: {**named(kept), "acted": acted}
 
     def load(self, saved: Mapping[str, np.ndarray]) -> None:
         """The inverse of `save`. On a mismatch nothing changes and the error lists every difference."""

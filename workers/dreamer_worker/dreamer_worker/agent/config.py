@@ -96,7 +96,7 @@ class Compute:
     observe_unroll: int = -1  # steps of the observed scan per loop turn; -1: 16, and 1 on a CPU, where compiling counts
     imagine_unroll: int = -1  # the same of the dream; -1: 5, and 1 on a CPU
     phase_convolutions: int = -1  # how many encoder stages are computed by phase; -1: all, and none on a CPU
-    kernels: str = "auto"  # of the observed scan: "xla" are the compiler's, "triton" hand-written; see kernels.py
+    kernels: str = "auto"  # of the observed scan: "triton" are hand-written, "xla" the compiler's; auto: those
     policy_sync_every: int = 10  # updates between two refreshes of the actor's weights
     devices: int = 1  # that share each batch; 0: all that JAX finds
     policy_device: str = ""  # where the policy runs: "cpu", "gpu:1"; empty: where the learner does

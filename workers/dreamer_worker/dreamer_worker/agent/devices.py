@@ -29,7 +29,7 @@ class Devices:
 
     def everywhere(self, tree: Any) -> Any:
         """All of it on every device."""
-        return tree if self._mesh is None else jax.device_put(tree, NamedSharding(self._mesh, PartitionSpec()))
+        return tree if self._mesh is None else jax.device_put(tree, self._placed())
 
     def split(self, tree: Any, axis: int = 0) -> Any:
         """Each device's share of the sequences, which are on `axis`; on its way when this returns."""
@@ -38,14 +38,18 @@ class Devices:
         rows = {np.shape(x)[axis] for x in jax.tree.leaves(tree)}
         if uneven := [row for row in rows if row % self.count]:
             raise ValueError(f"A batch of {uneven[0]} sequences cannot be shared evenly by {self.count} devices.")
-        spec = PartitionSpec(*[None] * axis, "batch")
-        return jax.device_put(tree, NamedSharding(self._mesh, spec))
+        return jax.device_put(tree, self._placed(*[None] * axis, "batch"))
 
     def keep_everywhere(self, tree: Any) -> Any:
         """Inside a compiled function: the result is as `everywhere`."""
         if self._mesh is None:
             return tree
-        return jax.lax.with_sharding_constraint(tree, NamedSharding(self._mesh, PartitionSpec()))
+        return jax.lax.with_sharding_constraint(tree, self._placed())  # type: ignore[no-untyped-call]
+
+    def _placed(self, *axes: str | None) -> NamedSharding:
+        """Which axis is split between the devices; without one, nothing is."""
+        assert self._mesh is not None
+        return NamedSharding(self._mesh, PartitionSpec(*axes))  # type: ignore[no-untyped-call]
 
     def for_policy(self, tree: Any) -> Any:
         return tree if self._policy is None else jax.device_put(tree, self._policy)

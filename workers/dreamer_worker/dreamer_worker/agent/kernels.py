@@ -68,7 +68,11 @@ def tile_of(columns: int, groups: int = 1, programs: int = 128) -> int:
 
 
 def like(x: Array) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return shaped(x.shape, x.dtype)
+
+
+def shaped(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype)  # type: ignore[no-untyped-call]
 
 
 def dot(x: Array, weights: Array) -> Array:
@@ -185,13 +189,13 @@ def scan_forward(rssm: Any, w: Any, start: Any, given: Any, unroll: int, interpr
     tile, both_tile, stoch_tile = tile_of(width, blocks), tile_of(2 * hidden), max(tile_of(size), rssm.classes)
     grid, in_tile = (blocks, width // tile), tile_of(hidden)
     gumbel = given.gumbel.reshape(steps, batch, size)
-    squares = jax.ShapeDtypeStruct((blocks * width // tile, batch), f32)
+    squares = shaped((blocks * width // tile, batch), f32)
     hidden_kernel, gates_kernel = partial(_hidden, tile=tile), partial(_gates, tile=tile)
     draw_kernel = partial(_draw, tile=stoch_tile, classes=rssm.classes, unimix=rssm.unimix)
 
     def step(_: int, carried: tuple[Array, ...]) -> tuple[Array, ...]:
         at, deter, stoch, both, sin = carried
-        args = (at, deter, both, sin, given.keep, w.bias, w.scale, w.hidden, given.hidden)
+        args: tuple[Any, ...] = (at, deter, both, sin, given.keep, w.bias, w.scale, w.hidden, given.hidden)
         h, sums = run(hidden_kernel, grid, (like(start.deter), squares), *args)
         args = (at, h, sums, deter, given.keep, w.hidden_scale, w.gates, w.gates_bias)
         deter = run(gates_kernel, grid, like(deter), *args, into={3: 0})
@@ -236,7 +240,7 @@ def _deter(at, look, gain, unit, ahead, deter, weights, out, *, tile):  # type: 
     out[g, :, columns] = deter[t + 1, g, :, columns] + acc.astype(look.dtype)
 
 
-def _h(at, deter, gates, gain, unit, weights, out, shares, *, tile):  # type: ignore[no-untyped-def]
+def _hidden_back(at, deter, gates, gain, unit, weights, out, shares, *, tile):  # type: ignore[no-untyped-def]
     """Of the hidden layer, before its norm and activation; and the sums that its norm needs."""
     _, batch, width = deter.shape
     g, n = pl.program_id(0), pl.program_id(1)
@@ -263,12 +267,12 @@ def _mixed(at, h, shares, gain, unit, deter, slope, keep, weights, before, input
     mixed = dot(down(gain[t, g], unit[t, g], h[g], mean), w.T).astype(h.dtype)
 
     @pl.when(n * tile < width)
-    def _() -> None:
+    def _before() -> None:
         found = (deter[g, :, columns] * slope[t, g, :, columns] + mixed) * keep[t]
         out[t, g, :, columns] = before[t, g, :, columns] + found
 
     @pl.when(n * tile >= width)
-    def _() -> None:
+    def _inputs() -> None:
         inputs[g, :, pl.ds(n * tile - width, tile)] = mixed
 
 
@@ -305,19 +309,19 @@ def scan_backward(
     tile, look_tile, stoch_tile = tile_of(width, blocks), tile_of(hidden), tile_of(size)
     grid, mixed_tile = (blocks, width // tile), min(width, tile_of(width + 2 * hidden, blocks))
     probs = slopes.probs.reshape(steps, batch, size)
-    shares = jax.ShapeDtypeStruct((blocks * width // tile, batch), f32)
-    row = jax.ShapeDtypeStruct((blocks, batch, width), given[0].dtype)
-    inputs = jax.ShapeDtypeStruct((blocks, batch, 2 * hidden), given[0].dtype)
+    shares = shaped((blocks * width // tile, batch), f32)
+    row = shaped((blocks, batch, width), given[0].dtype)
+    inputs = shaped((blocks, batch, 2 * hidden), given[0].dtype)
     look_kernel = partial(_look, tile=look_tile, classes=rssm.classes, unimix=rssm.unimix)
 
     def step(_: int, carried: tuple[Array, ...]) -> tuple[Array, ...]:
         at, deter, stoch, ahead = carried
-        out = jax.ShapeDtypeStruct((batch, hidden), stoch.dtype)
+        out = shaped((batch, hidden), stoch.dtype)
         look = run(look_kernel, (hidden // look_tile,), out, at, stoch, probs, w.logits)
-        args = (at, look, *slopes.look, ahead, deter, w.both)
+        args: tuple[Any, ...] = (at, look, *slopes.look, ahead, deter, w.both)
         now = run(partial(_deter, tile=tile), grid, row, *args)
         args = (at, now, slopes.gates, *slopes.h, w.gates)
-        h, sums = run(partial(_h, tile=tile), grid, (row, shares), *args)
+        h, sums = run(partial(_hidden_back, tile=tile), grid, (row, shares), *args)
         args = (at, h, sums, *slopes.h, now, slopes.deter, keep, w.hidden, deter)
         mixed_grid = (blocks, (width + 2 * hidden) // mixed_tile)
         mixed, deter = run(partial(_mixed, tile=mixed_tile), mixed_grid, (inputs, like(deter)), *args, into={9: 1})

@@ -153,7 +153,10 @@ def _joined(x: Array) -> Array:
 def _scan(rssm: Rssm, unroll: int, kernels: str, weights: Weights, start: Carried, given: Given) -> tuple[Array, Array]:
     """deter and stoch of all steps."""
     if kernels != "xla":
-        return _hand_written().scan_forward(rssm, weights, start, given, unroll, interpret=kernels == "interpreted")
+        found: tuple[Array, Array] = _hand_written().scan_forward(
+            rssm, weights, start, given, unroll, interpret=kernels == "interpreted"
+        )
+        return found
 
     def step(carried: Carried, x: Given) -> tuple[Carried, tuple[Array, Array]]:
         carried, _ = _cell(rssm, weights, carried, x)

@@ -37,7 +37,7 @@ def _errors(losses: dict[str, Array], first: Array, half: int) -> dict[str, Arra
     goes_on = jnp.concatenate([jnp.ones_like(first[:half]), jnp.cumsum(first[half:], 0) == 0]).astype(jnp.float32)
     steps = {"seen": half - 1}
     steps |= {str(ahead): half - 1 + ahead for ahead in (1, 2, 4, 8, 16, 32, 64) if half - 1 + ahead < len(first)}
-    found = {}
+    found: dict[str, Array] = {}
     for key, loss in losses.items():
         means = (loss * goes_on).sum(1) / jnp.maximum(1.0, goes_on.sum(1))
         found |= {f"open_loop_error/{key}/{name}": means[step] for name, step in steps.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from dreamer_worker.agent import rssm
@@ -53,9 +54,11 @@ class World:
     def _begun(self, p: Params, obs: dict[str, Array], count: Array) -> Any:
         size, model = self._model.config.rssm, self._model
         start = rssm.initial(size, 1, model.dtype)
-        nothing = model.policy.encode({k: s.zeros(1) for k, s in model.policy.space.items()}, model.dtype.name)
+        nothing = model.policy.encode(
+            {k: jnp.asarray(s.zeros(1)) for k, s in model.policy.space.items()}, model.dtype.name
+        )
         tokens = model.encoder(p["enc"], obs)
-        seen = rssm.observe_step(size, p["dyn"], start, nothing, tokens, np.ones(1, bool), self._dice(count))
+        seen = rssm.observe_step(size, p["dyn"], start, nothing, tokens, jnp.ones(1, bool), self._dice(count))
         return seen.state, self._expected(p, seen.state)
 
     def _stepped(self, p: Params, state: State, action: dict[str, Array], count: Array) -> Any:
