@@ -5,6 +5,7 @@ import signal
 
 from mosaic.hold import hiding, kernel
 from mosaic.model import procfs
+from mosaic.model.held import VISIBLE
 from mosaic.model.rundir import RunDir
 
 
@@ -39,7 +40,7 @@ class Descendants:
 
     def enter(self) -> str:
         kernel.set_subreaper(True)
-        return hiding.VISIBLE
+        return VISIBLE
 
     def tie_to_holder(self) -> None:
         pass  # a dead subreaper loses its orphans; this one must stay alive and kill them when the holder is gone
