@@ -6,6 +6,9 @@ import pytest
 from lab import Lab
 from slurm_cluster import SlurmCluster
 
+from mosaic.cli.root import split_root
+from mosaic.model.rundir import StateRoot
+
 
 def pytest_collection_modifyitems(items):
     """All tests of this folder in one process of xdist: they share one cluster."""
@@ -33,11 +36,13 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def slurm_lab(cluster):
-    """A lab whose daemon knows the cluster as `slurm`, for all tests of a module."""
-    home = Path(tempfile.mkdtemp(prefix="mosaic-"))
+    """A lab whose daemon knows the cluster as `slurm`, for all tests of a module. Its databases are not in its root."""
+    home, own = (Path(tempfile.mkdtemp(prefix="mosaic-")) for _ in range(2))
+    split_root(StateRoot(home), own)
     (home / "clusters").mkdir(mode=0o700)
     (home / "clusters" / "slurm.toml").write_text(f'conf = "{cluster.conf}"\nlisten = "127.0.0.1:0"\n')
     lab = Lab(home)
     yield lab
     lab.close()
     shutil.rmtree(home, ignore_errors=True)
+    shutil.rmtree(own, ignore_errors=True)

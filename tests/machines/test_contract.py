@@ -148,6 +148,8 @@ def test_a_second_start_of_one_attempt_starts_no_second_worker(launcher, submitt
     if second.job:  # the same name, as when Slurm itself starts a job twice
         jobs = launcher._slurm.jobs
         wait_until(lambda: any(job.id == second.job and job.state == "COMPLETED" for job in jobs()), 60, "its end")
+    else:
+        assert launcher._spawned[rundir.run_id].wait(60) == 0
     wait_for(launcher, first, Stage.RUNNING)
 
     assert starts.read_text() == "x"

@@ -53,7 +53,8 @@ def add_verbs(verbs: "Verbs") -> None:
 def show_machines(args: argparse.Namespace) -> int:
     with connected(args) as client:
         health, live = client.health(), [run for run in client.list_runs().runs if not run.state.is_over]
-    rows, problems = [_here(health, live)], []
+    rows = [_here(health, live)]
+    problems: list[str] = []
     if not host_of(args):  # the clusters of another machine are asked from there
         found, problems = _clusters(StateRoot.from_environment(), live)
         rows += found
@@ -99,7 +100,7 @@ def _clusters(root: StateRoot, live: "list[Run]") -> tuple[list[Row], list[str]]
 def _of_cluster(name: str, slurm: Slurm, live: "list[Run]") -> list[Row]:
     own = [run for run in live if run.on.partition(":")[0] == name]
     rows: dict[str, Row] = {}
-    for node, partition, state, cpus, gres, used, memory in slurm.nodes():
+    for node, partition, state, cpus, gres, used, memory in sorted(slurm.nodes()):
         place = f"{name}:{partition}"
         if node in rows:
             rows[node] = Row(**{**asdict(rows[node]), "place": f"{rows[node].place},{partition}"})

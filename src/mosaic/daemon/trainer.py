@@ -214,6 +214,7 @@ class Trainer:
         configs = [remove_folder(path) for path in (self.root.config_file(run_id), self.root.worker_file(run_id))]
         removal = remove_folder(rundir.path)
         removal.problems += [problem for one in configs for problem in one.problems]
+        rundir.remove_outside_telemetry()
         rundir.remove_control()
         return removal
 

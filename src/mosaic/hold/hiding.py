@@ -4,13 +4,14 @@ trainer/                          an empty, read-only tmpfs: no control/, regist
   configs/                        read-only
   runs/ custom_scripts/ evals/    read-only: the checkpoints of other runs can be loaded
     {run_id}/                     the run's own folder, writable
+the folder of `mosaic root split` is an empty one, too
 """
 
 import os
 
 from mosaic.hold import kernel
 from mosaic.model.held import HIDDEN, VISIBLE
-from mosaic.model.rundir import AREAS, RunDir
+from mosaic.model.rundir import AREAS, RunDir, StateRoot
 
 _SHOWN = ("configs", *AREAS)
 
@@ -32,6 +33,20 @@ def hide(run: RunDir) -> str:
 
 
 def _cover(run: RunDir) -> None:
+    own = StateRoot(run.control.parent.parent.parent).own
+    if own is None or not own.is_dir():  # on a node of a cluster it is another machine's
+        _cover_trainer(run)
+        return
+    kernel.mount_empty(str(own))
+    try:
+        kernel.make_read_only(str(own))
+        _cover_trainer(run)
+    except OSError:
+        kernel.unmount(str(own))
+        raise
+
+
+def _cover_trainer(run: RunDir) -> None:
     trainer = str(run.control.parent.parent)
     shown = {f"{trainer}/{name}": _open(f"{trainer}/{name}") for name in _SHOWN if os.path.isdir(f"{trainer}/{name}")}
     own = _open(str(run.path))

@@ -50,7 +50,7 @@ def _is_of(root: StateRoot, served: Place | None, addresses: Sequence[str]) -> b
 
 
 def _is_in(root: StateRoot, socket: str) -> bool:
-    return os.path.realpath(os.path.dirname(socket)) == os.path.realpath(root.trainer)
+    return os.path.realpath(os.path.dirname(socket)) == os.path.realpath(root.socket.parent)
 
 
 def _path(root: StateRoot) -> str:

@@ -54,12 +54,14 @@ def _record(root: StateRoot) -> None:
 
 def prepare_root(root: StateRoot, mounts: Path = Path("/proc/self/mounts")) -> None:
     """Create the folder itself and check that this user can keep databases in it, wherever it came from."""
-    refuse_odd(root.path)
-    refuse_foreign(root.path)
-    _check_filesystem(root.path, mounts)
-    _make(root.path)
-    _close_to_others(root.path)
-    _check_writable(root.path)
+    # With databases of its own elsewhere the folder itself may be shared by several machines.
+    _check_filesystem(root.own or root.path, mounts)
+    for path in (root.path, *([root.own] if root.own else [])):
+        refuse_odd(path)
+        refuse_foreign(path)
+        _make(path)
+        _close_to_others(path)
+        _check_writable(path)
 
 
 def mark_machine(root: StateRoot, mark: str) -> None:
@@ -89,7 +91,10 @@ def filesystem_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
 def _check_filesystem(path: Path, mounts: Path) -> None:
     kind = filesystem_of(path, mounts)
     if kind in NETWORK_FILESYSTEMS:
-        raise BadRoot(f"{path} is on a network file system ({kind}), where databases get damaged. {ADVICE}")
+        raise BadRoot(
+            f"{path} is on a network file system ({kind}), where databases get damaged. {ADVICE} "
+            "To keep only them on a local disk: mosaic root split /a/folder/on/a/local/disk"
+        )
 
 
 def _make(path: Path) -> None:

@@ -11,6 +11,8 @@
     registry.db  reserve/  daemon.pid daemon.lock daemon.token daemon.addr daemon.sock daemon.json
     nodes.key  nodes.crt    of the listener for other machines
   clusters/<name>.toml      settings of a cluster, written by the user
+  databases                 a text: the folder on this machine's own disk that has registry.db, backups/, reserve/,
+                            telemetry/ (of all runs) and the daemon's files instead, see `mosaic root split`
   telemetry/telemetry.sqlite        the index over all runs
   logs/  gym_gui.log trainer_daemon.log
   envs/<worker>[@variant]/  .scripts/<name>/   environments of workers, and those of `mosaic env create`
@@ -100,6 +102,12 @@ class RunDir:
 
             shutil.rmtree(self.control, ignore_errors=True)
 
+    def remove_outside_telemetry(self) -> None:
+        """Remove its telemetry if that is not in its folder."""
+        if self.path not in self.telemetry.parents:
+            for suffix in ("", "-wal", "-shm", "-journal"):
+                Path(f"{self.telemetry}{suffix}").unlink(missing_ok=True)
+
     def spool(self, stream: str) -> Path:
         """The file behind `stdout` or `stderr`."""
         return {"stdout": self.stdout, "stderr": self.stderr}[stream]
@@ -115,20 +123,23 @@ class StateRoot:
         self.trainer = self.path / "trainer"
         self.configs = self.trainer / "configs"
         self.control = self.trainer / CONTROL
-        self.registry = self.trainer / "registry.db"
+        self.databases = self.path / "databases"
+        self.own = _own_folder(self.databases)  # None: everything is below the root itself
+        kept = self.own or self.trainer
+        self.registry = kept / "registry.db"
         self.registry_origin = self.control / "registry.json"
-        self.backups = self.trainer / "backups"
-        self.reserve = self.trainer / "reserve"
-        self.pid = self.trainer / "daemon.pid"
-        self.lock = self.trainer / "daemon.lock"
-        self.token = self.trainer / "daemon.token"
-        self.address = self.trainer / "daemon.addr"
-        self.socket = self.trainer / "daemon.sock"
+        self.backups = kept / "backups"
+        self.reserve = kept / "reserve"
+        self.pid = kept / "daemon.pid"
+        self.lock = kept / "daemon.lock"
+        self.token = kept / "daemon.token"
+        self.address = kept / "daemon.addr"
+        self.socket = kept / "daemon.sock"
         self.settings = self.trainer / "daemon.json"
-        self.nodes_key = self.trainer / "nodes.key"
-        self.nodes_certificate = self.trainer / "nodes.crt"
+        self.nodes_key = kept / "nodes.key"
+        self.nodes_certificate = kept / "nodes.crt"
         self.clusters = self.path / "clusters"
-        self.telemetry = self.path / "telemetry"
+        self.telemetry = (self.own or self.path) / "telemetry"
         self.index = self.telemetry / "telemetry.sqlite"
         self.logs = self.path / "logs"
         self.daemon_log = self.logs / "trainer_daemon.log"
@@ -150,18 +161,44 @@ class StateRoot:
         places = (self.configs, self.control, *areas, self.telemetry, self.logs, self.envs)
         for folder in (self.path, self.trainer, *places):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.own:
+            self._run_telemetry().mkdir(mode=0o700, exist_ok=True)
+            if not os.path.lexists(self.own / CONTROL):
+                # The registry writes its records beside itself, and they belong to the runs.
+                (self.own / CONTROL).symlink_to(self.control)
+
+    def _run_telemetry(self) -> Path:
+        return self.telemetry / "runs"
 
     def area(self, name: str) -> Path:
         return self.trainer / name
 
     def run(self, area: str, run_id: str) -> RunDir:
-        return RunDir(self.area(area) / run_id)
+        rundir = RunDir(self.area(area) / run_id)
+        if self.own:
+            rundir.telemetry = self._run_telemetry() / f"{run_id}.sqlite"
+        return rundir
 
     def config_file(self, run_id: str) -> Path:
         return self.configs / f"config-{run_id}.json"
 
     def worker_file(self, run_id: str) -> Path:
         return self.configs / f"worker-{run_id}.json"
+
+
+def _own_folder(pointer: Path) -> "Path | None":
+    """The folder that a file names; None if there is no such file."""
+    try:
+        fd = os.open(pointer, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        text = os.fsdecode(os.read(fd, 4096)).strip()
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return Path(text) if text.startswith("/") else None
 
 
 def is_folder(path: Path) -> bool:
