@@ -431,7 +431,12 @@ class Trial:
         time.sleep(BROKEN_FOR_S)
         with contextlib.suppress(OSError):
             ballast.unlink()
+        self._grow_disk()
         return True
+
+    def _grow_disk(self) -> None:
+        """The runs themselves may have filled it, and then no space was freed."""
+        LIBC.mount(b"tmpfs", os.fsencode(self.root.path), b"tmpfs", MS_REMOUNT, LARGER_DISK)
 
     def _preload(self, kind: str) -> bool:
         """The clock stays as set; the disk works again after a moment."""
@@ -548,8 +553,8 @@ class Trial:
             )
 
     def _judge_run(self, number: int) -> None:
-        if self.schedule.has_small_disk:  # the runs themselves may have filled it, and SQLite needs room to read
-            LIBC.mount(b"tmpfs", os.fsencode(self.root.path), b"tmpfs", MS_REMOUNT, LARGER_DISK)
+        if self.schedule.has_small_disk:  # SQLite needs room to read
+            self._grow_disk()
         witness = self.witnesses[number]
         excused = witness.may_end | self._excuses(self.schedule.runs[number].habit)
         for violation in violations_of(self.root, replace(witness, may_end=excused)):
