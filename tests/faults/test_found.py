@@ -273,3 +273,21 @@ def test_a_spool_that_was_replaced_or_truncated_does_not_keep_a_dead_run_alive(l
 
     assert end.state is S.FAULTED
     assert end.telemetry == "incomplete"
+
+
+def test_the_launch_file_of_another_run_costs_only_its_own_run(lab):
+    """A tailer that believed it would store its lines as the other run's."""
+    other = lab.submit(steps=100_000, rate=50)
+    run = lab.submit(steps=100, rate=50)
+    lab.wait_for(other, S.EXECUTING)
+    lab.wait_for(run, S.EXECUTING)
+    shutil.copy(lab.rundir(other).launch, lab.rundir(run).launch)
+
+    os.kill(lab.tailer_pid(run), signal.SIGKILL)
+    end = lab.wait_until_over(run)
+    lab.client.cancel_run(other.run_id)
+    lab.wait_until_over(other)
+
+    assert (end.state, end.telemetry) == (S.TERMINATED, "incomplete")
+    steps = [step["step_index"] for step in lab.events(other, "step")]
+    assert steps == list(range(len(steps)))

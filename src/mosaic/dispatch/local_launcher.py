@@ -16,7 +16,15 @@ from typing import Any
 
 from mosaic.dispatch.launcher import Ref, Sight, Stage, Stop
 from mosaic.model import durable, procfs, shortage
-from mosaic.model.end_proof import is_elsewhere, is_of_another_root, lives_here, own_start, run_folder_of, tree_lives
+from mosaic.model.end_proof import (
+    is_elsewhere,
+    is_of_another_root,
+    lives_here,
+    own_launch,
+    own_start,
+    run_folder_of,
+    tree_lives,
+)
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.file_locks import lock_holders
@@ -124,7 +132,7 @@ class LocalLauncher:
         """Keep hold of the tree's root: started.json may be replaced later where a worker can write it."""
         if rundir.run_id in self._roots:
             return
-        started = own_start(durable.read_json(rundir.started) or {}, durable.read_json(rundir.launch) or {})
+        started = own_start(durable.read_json(rundir.started) or {}, own_launch(rundir))
         pidfd = _tree_root(started)
         if pidfd is not None:
             self._roots[rundir.run_id] = pidfd

@@ -11,7 +11,7 @@ from typing import Any
 from mosaic_sdk.fastlane.control import lanes, remove_dead
 
 from mosaic.model import durable
-from mosaic.model.end_proof import of_attempt, secret_of
+from mosaic.model.end_proof import of_attempt, own_launch, secret_of
 from mosaic.model.run import RunRecord
 from mosaic.model.rundir import RunDir
 
@@ -45,7 +45,7 @@ def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[
         "version": 1,
         "attempt": attempt,
         "secret": secret_of(
-            *(of_attempt(durable.read_json(path), attempt) for path in (rundir.launch, rundir.started))
+            *(of_attempt(facts, attempt) for facts in (own_launch(rundir), durable.read_json(rundir.started)))
         ),
         "exit_code": None,
         "signal": None,
@@ -118,7 +118,7 @@ def is_cut(exit: Mapping[str, Any], rundir: RunDir) -> bool:
     """Whether missing bytes will never arrive: the spool was replaced, deleted or truncated, or no tailer can start."""
     sizes = ((rundir.stdout, "stdout_bytes"), (rundir.stderr, "stderr_bytes"))
     is_short = any(_plain_size(path) < _count(exit, name) for path, name in sizes)
-    return is_short or durable.read_json(rundir.launch) is None
+    return is_short or not own_launch(rundir)
 
 
 def stderr_tail(rundir: RunDir) -> str:

@@ -22,9 +22,7 @@ from typing import Any
 
 from mosaic.dispatch.launcher import Launcher, Ref, Stage
 from mosaic.model.durable import read_json
-from mosaic.model.end_proof import Facts, is_attested, of_attempt, own_start, secret_of
-
-LARGEST = 1 << 20  # bytes of exit.json and started.json: parsing more would delay other runs
+from mosaic.model.end_proof import LARGEST, Facts, is_attested, of_attempt, own_launch, own_start, secret_of
 
 
 class Case(Enum):
@@ -48,7 +46,8 @@ def situation(ref: Ref, launcher: Launcher) -> Situation:
     rundir = ref.rundir
     # The lock is checked before exit.json is read: a holder writes the file before it releases the lock.
     sight = launcher.look(ref)
-    exit, started, launch = (_of(path, ref.attempt) for path in (rundir.exit, rundir.started, rundir.launch))
+    exit, started = (_of(path, ref.attempt) for path in (rundir.exit, rundir.started))
+    launch = of_attempt(own_launch(rundir), ref.attempt)
     started = dict(own_start(started, launch))
     if exit and is_attested(exit, secret_of(launch, started)) and not _is_contradicted(exit, ref, started, launcher):
         return Situation(Case.ENDED, exit)

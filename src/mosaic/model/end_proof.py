@@ -13,12 +13,19 @@ from mosaic.model import procfs
 from mosaic.model.durable import read_json
 from mosaic.model.rundir import RunDir
 
+LARGEST = 1 << 20  # bytes of exit.json, started.json and launch.json: parsing more would delay other runs
 Facts = Mapping[str, Any]
 
 
 def of_attempt(path_facts: "Facts | None", attempt: int) -> Facts:
     """The content of one of a run's files if it is about this attempt, else nothing."""
     return path_facts if path_facts and path_facts.get("attempt") == attempt else {}
+
+
+def own_launch(rundir: RunDir) -> Facts:
+    """launch.json, or nothing if it is missing or another run's: that says nothing about this run."""
+    launch = read_json(rundir.launch, LARGEST) or {}
+    return launch if launch.get("run_id") == rundir.run_id else {}
 
 
 def secret_of(launch: Facts, started: Facts) -> str:

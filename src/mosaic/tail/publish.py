@@ -72,6 +72,8 @@ class Publisher:
         launch = read_json(run.launch)
         if launch is None:
             raise RunGone(f"{run.launch} is missing")
+        if launch.get("run_id") != run.run_id:  # with its nonce, our lines would be stored as that run's
+            raise RunGone(f"{run.launch} belongs to another run")
         self.launch = launch
         self._run_id = (RUN_ID, str(launch["run_id"]))
         self._channel: grpc.Channel | None = None
@@ -162,8 +164,10 @@ class Publisher:
             raise RunGone(f"{gone} was deleted")
 
     def _stop_if_replaced(self) -> None:
+        """The daemon compares with launch.json: once that is not ours any more, no retry will be accepted."""
         launch = read_json(self._run.launch)
-        if launch is None or launch["attempt"] != self.launch["attempt"]:
+        mine = (self.launch["run_id"], self.launch["attempt"])
+        if launch is None or (launch.get("run_id"), launch.get("attempt")) != mine:
             raise RunGone(f"attempt {self.launch['attempt']} was replaced")
 
     def _after_failed_publish(self, error: grpc.RpcError) -> None:
