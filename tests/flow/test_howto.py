@@ -36,7 +36,8 @@ SB3 = "needs Stable-Baselines3"
 GAMES = "needs the balrog worker"
 SEARCH = "needs the search worker"  # test_search.py runs these
 EVALUATES = "needs the eval worker and a trained policy"
-TRAINS = "trains ten policies"
+TRAINS, TRAINED = "trains ten policies", "needs a trained agent"
+SLURM = "needs a Slurm cluster"  # tests/machines runs these
 NOT_RUN = {
     "README.md": {INSTALLS: 4, MODEL_SERVER: 2, DISPLAY: 1},
     "asking.md": {},
@@ -47,13 +48,13 @@ NOT_RUN = {
     "commands.md": {},
     "comparing.md": {EVALUATES: 1},
     "comparing-runs.md": {},
-    "dreamer.md": {INSTALLS: 2, GPU: 3, ELSEWHERE: 3},
-    "dreamer-agent.md": {GPU: 10},
+    "dreamer.md": {INSTALLS: 2, GPU: 3, ELSEWHERE: 3, TRAINED: 2},
+    "dreamer-agent.md": {GPU: 11},
     "dreamer-envs.md": {},
     "evaluation-envs.md": {RECORDED: 1},
     "evaluation-script.md": {},
     "evaluate.md": {INSTALLS: 1, INTERRUPTED: 1, PERSON: 4},
-    "experiments.md": {TRAINS: 2},
+    "experiments.md": {TRAINS: 3},
     "exporting.md": {},
     "frames.md": {ELSEWHERE: 1},
     "getting-started.md": {INSTALLS: 7},
@@ -65,7 +66,8 @@ NOT_RUN = {
     "operators.md": {},
     "python-client.md": {},
     "scripts.md": {INSTALLS: 4},
-    "search.md": {INSTALLS: 1, SEARCH: 5},
+    "search.md": {INSTALLS: 1, SEARCH: 6},
+    "slurm.md": {SLURM: 9},
     "stable-baselines3.md": {INSTALLS: 8},
     "ray.md": {INSTALLS: 6},
     "telemetry-lines.md": {},
@@ -81,7 +83,7 @@ NOT_RUN = {
     "window-analytics.md": {},
     "xuance.md": {INSTALLS: 5},
 }
-FRAGMENTS = {"commands.md": 1, "dreamer-agent.md": 1, "dreamer-envs.md": 1, "evaluation-envs.md": 1, "new-worker.md": 9}
+FRAGMENTS = {"commands.md": 1, "dreamer-agent.md": 1, "dreamer-envs.md": 1, "evaluation-envs.md": 1, "new-worker.md": 10}
 ENVIRONMENTS = ("cleanrl", "dreamer")
 
 

@@ -39,7 +39,7 @@ mosaic run cleanrl algo=ppo env=CartPole-v1 seed=1 total_timesteps=1e5 learning_
 mosaic run cleanrl@jax algo=dqn_jax env=CartPole-v1 --gpus 1 --gpus-mandatory --time-limit 12h --detach
 mosaic run toy steps=200 --seeds 0-4                   an experiment: one run for each seed
 mosaic run toy steps=200 --sweep agents=1,2 --seeds 0-4 --name agents --max-parallel 2 --detach
-mosaic run cleanrl env=CartPole-v1 --on slurm:gpu --gpus 1 --time-limit 12h    a job of the cluster
+mosaic run cleanrl algo=ppo env=CartPole-v1 --on slurm:gpu --gpus 1 --time-limit 12h    a job of the cluster
 mosaic run toy --help                                  the settings of this worker
 mosaic run python train.py --lr 3e-4                   your own script, in the environment of its project
 mosaic run --gpus 1 --env-of cleanrl python train.py   the same in the environment of a worker

@@ -118,7 +118,7 @@ async def watched(rundir):
 
 
 def write_start(rundir, process, secret="ours"):
-    durable.write_json(rundir.launch, {"attempt": 1, "secret": "ours"})
+    durable.write_json(rundir.launch, {"run_id": rundir.run_id, "attempt": 1, "secret": "ours"})
     holder = {"attempt": 1, "secret": secret, "holder_pid": process.pid}
     durable.write_json(rundir.started, {**started(process), **holder})
 
@@ -134,7 +134,7 @@ def test_a_holder_that_holds_its_lock_is_watched_with_its_tree(rundir, worker):
 
 @pytest.mark.parametrize("oddity", ["nothing", *ODDITIES])
 def test_a_live_holder_is_watched_whatever_lies_at_its_started_json(rundir, start_holder, oddity):
-    durable.write_json(rundir.launch, {"attempt": 1, "secret": "ours"})
+    durable.write_json(rundir.launch, {"run_id": rundir.run_id, "attempt": 1, "secret": "ours"})
     if oddity != "nothing":
         plant(rundir.started, oddity)
     holder = start_holder(rundir)
@@ -178,7 +178,7 @@ def test_a_tree_is_kept_as_soon_as_started_json_is_written(rundir, worker, start
     async def watch_before_and_after():
         launcher = LocalLauncher()
         launcher.watch(Ref(rundir, 1), lambda: None)
-        durable.write_json(rundir.launch, {"attempt": 1, "secret": "ours"})
+        durable.write_json(rundir.launch, {"run_id": rundir.run_id, "attempt": 1, "secret": "ours"})
         durable.write_json(rundir.started, {"attempt": 1, "secret": "ours", **started(worker)})
         before = launcher.lives(Ref(rundir, 1), {})
         launcher.watch(Ref(rundir, 1), lambda: None)
