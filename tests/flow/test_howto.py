@@ -83,7 +83,13 @@ NOT_RUN = {
     "window-analytics.md": {},
     "xuance.md": {INSTALLS: 5},
 }
-FRAGMENTS = {"commands.md": 1, "dreamer-agent.md": 1, "dreamer-envs.md": 1, "evaluation-envs.md": 1, "new-worker.md": 10}
+FRAGMENTS = {
+    "commands.md": 1,
+    "dreamer-agent.md": 1,
+    "dreamer-envs.md": 1,
+    "evaluation-envs.md": 1,
+    "new-worker.md": 10,
+}
 ENVIRONMENTS = ("cleanrl", "dreamer")
 
 
