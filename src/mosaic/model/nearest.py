@@ -10,7 +10,8 @@ def nearest(asked: str, known: Iterable[str], n: int = 3) -> list[str]:
     """At most `n` known names, best first: those that start with it, end with it after / or a dot, or are similar."""
     if not asked or len(asked) > LONGEST:
         return []
-    names, low = list(known), asked.lower()
+    low = asked.lower()
+    names = [name for name in known if isinstance(name, str)]  # a damaged registry has names of other types
     begin = [name for name in names if name.lower().startswith(low)]
     end = [name for name in names if name.lower().endswith((f"/{low}", f".{low}"))]
     alike = difflib.get_close_matches(low, [name.lower() for name in names], n)
