@@ -8,6 +8,7 @@ Its promises:
 3. When it ends, none of its processes is left, also if they do not react.
 """
 
+import atexit
 import contextlib
 import glob
 import os
@@ -37,7 +38,9 @@ def ray_instance(
         _start(folder, cpus, gpus, attempts, before)
         yield
     finally:
-        if not is_stopping():
+        if is_stopping():
+            _forget()
+        else:
             _shut_down()
         end_children(before)
         processes.subreaper(False)
@@ -93,6 +96,15 @@ def _init(folder: str, cpus: int, gpus: int) -> None:
         _temp_dir=folder,
         _node_ip_address="127.0.0.1",
     )
+
+
+def _forget() -> None:
+    """Do not talk to the instance at the exit of this process: its processes are gone, and Ray would wait for them."""
+    import ray
+    from ray.tune import registry
+
+    atexit.unregister(ray.shutdown)
+    atexit.unregister(registry._unregister_all)
 
 
 def _shut_down() -> None:
