@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from mosaic_sdk.cli import WorkFailed
+from mosaic_sdk.cli import STOPPED, WorkFailed
 from mosaic_sdk.lab import processes
 
 _PAUSE_S = 2.0
@@ -39,7 +39,7 @@ def ray_instance(
         yield
     finally:
         if is_stopping():
-            _forget()
+            _leave_at_exit()
         else:
             _shut_down()
         end_children(before)
@@ -98,13 +98,16 @@ def _init(folder: str, cpus: int, gpus: int) -> None:
     )
 
 
-def _forget() -> None:
-    """Do not talk to the instance at the exit of this process: its processes are gone, and Ray would wait for them."""
-    import ray
-    from ray.tune import registry
+def _leave_at_exit() -> None:
+    """End this process without Ray's own exit handlers, after a stop: they would wait for the instance, which is gone,
+    and without them its client crashes while Python frees it."""
 
-    atexit.unregister(ray.shutdown)
-    atexit.unregister(registry._unregister_all)
+    def leave() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(STOPPED)
+
+    atexit.register(leave)  # the last to be registered is the first to be called
 
 
 def _shut_down() -> None:
