@@ -11,12 +11,13 @@ import select
 import signal
 import socket
 import sys
+from typing import Any, Dict, Optional
 
 # Nothing of this folder is to be found by the worker's imports; `python -m` has the working directory here.
 sys.path[0] = ""
 
 
-def serve(channel):
+def serve(channel: socket.socket) -> Optional[Dict[str, Any]]:
     """Returns the request in each child, None in the server when the lab has closed the socket."""
     while True:
         message, fds, _, _ = socket.recv_fds(channel, 1 << 20, 2)
@@ -30,38 +31,38 @@ def serve(channel):
         for fd in fds:
             os.close(fd)
         if pid == 0:
-            return json.loads(message)
+            found: Dict[str, Any] = json.loads(message)
+            return found
         answer(channel, pid)
         answer(channel, wait_for(pid, channel))
 
 
-def wait_for(pid, channel):
+def wait_for(pid: int, channel: socket.socket) -> int:
     """The wait status. If the lab is gone first, the process is killed."""
     pidfd = os.pidfd_open(pid)
-    ready, _, _ = select.select([pidfd, channel], [], [])
+    ready, _, _ = select.select([pidfd, channel.fileno()], [], [])
     if pidfd not in ready:
         os.kill(pid, signal.SIGKILL)
     os.close(pidfd)
     return os.waitpid(pid, 0)[1]
 
 
-def answer(channel, number):
+def answer(channel: socket.socket, number: int) -> None:
     try:
         channel.sendall(b"%d\n" % number)
     except BrokenPipeError:
         sys.exit()
 
 
-def become(request):
+def become(request: Dict[str, Any]) -> None:
     """What exec would have given a new process: its session, folder, environment and arguments."""
     os.setsid()
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
     sys.path[0] = request["cwd"]
-    tempfile = sys.modules.get("tempfile")
-    if tempfile:
-        tempfile.tempdir = None  # else the server's TMPDIR
+    if "tempfile" in sys.modules:
+        sys.modules["tempfile"].__dict__["tempdir"] = None  # else the server's TMPDIR
     sys.argv = ["-m", *request["arguments"]]
 
 
