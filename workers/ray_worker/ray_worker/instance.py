@@ -8,6 +8,7 @@ Its promises:
 3. When it ends, none of its processes is left, also if they do not react.
 """
 
+import atexit
 import contextlib
 import glob
 import os
@@ -17,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from mosaic_sdk.cli import WorkFailed
+from mosaic_sdk.cli import STOPPED, WorkFailed
 from mosaic_sdk.lab import processes
 
 _PAUSE_S = 2.0
@@ -37,7 +38,9 @@ def ray_instance(
         _start(folder, cpus, gpus, attempts, before)
         yield
     finally:
-        if not is_stopping():
+        if is_stopping():
+            _leave_at_exit()
+        else:
             _shut_down()
         end_children(before)
         processes.subreaper(False)
@@ -93,6 +96,18 @@ def _init(folder: str, cpus: int, gpus: int) -> None:
         _temp_dir=folder,
         _node_ip_address="127.0.0.1",
     )
+
+
+def _leave_at_exit() -> None:
+    """End this process without Ray's own exit handlers, after a stop: they would wait for the instance, which is gone,
+    and without them its client crashes while Python frees it."""
+
+    def leave() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(STOPPED)
+
+    atexit.register(leave)  # the last to be registered is the first to be called
 
 
 def _shut_down() -> None:

@@ -11,6 +11,7 @@ from mosaic_sdk.cli import WorkFailed
 PARTS = ("env_runners", "learners", "replay_buffer")
 # How long each of RLlib's own parts took.
 _TIMES = ("connector", "timer", "throughput")
+_TRAINED = "num_module_steps_trained"
 MOST_METRICS = 500
 LONGEST_NAME = 200
 _ROWS = "mosaic_episodes"  # attribute of an env runner in another process
@@ -88,9 +89,14 @@ def _is_curve(name: str) -> bool:
 
 
 def refuse_divergence(result: Mapping[str, Any]) -> None:
-    """WorkFailed if a loss is NaN or infinite."""
-    for name, value in _numbers("learners", result.get("learners", {})):
-        if name.endswith("loss") and not math.isfinite(value):
+    """WorkFailed if a loss is NaN or infinite.
+
+    IMPALA and APPO learn beside the sampling: RLlib reports NaN for everything of a module that was not updated.
+    """
+    values = dict(_numbers("learners", result.get("learners", {})))
+    for name, value in values.items():
+        trained = values.get(f"{name.rpartition('/')[0]}/{_TRAINED}", 1.0)
+        if name.endswith("loss") and not math.isfinite(value) and trained > 0:  # not true of NaN
             raise WorkFailed(
                 f"{name} is {value}: the training has diverged. Lower lr, check the environment's rewards, "
                 "or set stop_on_nan=false to continue anyway."

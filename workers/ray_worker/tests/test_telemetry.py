@@ -45,6 +45,12 @@ def test_a_loss_that_is_not_finite_ends_the_training():
         refuse_divergence({"learners": {"p": {"policy_loss": math.inf}}})
 
 
+def test_a_module_that_was_not_updated_has_not_diverged():
+    refuse_divergence({"learners": {"p": {"pi_loss": math.nan, "num_module_steps_trained": math.nan}}})
+    with pytest.raises(WorkFailed, match="learners/p/pi_loss is nan"):
+        refuse_divergence({"learners": {"p": {"pi_loss": math.nan, "num_module_steps_trained": 526}}})
+
+
 def test_the_watch_stays_one_object_when_rllib_copies_its_config():
     watch = Watch()
 

@@ -103,6 +103,7 @@ def test_an_evaluation_plays_its_seeds_and_changes_nothing(launch, trained):
     assert first.summary["rows"] == second.summary["rows"]
     assert [row["episode_seed"] for row in first.kind("episode")] == first.summary["seeds"]
     assert first.summary["checkpoint_step"] == STEPS
+    assert first.events("heartbeat")[0]["total"] == 3
 
 
 def test_the_statistics_of_observations_do_not_move_in_an_evaluation(trained, tmp_path, monkeypatch):

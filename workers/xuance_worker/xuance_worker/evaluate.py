@@ -22,13 +22,15 @@ from xuance_worker.telemetry import forward_metrics, score
 def evaluate(config: XuanceConfig) -> dict[str, Any]:
     """Play, report, write eval_summary.json; returns the statistics."""
     seeds = evaluating.seeds_of(config)
-    with Heartbeat() as heart, StopSignal(patience_s=None) as stop:
+    rows: list[Any] = []  # of the episodes that have ended
+    with Heartbeat(progress=lambda: len(rows), total=len(seeds)), StopSignal(patience_s=None) as stop:
         stage = load_policy(config)
         greedy = ALGORITHMS[stage.config.algo].is_greedy
         found = evaluating.new_evaluation(stage.config, WORKER, stage.found, deterministic=greedy)
+        rows = found.rows
         forward_metrics(stage.setup.agent)
         try:
-            play(stage.setup, seeds, found, _each_step(heart, stop))
+            play(stage.setup, seeds, found, stop.check)
         finally:
             stage.close()
     return evaluating.finish(found, stage.config, WORKER, stage.found, preset=stage.setup.preset)
@@ -83,11 +85,3 @@ def _added(total: Any, reward: Any) -> Any:
 
 def _holds_for_all(value: Any) -> bool:
     return all(value.values()) if isinstance(value, Mapping) else bool(value)
-
-
-def _each_step(heart: Heartbeat, stop: StopSignal) -> Callable[[], None]:
-    def at_step() -> None:
-        heart.advance()
-        stop.check()
-
-    return at_step
