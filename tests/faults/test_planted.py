@@ -110,7 +110,7 @@ PLANTS = (
     Plant(
         "every token grants everything",
         "daemon/admission.py",
-        "if self._tokens.is_owner(token):",
+        "if not self._for_nodes and self._tokens.is_owner(token):",
         "if True:",
         "a cancel with a wrong token was accepted",
         faults=(Fault("intruder", 0, 0.2),),
