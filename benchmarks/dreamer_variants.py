@@ -35,7 +35,7 @@ GRAPH = "--xla_gpu_command_buffer_scheduling_mode="
 PDL = "--xla_gpu_enable_pdl=true --xla_gpu_enable_pdl_launch=true"
 SKIP = "--xla_gpu_command_buffer_update_mode=SKIP_TEMP"
 LOOPS = "--xla_gpu_enable_command_buffer=+WHILE"
-KERNELS = ("compute.kernels=triton",)
+COMPILERS = ("compute.kernels=xla",)
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ VARIANTS = {
     "50m": Variant("50m"),
     "200m": Variant("200m"),
     "1m": Variant("1m", numbers=24, is_profiled=True),
+    "1m-xla": Variant("1m", numbers=24, is_profiled=True, settings=COMPILERS),
     "1m-k2": Variant("1m", numbers=24, per_call=2),
     "1m-k8": Variant("1m", numbers=24, per_call=8),
     "1m-k8-pdl": Variant("1m", PDL, numbers=24, per_call=8),
@@ -66,11 +67,9 @@ VARIANTS = {
     "12m-loops": Variant("12m", LOOPS),
     "12m-all": Variant("12m", f"{PDL} {SKIP} {GRAPH}CONCURRENT"),
     "12m-triton": Variant("12m", "--xla_gpu_experimental_enable_triton_heroless_priority_fusion=true"),
-    "12m-kernels": Variant("12m", is_profiled=True, settings=KERNELS),
-    "12m-kernels-pdl": Variant("12m", PDL, settings=KERNELS),
-    "50m-kernels": Variant("50m", settings=KERNELS),
-    "1m-kernels": Variant("1m", numbers=24, is_profiled=True, settings=KERNELS),
-    "1m-kernels-pdl": Variant("1m", PDL, numbers=24, settings=KERNELS),
+    "1m-pdl": Variant("1m", PDL, numbers=24),
+    "1m-concurrent": Variant("1m", GRAPH + "CONCURRENT", numbers=24),
+    "12m-cublas": Variant("12m", "--xla_gpu_enable_triton_gemm=false"),
     "12m-plain": Variant("12m", settings=("compute.path=plain",)),
 }
 
@@ -133,7 +132,7 @@ def compiled_text(bench: Any, agent: Any, args: argparse.Namespace) -> str:
     data, each = bench.prepared(agent, args)
     update = agent._update if each == 1 else agent._update_often
     staged = dict(agent.stage(data[0], each))
-    return str(update.lower(agent.train_state, agent.init_train(args.batch), staged).compile().as_text())
+    return str(update.lower(agent._parts, agent.init_train(args.batch), staged).compile().as_text())
 
 
 def start(name: str, out: Path, is_tiny: bool) -> subprocess.Popen[bytes]:
@@ -205,7 +204,7 @@ def run(args: argparse.Namespace) -> None:
     finally:
         for process in running.values():
             stop(process)
-        for path in out.glob("*.hlo.gz"):
+        for path in [*out.glob("*.hlo.gz"), *out.glob("*.log")]:
             (args.out / path.name).write_bytes(path.read_bytes())
 
 

@@ -1,4 +1,4 @@
-"""The hand-written kernels of the observed scan, interpreted on the CPU, beside the compiler's."""
+"""The hand-written kernels, interpreted on the CPU, beside the compiler's."""
 
 import logging
 from functools import partial
@@ -7,12 +7,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from dreamer_worker.agent import Space, make_agent, observation
-from dreamer_worker.agent.config import AgentConfig, Compute, Rssm
+from dreamer_worker.agent import Space, make_agent, observation, rssm
+from dreamer_worker.agent.config import AgentConfig, Compute, Nets, Rssm
+from dreamer_worker.agent.heads import PolicyHead
+from dreamer_worker.agent.imagination import imagine_fast, noise_of
+from dreamer_worker.agent.layers import Init
 from dreamer_worker.agent.observation import Carried, Given, Weights
+from dreamer_worker.agent.rssm import State
 
 pytestmark = pytest.mark.timeout(900)  # compiling on a busy machine
 kernels = pytest.importorskip("dreamer_worker.agent.kernels")
+small_dream = pytest.importorskip("dreamer_worker.agent.small_dream")
+small_scan = pytest.importorskip("dreamer_worker.agent.small_scan")
 
 SMALL = Rssm(deter=64, hidden=16, stoch=4, classes=4, blocks=4)
 BATCH, LENGTH = 16, 3
@@ -58,16 +64,57 @@ def test_hand_written_kernels_equal_the_compilers_with_all_gradients():
         assert distance <= 1e-5 * (1e-6 + np.linalg.norm(np.ravel(other)))
 
 
+def test_the_hand_written_dream_equals_the_compilers():
+    rng = np.random.default_rng(0)
+    head = PolicyHead(Nets(units=SMALL.hidden), {"steer": Space("float32", (3,), -1, 1)})
+    start, steps, count = rssm.initial(SMALL, 32, jnp.float32), 3, 32
+    params = {"dyn": rssm.init_rssm(draws(rng), SMALL, 3, 5), "pol": head.init(draws(rng), 80)}
+    params = jax.tree.map(lambda x: x + 0.1 * jnp.asarray(rng.standard_normal(x.shape), jnp.float32), params)
+    stoch = jax.nn.one_hot(rng.integers(0, SMALL.classes, (count, SMALL.stoch)), SMALL.classes).reshape(count, -1)
+    start = State(jnp.asarray(rng.standard_normal(start.deter.shape), jnp.float32), stoch)
+    noise = noise_of(SMALL, head, jax.random.key(1), steps, count)
+
+    assert small_dream.fits(SMALL, head, count)
+    found, wanted = (
+        jax.jit(lambda p, kind=kind: imagine_fast(SMALL, head, p, start, noise, 1, kind))(params)
+        for kind in ("interpreted", "xla")
+    )
+
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def draws(rng):
+    return Init(jnp.asarray(rng.standard_normal(100_000), jnp.float32))
+
+
 @pytest.mark.parametrize(
-    ("size", "batch", "fits"), [("1m", 16, True), ("12m", 16, True), ("50m", 32, True), ("12m", 12, False),
-                                ("12m", 8, False), ("25m", 16, False), ("200m", 16, False)],
+    ("space", "count", "fits"),
+    [
+        ({"steer": Space("float32", (6,), -1, 1)}, 1024, True),
+        ({"steer": Space("float32", (6,), -1, 1)}, 1020, False),
+        ({"steer": Space("float32", (17,), -1, 1)}, 1024, False),
+        ({"press": Space("int32", (), 0, 17)}, 1024, False),
+        ({"steer": Space("float32", (2,), -1, 1), "press": Space("int32", (), 0, 3)}, 1024, False),
+    ],
+)
+def test_only_one_continuous_action_is_dreamed_by_hand(space, count, fits):
+    config = AgentConfig.preset("1m")
+    assert small_dream.fits(config.rssm, PolicyHead(config.nets, space), count) is fits
+
+
+@pytest.mark.parametrize(
+    ("size", "batch", "fits"), [("1m", 16, True), ("1m", 32, True), ("1m", 12, False), ("1m", 8, False),
+                                ("12m", 16, False), ("200m", 16, False)],
 )  # fmt: skip
-def test_only_sizes_that_suit_the_tensor_cores_use_them(size, batch, fits):
+def test_only_small_sizes_that_suit_the_tensor_cores_use_them(size, batch, fits):
     assert kernels.fits(AgentConfig.preset(size).rssm, batch) is fits
 
 
-def test_a_machine_that_they_were_not_tried_on_uses_the_compilers():
+def test_only_a_gpu_uses_them_by_default():
+    assert Compute(kernels="auto").on("gpu").kernels == "triton"
     assert Compute(kernels="auto").on("cpu").kernels == "xla"
+    assert Compute(kernels="auto").on("tpu").kernels == "xla"
     with pytest.raises(ValueError, match="choose auto, xla, triton or interpreted"):
         Compute(kernels="cuda")
 
@@ -87,7 +134,7 @@ def test_kernels_that_do_not_compile_are_replaced_and_it_is_said(monkeypatch, ca
     def broken(*args, **options):
         raise NotImplementedError("no such instruction")
 
-    monkeypatch.setattr(kernels, "scan_forward", broken)
+    monkeypatch.setattr(small_scan, "scan_forward", broken)
     with caplog.at_level(logging.WARNING):
         _, _, metrics = agent.train(agent.init_train(BATCH), data)
 

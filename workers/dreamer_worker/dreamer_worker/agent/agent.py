@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,10 +21,12 @@ import numpy as np
 from dreamer_worker.agent import heads, optimizer, rssm
 from dreamer_worker.agent.config import AgentConfig
 from dreamer_worker.agent.devices import Devices
+from dreamer_worker.agent.joining import SMALL, Joint, Numbers
 from dreamer_worker.agent.layers import Array, Params, cast
 from dreamer_worker.agent.model import Model
 from dreamer_worker.agent.objective import Batch, objective
 from dreamer_worker.agent.optimizer import Moments
+from dreamer_worker.agent.packing import packed, unpacked
 from dreamer_worker.agent.returns import ReturnScale
 from dreamer_worker.agent.rssm import State
 from dreamer_worker.agent.snapshot import named, restored
@@ -65,22 +67,40 @@ class Agent:
         self.never_waits = False
         self._seed = jax.random.key(config.seed)
         self._acted = 0
+        # What several devices share keeps its shape.
+        self._joint = Joint(jax.eval_shape(self._fresh), SMALL if self.devices.count == 1 else 0)
+        self._join, self._split = jax.jit(self._joint.join), jax.jit(self._joint.split)
         self._compile()
         self._act = jax.jit(self._acting, static_argnames="greedy")
         self._copy = jax.jit(self._policy_share)
         self._duplicate = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))
-        self.train_state: TrainState = self.devices.everywhere(jax.jit(self._fresh)())
+        self._parts: list[Array] = self.devices.everywhere(jax.jit(lambda: self._joint.join(self._fresh()))())
         self.policy_params: Params = self._copied()
         self._newer: Params | None = None  # weights on their way to the policy
         self._updates = 0
 
     def _compile(self) -> None:
         """Forget what was compiled. Functions of their own each time: JAX remembers by function."""
-        self._update = jax.jit(lambda *args: self._updated(*args), donate_argnums=0)
-        self._update_often = jax.jit(lambda *args: self._updated_often(*args), donate_argnums=0)
-        self._look = jax.jit(lambda *args: self._reported(*args))
+        self._update = jax.jit(self._between(self._updated), donate_argnums=0)
+        self._update_often = jax.jit(self._between(self._updated_often), donate_argnums=0)
+        self._look = jax.jit(lambda parts, *args: self._reported(self._joint.split(parts), *args))
+
+    def _between(self, update: Callable[..., Any]) -> Callable[..., Any]:
+        """`update` with few arrays going in and coming out."""
+
+        def joined(parts: list[Array], *args: Any) -> Any:
+            train_state, carry, outs, metrics = update(self._joint.split(parts), *args)
+            return self._joint.join(train_state), carry, outs, Numbers.of(metrics)
+
+        return joined
 
     @property
+    def train_state(self) -> TrainState:
+        """A copy."""
+        state: TrainState = self._split(self._parts)
+        return state
+
+    @cached_property  # read for every batch
     def ext_space(self) -> Spaces:
         """Extra keys that replay keeps for the agent: the latent state, the categories as their index."""
         size = self.config.rssm
@@ -162,10 +182,11 @@ class Agent:
             self._newer = copy
 
     def _copied(self) -> Params:
-        copy: Params = self.devices.for_policy(self._copy(self.train_state.params))
+        copy: Params = self.devices.for_policy(self._copy(self._parts))
         return copy
 
-    def _policy_share(self, params: Params) -> Any:
+    def _policy_share(self, parts: list[Array]) -> Any:
+        params = self._joint.split(parts).params
         return cast({key: params[key] for key in ("enc", "dyn", "pol")}, self.model.dtype)
 
     # Learning
@@ -191,7 +212,7 @@ class Agent:
         update = "_update" if staged.updates == 1 else "_update_often"
         every = self.config.compute.policy_sync_every
         with self._lock:
-            self.train_state, carry, outs, metrics = self._tried(update, carry, staged)
+            self._parts, carry, outs, metrics = self._tried(update, carry, staged)
             before, self._updates = self._updates, self._updates + staged.updates
             if self._updates // every > before // every:
                 self._refresh(self._copied())
@@ -202,14 +223,14 @@ class Agent:
     def _tried(self, update: str, carry: Carry, staged: Staged) -> Any:
         """An update; if the hand-written kernels fail before the first one is done, with the compiler's from now on."""
         try:
-            return getattr(self, update)(self.train_state, carry, dict(staged))
+            return getattr(self, update)(self._parts, carry, dict(staged))
         except Exception as error:  # whatever a compiler that has not seen them says
-            if self._updates or self.model.kernels == "xla":
+            if self._updates or not self.model.has_own_kernels(len(carry["state"].deter)):
                 raise
             log.warning("The hand-written kernels cannot be used here; the compiler's are slower. %s", error)
             self.model.kernels = "xla"
             self._compile()
-            return getattr(self, update)(self.train_state, carry, dict(staged))
+            return getattr(self, update)(self._parts, carry, dict(staged))
 
     def stage(self, data: Data, updates: int = 1) -> Staged:
         """What `train` and `report` need of `data`. Calling it ahead hides the transfer; a second call is harmless.
@@ -226,6 +247,8 @@ class Agent:
         cut = {key: data[key][:, :context] if key in self.ext_space else data[key] for key in sorted(names)}
         if updates > 1:
             cut = {key: np.asarray(x).reshape((updates, -1, *np.shape(x)[1:])) for key, x in cut.items()}
+        if self.devices.count == 1:
+            cut = packed(cut, lead=int(updates > 1))
         staged = Staged(self.devices.split(cut, axis=int(updates > 1)))
         staged.updates = updates
         if "stepid" in data:
@@ -261,7 +284,7 @@ class Agent:
     def _batch(self, carry: Carry, data: dict[str, Array]) -> tuple[Batch, dict[str, Array]]:
         """Time first, the context cut off; and each sequence's last action."""
         context = self.config.learning.replay_context
-        data = {k: v if k == "consec" else jnp.swapaxes(v, 0, 1) for k, v in data.items()}
+        data = {k: v if k == "consec" else jnp.swapaxes(v, 0, 1) for k, v in unpacked(data).items()}
         obs = {key: data[key][context:] for key in (*self.model.sensors, *BOOKKEEPING)}
         last = {key: data[key][-1] for key in self.act_space}
         if not context:
@@ -303,7 +326,7 @@ class Agent:
         time x height x width x channels, up to six sequences side by side.
         """
         with self._lock:
-            carry, found = self._look(self.train_state, carry, dict(self.stage(data)))
+            carry, found = self._look(self._parts, carry, dict(self.stage(data)))
             return carry, jax.tree.map(np.asarray, found)
 
     def _reported(self, train_state: TrainState, carry: Carry, data: dict[str, Array]) -> Any:
@@ -329,17 +352,17 @@ class Agent:
     def freeze(self) -> Callable[[], dict[str, np.ndarray]]:
         """What `save` would return now, to be fetched later: the device keeps a copy, and learning goes on at once."""
         with self._lock:
-            kept, acted = self._duplicate(self.train_state), np.asarray(self._acted)
-        return lambda: {**named(kept), "acted": acted}
+            kept, acted = self._duplicate(self._parts), np.asarray(self._acted)
+        return lambda: {**named(self._split(kept)), "acted": acted}
 
     def load(self, saved: Mapping[str, np.ndarray]) -> None:
         """The inverse of `save`. On a mismatch nothing changes and the error lists every difference."""
         with self._lock:
             template = {"learner": self.train_state, "acted": np.asarray(0)}
             found = restored(template, {k if k == "acted" else f"learner/{k}": v for k, v in saved.items()})
-            self.train_state = self.devices.everywhere(jax.tree.map(jnp.array, found["learner"]))
+            self._parts = self.devices.everywhere(self._join(found["learner"]))
             self._acted = int(found["acted"])
-            self._updates = int(self.train_state.moments.updates)
+            self._updates = int(found["learner"].moments.updates)
             self.policy_params, self._newer = self._copied(), None
 
 

@@ -96,7 +96,7 @@ class Compute:
     observe_unroll: int = -1  # steps of the observed scan per loop turn; -1: 16, and 1 on a CPU, where compiling counts
     imagine_unroll: int = -1  # the same of the dream; -1: 5, and 1 on a CPU
     phase_convolutions: int = -1  # how many encoder stages are computed by phase; -1: all, and none on a CPU
-    kernels: str = "auto"  # of the observed scan: "triton" are hand-written, "xla" the compiler's; auto: those
+    kernels: str = "auto"  # of a small model: "triton" are hand-written, "xla" the compiler's; auto: triton on a GPU
     policy_sync_every: int = 10  # updates between two refreshes of the actor's weights
     devices: int = 1  # that share each batch; 0: all that JAX finds
     policy_device: str = ""  # where the policy runs: "cpu", "gpu:1"; empty: where the learner does
@@ -114,7 +114,7 @@ class Compute:
         observe, imagine, phases = (1, 1, 0) if device == "cpu" else (16, 5, 99)
         return replace(
             self,
-            kernels="xla" if self.kernels == "auto" else self.kernels,
+            kernels=("triton" if device == "gpu" else "xla") if self.kernels == "auto" else self.kernels,
             observe_unroll=observe if self.observe_unroll < 0 else self.observe_unroll,
             imagine_unroll=imagine if self.imagine_unroll < 0 else self.imagine_unroll,
             phase_convolutions=phases if self.phase_convolutions < 0 else self.phase_convolutions,

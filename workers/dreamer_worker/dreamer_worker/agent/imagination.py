@@ -58,8 +58,17 @@ def imagine(size: Rssm, head: PolicyHead, p: Params, start: State, noise: Noise)
     return _dream(start, *jax.lax.scan(step, start, noise)[1])
 
 
-def imagine_fast(size: Rssm, head: PolicyHead, p: Params, start: State, noise: Noise, unroll: int) -> Dream:
-    """As `imagine`."""
+def imagine_fast(
+    size: Rssm, head: PolicyHead, p: Params, start: State, noise: Noise, unroll: int, kernels: str = "xla"
+) -> Dream:
+    """As `imagine`. `kernels`: who makes them, see `kernels.py`."""
+    if kernels != "xla":
+        # Imported when used: not every JAX has what they are written in.
+        from dreamer_worker.agent import small_dream
+
+        if small_dream.fits(size, head, len(start.deter)):
+            *states, actions = small_dream.dream(size, head, p, start, noise, kernels == "interpreted")
+            return _dream(start, State(*states), actions)
     dyn, pol, dtype, units = p["dyn"], p["pol"], start.deter.dtype, head.nets.units
     first, prior = pol["body"]["layer0"], dyn["prior"]["layer0"]
     of_deter = [prior["kernel"], first["kernel"][: size.deter], dyn["deter_in"]["kernel"]]

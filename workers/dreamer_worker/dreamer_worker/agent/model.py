@@ -45,6 +45,16 @@ class Model:
         # A hand-written kernel has no rule for being shared by devices.
         self.kernels = compute.kernels if compute.devices == 1 else "xla"
 
+    def has_own_kernels(self, batch: int) -> bool:
+        """Whether hand-written kernels are used for such a batch, or would be if this JAX had what they need."""
+        if not self.fast or self.kernels == "xla":
+            return False
+        try:
+            from dreamer_worker.agent.kernels import fits
+        except ImportError:
+            return True
+        return fits(self.config.rssm, batch)
+
     def init(self, key: Array) -> Params:
         blank = Init()
         jax.eval_shape(lambda: self._init(blank))
@@ -80,7 +90,7 @@ class Model:
         size = self.config.rssm
         noise = noise_of(size, self.policy, key, steps, len(start.deter))
         if self.fast:
-            return imagine_fast(size, self.policy, p, start, noise, self.compute.imagine_unroll)
+            return imagine_fast(size, self.policy, p, start, noise, self.compute.imagine_unroll, self.kernels)
         return imagine(size, self.policy, p, start, noise)
 
     @jax.named_scope("imagine")

@@ -90,7 +90,7 @@ def observe(
     unroll: int = 16,
     kernels: str = "xla",
 ) -> Seen:
-    """As `rssm.observe`. `kernels`: who makes those of the scan, see `kernels.py`."""
+    """As `rssm.observe`. `kernels`: who makes those of the scan, see `small_scan.py`."""
     if rssm.posterior_layers != 1:
         raise ValueError("The fast path supports only one posterior layer. Set compute.path=plain to use more.")
     if kernels != "xla" and not _hand_written().fits(rssm, len(state.deter)):
@@ -115,9 +115,9 @@ def observe(
 
 def _hand_written() -> Any:
     """Imported when used: not every JAX has what they are written in."""
-    from dreamer_worker.agent import kernels
+    from dreamer_worker.agent import small_scan
 
-    return kernels
+    return small_scan
 
 
 def _weights(rssm: Rssm, p: Params) -> Weights:
@@ -153,9 +153,7 @@ def _joined(x: Array) -> Array:
 def _scan(rssm: Rssm, unroll: int, kernels: str, weights: Weights, start: Carried, given: Given) -> tuple[Array, Array]:
     """deter and stoch of all steps."""
     if kernels != "xla":
-        found: tuple[Array, Array] = _hand_written().scan_forward(
-            rssm, weights, start, given, unroll, interpret=kernels == "interpreted"
-        )
+        found: tuple[Array, Array] = _hand_written().scan_forward(rssm, weights, start, given, kernels == "interpreted")
         return found
 
     def step(carried: Carried, x: Given) -> tuple[Carried, tuple[Array, Array]]:
@@ -184,9 +182,7 @@ def _backward(rssm: Rssm, unroll: int, kernels: str, kept: Any, gradients: tuple
     if kernels == "xla":
         first, totals = _state_gradients(rssm, unroll, weights, slopes, given.keep, gradients)
     else:
-        found = _hand_written().scan_backward(
-            rssm, weights, slopes, given.keep, gradients, unroll, kernels == "interpreted"
-        )
+        found = _hand_written().scan_backward(rssm, weights, slopes, given.keep, gradients, kernels == "interpreted")
         first, totals = (Carried(*one) for one in found)
     found, inputs = back(totals)
     return found, first, inputs
