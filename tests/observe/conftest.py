@@ -52,6 +52,11 @@ class Output:
 
 
 @pytest.fixture
+def python():
+    return str(PYTHON)
+
+
+@pytest.fixture
 def run(tmp_path):
     """run(text) → Output; `observed=False` runs the same script as if there were no MOSAIC."""
 

@@ -88,3 +88,52 @@ for copied in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
 
 def test_a_copy_of_an_env_steps_itself(run):
     assert run(COPIES).said == ["TimeLimit True False"] * 2
+
+
+TWO = """
+import gymnasium as gym, os
+
+class Corridor(gym.Env):
+    observation_space = action_space = gym.spaces.Discrete(2)
+    def reset(self, *, seed=None, options=None):
+        self.at = 0
+        return 0, {}
+    def step(self, action):
+        self.at += 1
+        return 0, self.reward, self.at == 4, False, {}
+
+def play(env, steps):
+    for _ in range(steps):
+        if env.step(0)[2]:
+            env.reset()
+
+gym.register("Corridor-v0", lambda reward=1.0: setattr(Corridor, "reward", reward) or Corridor())
+one = gym.make("Corridor-v0")
+one.reset()
+play(one, 10)
+two = gym.make("Corridor-v0")
+two.reset()
+play(two, 5)
+play(one, 2)
+two.close()
+one.close()
+third = gym.make("Corridor-v0", reward=float("nan"))
+third.reset()
+play(third, 8)
+child = os.fork()
+if not child:
+    play(third, 4)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+
+def test_the_steps_of_an_episode_line_are_those_of_all_envs_so_far(run):
+    found = sorted(run(TWO).episodes, key=lambda line: line["episode_index"])
+
+    at = [(line["env_index"], line["global_step"]) for line in found]
+    assert at[:4] == [(0, 4), (0, 8), (1, 14), (0, 17)]
+    # The two envs are closed, and their steps stay.
+    assert at[4:6] == [(0, 21), (0, 25)]
+    assert found[5]["total_reward"] != found[5]["total_reward"]  # NaN
+    assert at[6:] == [(0, 29)]  # of the forked process, which ends without any last words

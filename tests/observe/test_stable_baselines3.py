@@ -23,7 +23,7 @@ def main():
     model = PPO("MlpPolicy", envs, n_steps=128, batch_size=64, n_epochs=2, seed=3, device="cpu")
     model.set_logger(configure("log", ["json", "tensorboard"]))
     callbacks = [EvalCallback(judge, eval_freq=128, n_eval_episodes=2, verbose=0), CheckpointCallback(256, "saved")]
-    model.learn(512, callback=callbacks)
+    model.learn(300, callback=callbacks)  # it ends after whole rollouts: 2 × 256 steps
     model.save("final")
     weights = b"".join(value.numpy().tobytes() for value in model.policy.state_dict().values())
     print(hashlib.sha256(weights).hexdigest())

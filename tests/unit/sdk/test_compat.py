@@ -38,6 +38,21 @@ emitter.run_failed({"error": "no"}, constant=LOG_X_FAILED, exc_info=ValueError("
 """
 
 
+def test_the_imports_need_no_package_but_the_sdk(bench):
+    paths = os.pathsep.join([str(bench.sdk), str(bench.gym_gui)])
+    without_numpy = "import sys; sys.modules['numpy'] = None\n"
+    names = "import gym_gui.fastlane\nfrom gym_gui.fastlane.buffer import create_fastlane_name\n"
+
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", without_numpy + IMPORTS + names],
+        env={"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_a_public_worker_finds_every_name_and_writes_into_its_run_folder(bench, tmp_path):
     run_dir = tmp_path / "run"
     run_dir.mkdir()

@@ -4,18 +4,19 @@ import atexit
 import threading
 import time
 from collections import deque
-from typing import Any, Deque, Tuple, Union
+from typing import Deque, Tuple, Union
 
 from mosaic_sdk import names
-from mosaic_sdk.emit import Emitter
+from mosaic_sdk.emit import Emitter, to_json
 
-INTERVAL_S = 0.05
+INTERVAL_S = 0.5
+_INTERVAL_NS = int(INTERVAL_S * 1e9)
 _EPISODE = '{{"{}":"{}"'.format(names.EVENT_TYPE_KEY, names.EPISODE)
-# repr() of a finite float is JSON, and so is that of an int.
-_LINE = (
-    _EPISODE + ',"episode_index":%r,"total_reward":%r,"steps":%r,"env_index":%r,"terminated":%s,"truncated":%s,'
-    '"global_step":%r,"ts_unix_ns":%r}\n'
-)
+_HUGE = float("inf")
+_TRUTH = ("false", "true")
+# What BatchEmitter.ended takes: episode_index, total_reward, steps, env_index, terminated, truncated, global_step and
+# ts_unix_ns.
+Ended = Tuple[int, float, int, int, bool, bool, int, int]
 
 
 class BatchEmitter(Emitter):
@@ -28,21 +29,22 @@ class BatchEmitter(Emitter):
     def __init__(self) -> None:
         super().__init__()
         self.is_flushed = False
-        self._waiting: Deque[Union[str, Tuple[Any, ...]]] = deque()
-        self._due = 0.0
+        self._waiting: Deque[Union[str, Ended]] = deque()
+        self._due_ns = 0  # by the clock of ts_unix_ns; if that is set back, lines wait for the next `flush`
         self._turn = threading.Lock()
         atexit.register(self.flush)
 
-    def ended(self, *fields: Any) -> None:
-        """The line of an episode with the fields of _LINE, without the time; it is put together when it is written."""
-        self._waiting.append((*fields, time.time_ns()))
-        if not self.is_flushed or time.monotonic() >= self._due:
+    def ended(self, fields: Ended) -> None:
+        """The line of an episode, only while `is_flushed`. It is put together when it is written: a fast env ends
+        thousands of episodes in a second, and the script waits for this call."""
+        self._waiting.append(fields)
+        if fields[-1] >= self._due_ns:
             self.flush()
 
     def write_line(self, line: str) -> bool:
         if self.is_flushed and line.startswith(_EPISODE):
             self._waiting.append(line)
-            if time.monotonic() >= self._due:
+            if time.time_ns() >= self._due_ns:
                 self.flush()
             return True
         self.flush()
@@ -55,9 +57,9 @@ class BatchEmitter(Emitter):
             lines = []
             while self._waiting:
                 line = self._waiting.popleft()
-                lines.append(line if type(line) is str else _LINE % line)
+                lines.append(line if type(line) is str else _line(*line))
             super().write_line("".join(lines))
-            self._due = time.monotonic() + INTERVAL_S
+            self._due_ns = time.time_ns() + _INTERVAL_NS
         finally:
             self._turn.release()
 
@@ -66,3 +68,15 @@ class BatchEmitter(Emitter):
         self.is_flushed = False
         self._waiting.clear()  # they are the parent's
         self._turn = threading.Lock()
+
+
+def _line(index: int, total: float, steps: int, env: int, terminated: bool, truncated: bool, at: int, ns: int) -> str:
+    return (
+        f'{_EPISODE},"episode_index":{index},"total_reward":{_number(total)},"steps":{steps},"env_index":{env},'
+        f'"terminated":{_TRUTH[terminated]},"truncated":{_TRUTH[truncated]},"global_step":{at},"ts_unix_ns":{ns}}}\n'
+    )
+
+
+def _number(value: float) -> str:
+    """repr() of a finite float is JSON."""
+    return repr(value) if -_HUGE < value < _HUGE else to_json(value)

@@ -1,10 +1,11 @@
 """The episodes of all observed envs of this process."""
 
+import itertools
 import sys
 import time
 import weakref
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator
 
 from mosaic_sdk import names
 from mosaic_sdk.observe.batch import BatchEmitter
@@ -22,9 +23,8 @@ _WORKERS = (
 
 
 _FEW = 8
-_HUGE = float("inf")
-_WORDS = ("false", "true")
 _LOOK_S = 0.01
+_time_ns = time.time_ns  # a name of this module is found faster
 
 
 class Episodes:
@@ -33,15 +33,17 @@ class Episodes:
     """
 
     def __init__(self, emitter: BatchEmitter, progress: Progress, announce: Callable[[str, str], None]) -> None:
-        self._emitter = emitter
+        self.emitter = emitter
         self._progress = progress
         self._announce = announce
         self._evaluations = 0  # that run now: more than one if they are nested
         self._counts: Dict[int, Count] = {}  # of the envs that exist, by their numbers
         self._gone = 0  # training steps of envs that no longer exist
-        self._indices: Dict[Optional[str], int] = {}
         self._recent, self._next_look = 0, 0.0
+        self.next_index = itertools.count().__next__  # of the episodes that are no evaluations
+        self._next_eval_index = itertools.count().__next__
         progress.env_steps = self.steps
+        progress.before_follow = self._forget_what_is_plain
 
     def hear(self, env: Any, by: str) -> Any:
         """`env`, observed from now on unless it or an env inside it is already. Never raises."""
@@ -68,6 +70,7 @@ class Episodes:
         while any(first + n in self._counts for n in range(numbers)):
             first += 1
         count = Count(first)
+        self._forget_what_is_plain()
         for n in range(first, first + numbers):
             self._counts[n] = count
         count.forget = weakref.finalize(env, self._forget, count)  # called once, by whoever comes first
@@ -82,6 +85,8 @@ class Episodes:
     def begin(self, count: Count, by: str) -> None:
         """An episode begins, maybe the env's first."""
         count.is_evaluation = self._evaluations > 0
+        count.is_plain = len(self._counts) == 1 and not count.is_evaluation and not self._progress.is_followed
+        count.before = self._gone
         if not count.is_used:
             count.is_used = True
             self._announce(EPISODES, by)
@@ -100,21 +105,8 @@ class Episodes:
         more["env_index"] = _first_number() + count.number + number
         if not is_child():
             more["global_step"] = self._global_step()
-        self._emitter.episode(self._next_index(agent), reward, steps, agent_id=agent, **more)
-
-    def tell_plainly(self, count: Count, total: float, steps: int, terminated: bool, truncated: bool) -> None:
-        """The same for most episodes of most envs, in less time: a fast env ends thousands in a second."""
-        count.counted += steps
-        how = _WORDS[terminated], _WORDS[truncated]
-        self._emitter.ended(self._next_index(None), total, steps, count.number, *how, self._global_step())
-
-    def is_plain(self, count: Count, total: Any) -> bool:
-        return type(total) is float and -_HUGE < total < _HUGE and not count.is_evaluation and not is_child()
-
-    def _next_index(self, agent: Optional[str]) -> int:
-        index = self._indices.get(agent, 0)
-        self._indices[agent] = index + 1
-        return index
+        index = self._next_eval_index() if count.is_evaluation else self.next_index()
+        self.emitter.episode(index, reward, steps, agent_id=agent, **more)
 
     def _global_step(self) -> int:
         """The library's counter, which counts this step only after it, unless ours is the same but for that."""
@@ -129,6 +121,10 @@ class Episodes:
             self._recent, self._next_look = self.steps(), now + _LOOK_S
         return self._recent
 
+    def _forget_what_is_plain(self) -> None:
+        for count in self._counts.values():
+            count.is_plain = False  # until its next episode begins
+
     def _forget(self, count: Count) -> None:
         self._gone += count.training_steps
         for number in [number for number, one in self._counts.items() if one is count]:
@@ -140,27 +136,39 @@ class _Ear:
 
     def __init__(self, episodes: Episodes, count: Count, by: str, env: Any) -> None:
         self._episodes = episodes
+        self._emitter = episodes.emitter
+        self._next_index = episodes.next_index
         self._count = count
         self._by = by
         self._env = weakref.ref(env)
 
     def note_reset(self, total: Any, steps: int) -> None:
-        if steps and steps == self._count.limit:
-            self._episodes.tell(self._count, total, steps, terminated=False, truncated=True)
-        elif not self._count.is_evaluation:
-            self._count.counted += steps
-        self._episodes.begin(self._count, self._by)
+        count = self._count
+        if steps:
+            if steps == count.limit:
+                self._episodes.tell(count, total, steps, terminated=False, truncated=True)
+            elif not count.is_evaluation:
+                count.counted += steps
+        self._episodes.begin(count, self._by)
 
     def end(self, outcome: Any, total: Any, steps: int) -> None:
+        count, emitter = self._count, self._emitter
+        if not (count.is_plain and emitter.is_flushed and type(total) is float and len(outcome) == 5):
+            self._tell(outcome, total, steps)
+            return
+        # A fast env ends thousands of episodes in a second, and waits for this. It is far slower than in a loop of its
+        # own: what it uses is no longer in the processor's caches when an episode ends. So it uses little.
+        count.counted += steps
+        how = bool(outcome[2]), bool(outcome[3])
+        emitter.ended((self._next_index(), total, steps, count.number, *how, count.before + count.counted, _time_ns()))
+
+    def _tell(self, outcome: Any, total: Any, steps: int) -> None:
         if len(outcome) == 5:
             terminated, truncated = bool(outcome[2]), bool(outcome[3])
         else:  # gym before 0.26
             truncated = bool(outcome[3].get("TimeLimit.truncated", False))
             terminated = not truncated
-        if self._episodes.is_plain(self._count, total):
-            self._episodes.tell_plainly(self._count, total, steps, terminated, truncated)
-        else:
-            self._episodes.tell(self._count, total, steps, terminated=terminated, truncated=truncated)
+        self._episodes.tell(self._count, total, steps, terminated=terminated, truncated=truncated)
 
     def fail(self, error: Exception) -> None:
         env = self._env()

@@ -11,7 +11,7 @@ from mosaic_sdk.observe.batch import BatchEmitter
 from mosaic_sdk.observe.numbers import number_or_none
 
 INTERVAL_S = 10.0
-_FLUSH_S = 0.1  # how long an episode's line may wait for the next one
+_FLUSH_S = 0.25  # how long an episode's line may wait for the next one
 # A script whose own counter is in other units than its total_timesteps passes it; then there is no percentage.
 _TOLERANCE = 1.05
 
@@ -24,6 +24,8 @@ class Progress:
 
     def __init__(self, emitter: BatchEmitter, parsed: List[Any]) -> None:
         self.env_steps: Callable[[], int] = lambda: 0
+        self.before_follow: Callable[[], None] = lambda: None
+        self.is_followed = False  # a library counts its steps itself
         self.is_elsewhere = False  # in a process of which the parent reports the progress
         self._emitter = emitter
         self._parsed = parsed
@@ -41,8 +43,10 @@ class Progress:
 
     def follow(self, counter: Callable[[], int], total: Any = None) -> None:
         """From now on `counter()` is the progress, after the steps of the counters before it."""
+        self.before_follow()
         self.settle()
         self._counter = counter
+        self.is_followed = True
         number = number_or_none(total)
         self._total = self._before + int(number) if number and number != float("inf") else 0
         if self._pid == os.getpid():

@@ -72,7 +72,15 @@ def _follow(observer: Observer, algorithm: Any, result: Any, by: str) -> None:
         return latest - start
 
     observer.announce(PROGRESS, by)
-    observer.progress.follow(count, int(result[0]) - start)
+    observer.progress.follow(count, _whole_rollouts(algorithm, int(result[0]) - start))
+
+
+def _whole_rollouts(algorithm: Any, steps: int) -> int:
+    """How far a training really goes that was asked for `steps`: on-policy algorithms end after a whole rollout."""
+    if not hasattr(algorithm, "rollout_buffer"):
+        return steps
+    rollout = int(algorithm.n_steps) * int(algorithm.n_envs)
+    return -(-steps // rollout) * rollout
 
 
 def _listen_to_evaluations(module: ModuleType, observer: Observer) -> None:

@@ -20,6 +20,9 @@ class Count:
     def __init__(self, number: int) -> None:
         self.number = number
         self.is_evaluation = False
+        # All training steps are those of this env, and nobody else counts them: an episode's end needs no adding up.
+        self.is_plain = False
+        self.before = 0  # training steps of envs before this one, if it is plain
         self.counted = 0  # training steps of earlier episodes
         self.limit = 0  # the length at which a wrapper further out ends the episode; 0: none is known
         self.is_used = False
@@ -85,6 +88,7 @@ def stand_down(env: Any) -> None:
 def count_steps(tally: Tally, listener: Listener) -> None:
     """Stand in for the methods of an env with one agent."""
     env_step, env_reset = tally.env.step, tally.env.reset
+    end, note_reset = listener.end, listener.note_reset
     steps, total = 0, 0.0
 
     # This is what a training pays for at every step.
@@ -101,7 +105,7 @@ def count_steps(tally: Tally, listener: Listener) -> None:
                     return outcome  # gym before 0.26: [3] is the info
                 ended, steps = steps, 0
                 ended_total, total = total, 0.0
-                listener.end(outcome, ended_total, ended)
+                end(outcome, ended_total, ended)
         except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything
             listener.fail(error)
         return outcome
@@ -114,7 +118,7 @@ def count_steps(tally: Tally, listener: Listener) -> None:
         try:
             unfinished, steps = steps, 0
             unfinished_total, total = total, 0.0
-            listener.note_reset(unfinished_total, unfinished)
+            note_reset(unfinished_total, unfinished)
         except Exception as error:  # noqa: BLE001  # an env is third-party code and may raise anything
             listener.fail(error)
         return outcome
