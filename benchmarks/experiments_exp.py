@@ -1,6 +1,9 @@
 """Submitting 1,000 runs in one call, and how busy a sweep of 200 short runs keeps two cores.
 
-python benchmarks/experiments_exp.py [--runs 1000] [--sweep 200] [--skip-sweep]
+python benchmarks/experiments_exp.py [--runs 1000] [--sweep 200] [--seconds 1.4] [--skip-sweep]
+
+The program, and with it the daemon and all runs, is bound to two cores, so that the numbers mean the same on a machine
+with more of them.
 """
 
 import argparse
@@ -22,14 +25,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--sweep", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=1.4, help="that each run of the sweep computes")
     parser.add_argument("--skip-sweep", action="store_true")
     args = parser.parse_args()
-    print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    cores = sorted(os.sched_getaffinity(0))[:CORES]
+    os.sched_setaffinity(0, cores)
+    print(f"load before: {os.getloadavg()[0]:.1f}; cores {cores} of {os.cpu_count()}")
     with lab("--cpus", str(CORES)) as rig:
         measure_submit(rig, args.runs)
     if not args.skip_sweep:
         with lab("--cpus", str(CORES)) as rig:
-            measure_sweep(rig, args.sweep)
+            measure_sweep(rig, args.sweep, args.seconds)
 
 
 def measure_submit(rig: Lab, count: int) -> None:
@@ -63,21 +69,24 @@ def config_of(seed: int) -> dict[str, object]:
     return {"metadata": {"worker": worker}}
 
 
-def measure_sweep(rig: Lab, count: int) -> None:
-    """Each run computes for about two seconds; starts and ends are what may leave the cores idle."""
-    document = {"worker": "toy", "base": {"steps": 2, "busy_hang_at": 1, "hang_s": 2.0}, "seeds": list(range(count))}
-    start, idle = time.monotonic(), idle_s()
+def measure_sweep(rig: Lab, count: int, seconds: float) -> None:
+    """Each run computes for so many seconds; starts and ends are what may leave the cores idle."""
+    base = {"steps": 2, "busy_hang_at": 1, "hang_s": seconds}
+    document = {"worker": "toy", "base": base, "seeds": list(range(count))}
+    start, idle, spent = time.monotonic(), idle_s(), ticked_cpu_s(rig.daemon_pid())
     for run in rig.client.run_experiment("sweep", document).runs:
         rig.client.wait_run(run.run_id)
     took = time.monotonic() - start
     occupied = sum(map(lifetime_s, rig.root.control.glob("*/exit.json"))) / (took * CORES)
-    busy = 1 - (idle_s() - idle) / (took * (os.cpu_count() or 1))
+    busy = 1 - (idle_s() - idle) / (took * CORES)
+    spent = ticked_cpu_s(rig.daemon_pid()) - spent
     faulted = rig.client.experiment("sweep").counts.get("FAULTED", 0)
     table(
         f"A sweep of {count} runs on {CORES} cores",
         [
             ("", "value", "target", ""),
-            ("took", f"{took:.0f} s", "", ""),
+            ("took", f"{took:.0f} s", f"{count * seconds / CORES:.0f} s of computing", ""),
+            ("CPU of the daemon", f"{spent:.1f} s", f"{spent / count * 1e3:.0f} ms per run", ""),
             ("cores busy", f"{busy:.0%}", f"≥ {BUSY:.0%}", verdict(busy >= BUSY)),
             ("CPU slots with a worker", f"{occupied:.0%}", "", ""),  # also counts on a machine that others keep busy
             ("runs that failed", str(faulted), "0", verdict(not faulted)),
@@ -92,9 +101,10 @@ def lifetime_s(exit_file: Path) -> float:
 
 
 def idle_s() -> float:
-    """Seconds that the cores of the machine were idle, together."""
-    fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
-    return (int(fields[3]) + int(fields[4])) / TICKS
+    """Seconds that the cores of this program were idle, together."""
+    lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    cores = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    return sum(int(line[4]) + int(line[5]) for line in lines if line[0] in cores) / TICKS
 
 
 def timed(work: Callable[[], object]) -> float:

@@ -7,7 +7,9 @@ time, not wall time. TensorBoard (its EventFileLoader, which only decodes) is gi
 """
 
 import argparse
+import contextlib
 import os
+import sqlite3
 import struct
 import subprocess
 import tempfile
@@ -70,17 +72,28 @@ def write(path: Path, scalars: int, tags: tuple[str, ...]) -> None:
             file.write(heads[len(one)] + one + found.to_bytes(4, "little"))
 
 
-def ours(daemon: "object", folder: Path) -> tuple[float, float, int]:
-    """CPU seconds of the client and of the daemon, and the number of points of the first curve."""
+def ours(daemon: "object", folder: Path) -> tuple[float, float, float, int]:
+    """CPU seconds of the client and of the daemon, wall seconds, and the number of points of the first curve."""
     scan = Scan()
     scan.add(folder)
     found, client, pid = scan.found[0], daemon.client, daemon.daemon_pid()  # type: ignore[attr-defined]
     document = {"metadata": {"run_name": folder.name}, "imported": {"format": found.format, "path": str(found.path)}}
-    before, begun = cpu_s(pid), time.process_time()
+    before, begun, start = cpu_s(pid), time.process_time(), time.perf_counter()
     done = client.import_run(found.format, found.path, lambda cursor: open_source(found, cursor), lambda _: document)
-    spent = time.process_time() - begun, cpu_s(pid) - before
+    spent = time.process_time() - begun, cpu_s(pid) - before, time.perf_counter() - start
     name = client.curve_names(done.run_id)[0]
     return *spent, sum(client.query_curve(done.run_id, name).count)
+
+
+def bare(path: Path, rows: int) -> float:
+    """CPU seconds of a plain insert of so many rows, the baseline where TensorBoard is not installed."""
+    path.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE metrics (seq INTEGER PRIMARY KEY, ts_ns INTEGER, step INTEGER, value REAL)")
+        begun = time.process_time()
+        with db:
+            db.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?)", ((i, i, i, float(i)) for i in range(rows)))
+        return time.process_time() - begun
 
 
 def theirs(python: str, folder: Path) -> float:
@@ -101,17 +114,21 @@ def main() -> None:
             for each, many in ((folder, args.scalars), (part, args.scalars // 10)):
                 each.mkdir()
                 write(each / "events.out.tfevents.1", many, tags)
-            client_s, daemon_s, points = ours(daemon, folder)
+            client_s, daemon_s, wall_s, points = ours(daemon, folder)
+            floor_s = bare(Path(place, "bare"), args.scalars // 10) * 10
             total = client_s + daemon_s
             peer = theirs(args.tensorboard, part) * args.scalars if os.path.exists(args.tensorboard) else float("nan")
             ok = total <= MOST_CPU_S * args.scalars / 1e6
-            rows.append((title, f"{client_s:.1f} s", f"{daemon_s:.1f} s", f"{total:.1f} s", f"{peer:.1f} s",
-                         f"{total / peer:.2f}", f"{points:,}", verdict(ok)))  # fmt: skip
+            rows.append((title, f"{client_s:.1f} s", f"{daemon_s:.1f} s", f"{total:.1f} s", f"{wall_s:.1f} s",
+                         f"{total / floor_s:.1f}", f"{peer:.1f} s", f"{total / peer:.2f}",
+                         f"{points:,}", verdict(ok)))  # fmt: skip
     headings = (
         "file",
         "client",
         "daemon",
         "both",
+        "wall",
+        "× bare insert",
         "TensorBoard reads",
         "ratio",
         "points of a curve",

@@ -22,6 +22,7 @@ EXAMPLES = """
 mosaic compare cartpole                            the groups of one experiment: which settings are better?
 mosaic compare ppo dqn                             two experiments, or runs with these names
 mosaic compare cartpole --by learning_rate         all runs of an experiment, by one of its settings
+mosaic compare atari --where env_id~Pong           only the runs of one environment
 mosaic compare cartpole --metric losses/value --last 10%
 mosaic compare cartpole --auc                      the area under the curve instead of the end
 mosaic compare cartpole --at-step 20000
@@ -40,6 +41,7 @@ def add_verbs(verbs: "Verbs") -> None:
     parser.add_argument("groups", metavar="GROUP", nargs="+", help="an experiment, a name of runs, or a run")
     parser.add_argument("--experiment", action="store_true", help="every GROUP is the name of an experiment")
     parser.add_argument("--by", action="append", default=[], metavar="SETTING", help="divide the runs by this setting")
+    parser.add_argument("--where", default="", metavar="CONDITION", help="compare only runs that meet this condition")
     _add_value_options(parser)
     _add_curve_options(parser)
     output = parser.add_mutually_exclusive_group()
@@ -98,7 +100,7 @@ def comparison(client: "TrainerClient", args: argparse.Namespace) -> "tuple[Grou
     from mosaic.present.group_comparison import Options, compare_groups
 
     details = Details(client)
-    chosen = choose_runs(client, args.groups, args.experiment)
+    chosen = choose_runs(client, args.groups, args.experiment, args.where)
     groups = divide_runs(chosen, args.by, details.of)
     _refuse_one(groups)
     kept = [RunGroup(g.label, tuple(r for r in g.runs if not why_left_out(r, args.unfinished))) for g in groups]

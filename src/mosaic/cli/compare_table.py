@@ -4,6 +4,7 @@ import csv
 import io
 import shutil
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mosaic_sdk.results.wording import bracket, number
@@ -11,22 +12,26 @@ from mosaic_sdk.results.wording import bracket, number
 from mosaic.cli.braille import Line, plot
 from mosaic.cli.table import clip, render_table
 from mosaic.cli.terminal_text import paint
+from mosaic.present.text import printable
 from mosaic.stats.averages import TITLES
 from mosaic.stats.bands import BANDS
 
 if TYPE_CHECKING:
     from mosaic.present.group_comparison import GroupComparison, GroupResult
+    from mosaic.stats.bands import Band
     from mosaic.stats.estimate import Estimate
 
 NARROWEST, WIDEST_PLOT = 80, 110
 MOST_SENTENCES, MOST_WARNINGS = 15, 12
+MOST_PANELS, PANEL_ROWS = 4, 10
 LONGEST_LABEL = 40
 COLUMNS = ("iqm", "mean", "median", "optimality_gap")
 
 
 def render(found: "GroupComparison", width: int | None = None) -> str:
     wide = max(NARROWEST, width or shutil.get_terminal_size((NARROWEST, 24)).columns)
-    sections = [heading(found), _table(found), _sentences(found, wide), _curves(found, wide), _warnings(found, wide)]
+    curves = [_curves(found, wide), *_panels(found, wide)]
+    sections = [heading(found), _table(found), _sentences(found, wide), *curves, _warnings(found, wide)]
     return "\n\n".join(section for section in sections if section)
 
 
@@ -63,12 +68,28 @@ def _sentences(found: "GroupComparison", width: int) -> str:
     return "\n".join(lines)
 
 
-def _curves(found: "GroupComparison", width: int) -> str:
-    lines = [
-        Line(group.label, group.band.step, group.band.middle, group.band.low, group.band.high)
-        for group in found.groups
-        if group.band
+def _lines(found: "GroupComparison", bands: "Sequence[Band | None]") -> list[Line]:
+    return [
+        Line(group.label, band.step, band.middle, band.low, band.high)
+        for group, band in zip(found.groups, bands, strict=True)
+        if band
     ]
+
+
+def _panels(found: "GroupComparison", width: int) -> list[str]:
+    """The curves in each of several environments."""
+    shown = [
+        f"{paint(f'{printable(panel.env)}: {found.metric} over {found.axis}', 'dim')}\n"
+        + plot(_lines(found, panel.bands), min(width, WIDEST_PLOT), PANEL_ROWS)
+        for panel in found.panels[:MOST_PANELS]
+    ]
+    if left := len(found.panels) - len(shown):
+        shown.append(paint(f"… and {left} more environments: --report has all of them", "dim"))
+    return shown
+
+
+def _curves(found: "GroupComparison", width: int) -> str:
+    lines = _lines(found, [group.band for group in found.groups])
     drawn = plot(lines, min(width, WIDEST_PLOT)) if lines else ""
     metric = f"{found.metric}{', normalised,' if found.options.scales else ''}"
     title = f"{metric} over {found.axis}: {TITLES[found.options.average]}, {BANDS[found.options.band]} dotted"

@@ -14,6 +14,7 @@ from mosaic.cli.verb import BadUsage, add_json, add_verb, count
 from mosaic.model.errors import BadConfig, MosaicError
 from mosaic.model.nearest import did_you_mean
 from mosaic.model.rundir import StateRoot
+from mosaic.present.text import printable
 
 if TYPE_CHECKING:
     from mosaic.catalog.search import Search
@@ -252,10 +253,11 @@ def results(client: "TrainerClient", name: str) -> dict[str, Any]:
     from mosaic.present.search_results import results_of
 
     drivers = drivers_of(client, name)
-    newest = next((run for run in drivers if run.summary.checkpoints), drivers[0])
-    driver = client.get_run(newest.run_id)
+    # One that was resumed a moment ago has no trials yet; those of its parent are shown with its own state.
+    newest = drivers[0]
+    driver = client.get_run(next((run for run in drivers if run.summary.checkpoints), newest).run_id)
     settings = (driver.config or {}).get("metadata", {}).get("worker", {}).get("config", {})
-    about = {"name": name, "driver": driver.run_id, "state": str(driver.state), "reason": driver.reason}
+    about = {"name": name, "driver": newest.run_id, "state": str(newest.state), "reason": newest.reason}
     return {**about, **results_of(_lifecycle(client, driver), settings)}
 
 
@@ -274,8 +276,9 @@ def text_of(found: dict[str, Any], most: int = MOST_ROWS) -> str:
 
     counts = ", ".join(f"{number} {word}" for word, number in found["counts"].items()) or "none is over"
     lines = [f"Search {found['name']} is {found['state']}: {found['asked']} trials asked; {counts}."]
-    if found["state"] in ("FAULTED", "CANCELLED") and found["reason"]:
-        lines.append(found["reason"].partition("\n")[0])
+    if found["state"] in ("FAULTED", "CANCELLED"):
+        lines += filter(None, [printable(found["reason"].partition("\n")[0])])
+        lines.append(f"Continue it with: mosaic search resume {shlex.quote(found['name'])}")
     headings, rows = rows_of(found, most)
     if rows:
         lines += ["", render_table(headings, rows, frozenset({0, 1}))]

@@ -170,7 +170,7 @@ def _videos(folder: Path) -> list[Path]:
 
 def config_document(run: "Run", chosen: CheckpointFile) -> dict[str, Any]:
     about = {"run_id": run.run_id, "name": run.name, "worker": run.worker_name, "algo": run.algo, "env_id": run.env_id}
-    more = {"seed": run.seed, "experiment": run.experiment, "axes": run.axes, "mosaic": __version__}
+    more = {"seed": run.seed, "experiment": run.experiment, "axes": redact(run.axes), "mosaic": __version__}
     checkpoint = {"name": os.path.basename(chosen.path), "step": chosen.step, "best": chosen.is_best}
     return {**about, **more, "checkpoint": checkpoint, "settings": redact(run.settings or {})}
 

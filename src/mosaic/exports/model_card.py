@@ -10,8 +10,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from mosaic.exports.evaluations import EVALUATION, TRAINING, Score
+from mosaic.model.visible import visible, visible_line
 
 RL = "reinforcement-learning"
 _MEANING = {
@@ -85,10 +87,11 @@ class Card:
         return f"## Results\n\n{chr(10).join(lines)}\n\n{about}{warning}".rstrip()
 
     def _clip(self) -> str:
-        return f"A recorded episode: [{self.clip}]({self.clip})" if self.clip else "No video was recorded."
+        link = f"[{_plain(self.clip)}]({quote(self.clip)})"
+        return f"A recorded episode: {link}" if self.clip else "No video was recorded."
 
     def _files(self) -> str:
-        lines = [f"- `{name}`: {_plain(what)}" for name, what in self.files.items()]
+        lines = [f"- {_code(name)}: {_plain(what)}" for name, what in self.files.items()]
         lines += [f"- Not included: {_plain(part)}" for part in self.left_out]
         lines += [f"- {_plain(note)}" for note in self.notes]
         return "## Files\n\n" + "\n".join(lines)
@@ -96,10 +99,11 @@ class Card:
     def _loading(self) -> str:
         if not self.usage:
             return "## How to load it\n\nWith the library that trained it: the files are copies of its checkpoint."
-        return f"## How to load it\n\n```python\n{self.usage}\n```"
+        fence = "````" if "```" in self.usage else "```"
+        return f"## How to load it\n\n{fence}python\n{visible(self.usage)}\n{fence}"
 
     def _settings(self) -> str:
-        rows = "\n".join(f"| `{_plain(name)}` | {_cell(value)} |" for name, value in self.settings.items())
+        rows = "\n".join(f"| {_code(name)} | {_cell(value)} |" for name, value in self.settings.items())
         return f"## Settings\n\n| setting | value |\n|-|-|\n{rows}" if rows else "## Settings\n\nNone are recorded."
 
     def _provenance(self) -> str:
@@ -129,5 +133,12 @@ def _line(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """One line that no table, tag or heading can be broken with."""
-    return _line(text).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+    """One line that no table, tag, link or heading can be broken with, or made of."""
+    safe = visible_line(_line(text)).replace("<", "&lt;").replace("`", "'")
+    return safe.replace("|", "\\|").replace("[", "\\[").replace("]", "\\]")
+
+
+def _code(text: str) -> str:
+    """The same, with all its letters as they are: nothing in it is a link or a tag."""
+    safe = visible_line(_line(text)).replace("<", "‹").replace("`", "'")
+    return "`" + safe.replace("|", "\\|") + "`"

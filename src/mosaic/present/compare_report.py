@@ -20,7 +20,7 @@ from mosaic.present.run_files import read_run_json
 from mosaic.present.settings_diff import ABSENT, setting_text
 from mosaic.present.svg_chart import Curve, Dots, colour, curve_chart, dots_chart
 from mosaic.stats.averages import TITLES
-from mosaic.stats.bands import BANDS
+from mosaic.stats.bands import BANDS, Band
 
 if TYPE_CHECKING:
     from mosaic.client import Run
@@ -90,7 +90,7 @@ def _sections(
         _verdicts(found),
         _warnings(found.warnings),
         *_section("Results", _results(found), _values(found)),
-        *_section("Curves", _curves(found), _note(_curve_note(found))),
+        *_section("Curves", _curves(found), _note(_curve_note(found)), *_panels(found)),
         *_section("Performance profiles", _profiles(found), _note(_profile_note(found))),
         *_section("Settings that differ", _settings(runs)),
         *_section("Every run", _every_run(found)),
@@ -166,12 +166,25 @@ def _values(found: GroupComparison) -> Html | None:
 
 
 def _curves(found: GroupComparison) -> Html | None:
+    title = f"{found.metric}{' (normalised)' if found.options.scales else ''}"
+    return _band_chart(found, [group.band for group in found.groups], title)
+
+
+def _panels(found: GroupComparison) -> list[Html | None]:
+    """The curves in each of several environments."""
+    parts: list[Html | None] = []
+    for panel in found.panels:
+        parts += [element("h3", panel.env), _band_chart(found, panel.bands, found.metric)]
+    return parts
+
+
+def _band_chart(found: GroupComparison, bands: "Sequence[Band | None]", title: str) -> Html | None:
     curves = [
-        Curve(group.label, group.band.step, group.band.middle, group.band.low, group.band.high)
-        for group in found.groups
-        if group.band
+        Curve(group.label, band.step, band.middle, band.low, band.high)
+        for group, band in zip(found.groups, bands, strict=True)
+        if band
     ]
-    return curve_chart(curves, found.axis, f"{found.metric}{' (normalised)' if found.options.scales else ''}")
+    return curve_chart(curves, found.axis, title)
 
 
 def _curve_note(found: GroupComparison) -> str:

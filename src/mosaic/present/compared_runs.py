@@ -8,6 +8,7 @@ from mosaic.model.errors import MosaicError, UnknownRun
 from mosaic.model.nearest import did_you_mean
 from mosaic.model.states import RunState
 from mosaic.present.experiments import current
+from mosaic.present.text import printable
 
 if TYPE_CHECKING:
     from mosaic.client import Run, TrainerClient
@@ -39,8 +40,14 @@ class Details:
         return self._known[run.run_id]
 
 
-def choose_runs(client: "TrainerClient", references: Sequence[str], only_experiments: bool = False) -> list[Chosen]:
-    """The runs of each reference, oldest first; a run that two references mean belongs to the first of them."""
+def choose_runs(
+    client: "TrainerClient", references: Sequence[str], only_experiments: bool = False, where: str = ""
+) -> list[Chosen]:
+    """The runs of each reference, oldest first; a run that two references mean belongs to the first of them.
+
+    `where`: only runs that meet this condition, as in a listing.
+    """
+    meeting = {run.run_id for run in client.list_runs(where=where).runs} if where else None
     listed = sorted(client.list_runs().runs, key=lambda run: (run.created_at, run.run_id))
     seen: set[str] = set()
     chosen = []
@@ -49,6 +56,10 @@ def choose_runs(client: "TrainerClient", references: Sequence[str], only_experim
         if found is None:
             raise _unknown_experiment(reference, listed)
         mine = tuple(run for run in found.runs if run.run_id not in seen)
+        if mine and meeting is not None:
+            mine = tuple(run for run in mine if run.run_id in meeting)
+            if not mine:
+                raise MosaicError(f"No run of '{printable(reference)}' meets the condition {printable(where)}.")
         seen |= {run.run_id for run in mine}
         if mine:
             chosen.append(Chosen(reference, found.kind, mine))

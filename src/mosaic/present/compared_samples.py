@@ -1,7 +1,7 @@
 """What is known of each compared run: its value, its curve, and why it does not count if it does not."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +34,7 @@ class Sample:
     trace: Trace | None = None
     axis: str = STEPS  # what the steps of its curve count
     left_out: str = ""  # why it does not count; empty: it counts
+    has_gaps: bool = False  # some of its values are not finite, and the others count without them
 
     @property
     def values(self) -> int:
@@ -107,8 +108,10 @@ def _no_common(known: dict[str, set[str]], wanted: str) -> str:
     lists = [f"{label} has {_listed(names)}" for label, names in known.items()]
     what = f"the metric '{printable(wanted)}'" if wanted else "a return"
     lacking = [label for label, names in known.items() if wanted not in names]
-    who = f"{', '.join(lacking)} {'does' if len(lacking) == 1 else 'do'} not have" if wanted else "They do not all have"
-    return f"These groups cannot be compared: {who} {what}. {'; '.join(lists)}. Choose a common one with --metric."
+    who = f"{', '.join(lacking)} {'does' if len(lacking) == 1 else 'do'} not have" if wanted else "they do not all have"
+    shared = set.intersection(*known.values())
+    advice = "Choose a common one with --metric." if shared else "No metric is common to all of them."
+    return f"These groups cannot be compared: {who} {what}. {'; '.join(lists)}. {advice}"
 
 
 def _listed(names: set[str]) -> str:
@@ -140,7 +143,7 @@ class SampleReader:
         if not len(trace):
             why = NOT_FINITE if curve.step else f"it has no values of {printable(self._metric)}"
             return Sample(run, left_out=why)
-        return self._valued(run, trace, curve.axis)
+        return replace(self._valued(run, trace, curve.axis), has_gaps=len(trace) < len(curve.step))
 
     def _curve(self, run: "Run") -> "Curve":
         if run.relation == "resume":
@@ -233,4 +236,4 @@ def with_areas(groups: Sequence[SampleGroup], at_step: int | None = None) -> lis
 def _with_area(sample: Sample, first: float, last: float) -> Sample:
     if sample.left_out or sample.trace is None:
         return sample
-    return Sample(sample.run, sample.trace.area(first, last), sample.trace, sample.axis)
+    return replace(sample, value=sample.trace.area(first, last))

@@ -92,14 +92,19 @@ def eta_s(runs: "Sequence[Run]") -> float | None:
     waiting = [run for run in runs if not run.state.is_over and run.eta_s is None]
     if not left and not waiting:
         return 0.0
-    whole = [
-        run.total_steps / run.summary.steps_per_s for run in runs if run.total_steps and run.summary.steps_per_s > 0
-    ]
+    whole = [_whole_s(run) for run in runs if run.total_steps and run.summary.steps_per_s > 0]
     if waiting and not whole:
         return None
     work = sum(left) + len(waiting) * (statistics.median(whole) if whole else 0.0)
     at_once = max(1, sum(run.state in RUNNING for run in runs))
     return max([*left, work / at_once])
+
+
+def _whole_s(run: "Run") -> float:
+    """Seconds that the run needs, or needed, for all its steps."""
+    at_its_speed = (run.total_steps or 0) / run.summary.steps_per_s
+    # The speed of a run that is over is that of its last seconds, in which it may have saved its model.
+    return min(at_its_speed, run.duration_s) if run.state.is_over else at_its_speed
 
 
 def describe_progress(runs: "Sequence[Run]") -> str:

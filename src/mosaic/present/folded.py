@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mosaic.model.run import RunSummary
+from mosaic.model.listed import RunSummary
 from mosaic.model.states import RunState
 from mosaic.present.experiments import RUNNING, current, describe_tally, mean_return, states_of
 

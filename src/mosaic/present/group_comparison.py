@@ -1,19 +1,26 @@
 """Groups of runs compared: averages with intervals, a sentence for each pair, aggregated curves, profiles, warnings."""
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from mosaic_sdk.results.cautions import FEW
 from mosaic_sdk.results.finite import finite
 
 from mosaic.model.errors import MosaicError
 from mosaic.present.compared_samples import STEPS, Sample, SampleGroup
-from mosaic.present.compared_value import NEWEST, Reading
+from mosaic.present.compared_value import Reading
+from mosaic.present.comparison_notes import (
+    NOTHING,
+    Note,
+    end_note,
+    mixed_words,
+    nothing_counts,
+    refuse_mixed_steps,
+    unit_of,
+    warning_notes,
+)
 from mosaic.present.text import printable
 from mosaic.stats.averages import Floats, optimality_gap
 from mosaic.stats.bands import BOOTSTRAP, STRATIFIED_POINTS, Band, band_of, stratified_band
@@ -24,22 +31,7 @@ from mosaic.stats.scales import Scale, scale_of
 from mosaic.stats.traces import POINTS, Trace, common_range, grid_for
 from mosaic.stats.wording import HIGHER, sentence
 
-UNEQUAL = 0.02  # lengths that differ by less than this share count as equal
-MOST_NAMED = 8  # runs in a warning
 ANY_ENV = ""  # their environment is not known, or makes no difference to the metric
-
-
-class Note(NamedTuple):
-    """What a reader must know, and the option of the command line that changes it."""
-
-    text: str
-    hint: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.text} {self.hint}".rstrip()
-
-
-NOTHING = Note("")
 
 
 @dataclass(frozen=True)
@@ -77,6 +69,14 @@ class GroupResult:
 
 
 @dataclass(frozen=True)
+class Panel:
+    """The curves of the groups in one of several environments, as they are: not normalised."""
+
+    env: str
+    bands: "list[Band | None]"  # in the order of the groups
+
+
+@dataclass(frozen=True)
 class GroupComparison:
     metric: str
     reading: Reading
@@ -88,6 +88,7 @@ class GroupComparison:
     envs: list[str]
     notes: list[Note] = field(default_factory=list)  # warnings
     curve_note: Note = NOTHING  # where the curves end, or why there are none
+    panels: list[Panel] = field(default_factory=list)  # if there are several environments
 
     @property
     def warnings(self) -> list[str]:
@@ -118,18 +119,23 @@ class GroupComparison:
             "groups": [group.to_dict() for group in self.groups],
             "comparisons": [{**pair.to_dict(), "sentence": text} for pair, text in zip(self.pairs, told, strict=True)],
             "curves": self.curve_words,
+            "panels": [{"environment": panel.env, "curves": self._panel_curves(panel)} for panel in self.panels],
             "warnings": self.warnings,
         }
         found: dict[str, Any] = finite(document)
         return found
 
+    def _panel_curves(self, panel: Panel) -> dict[str, Any]:
+        return {group.label: _band_dict(band) for group, band in zip(self.groups, panel.bands, strict=True) if band}
+
 
 def compare_groups(groups: Sequence[SampleGroup], metric: str, reading: Reading, options: Options) -> GroupComparison:
     if not any(group.counted for group in groups):
-        raise MosaicError(_nothing_counts(groups))
+        raise MosaicError(nothing_counts(groups))
     envs = _envs(groups, options)
     strata = [_strata(group, envs, options) for group in groups]
     axes = {sample.axis for group in groups for sample in group.counted}
+    refuse_mixed_steps(axes, reading)
     bands, curve_note = _bands(groups, envs, axes, options)
     profiles = _profiles(strata)
     results = [
@@ -145,12 +151,13 @@ def compare_groups(groups: Sequence[SampleGroup], metric: str, reading: Reading,
         reading,
         axes.pop() if len(axes) == 1 else STEPS,
         options,
-        _unit(groups),
+        unit_of(groups),
         results,
         adjust(pairs),
         envs,
-        _warnings(groups, reading),
+        warning_notes(groups, reading),
         curve_note,
+        _panels(groups, envs, axes, options),
     )
 
 
@@ -188,7 +195,8 @@ def _envs(groups: Sequence[SampleGroup], options: Options) -> list[str]:
     elif len(envs) > 1 and options.better == HIGHER:
         raise MosaicError(
             "These runs have different environments, whose returns cannot be put together: "
-            f"{printable(', '.join(envs))}. Compare them one by one, or on a common scale with --normalise."
+            f"{printable(', '.join(envs))}. Compare those of one with --where 'env_id={printable(envs[0])}', "
+            "or all on a common scale with --normalise."
         )
     return envs if options.scales is not None or len(envs) == 1 else [ANY_ENV]
 
@@ -217,14 +225,14 @@ def _bands(
     """The curve of each group, and where they end or why there are none."""
     nothing: list[Band | None] = [None for _ in groups]
     if len(axes) > 1:
-        return nothing, Note(f"No curves: the steps of some runs count {' and those of others '.join(sorted(axes))}.")
+        return nothing, Note(f"No curves: {mixed_words(axes).replace('The', 'the', 1)}.")
     traces = [[sample.trace for sample in group.counted if sample.trace] for group in groups]
     every = [trace for each in traces for trace in each]
     # A mean over environments of which some have ended would jump there.
     shared = _longest(every) if options.is_longest and len(envs) == 1 else common_range(every)
     if shared is None:
         return nothing, Note("No curves: the runs have no steps in common.", "--longest draws each as far as it goes.")
-    ends = _end_words(groups, shared, options.is_longest and len(envs) == 1)
+    ends = end_note(groups, shared, options.is_longest and len(envs) == 1)
     if len(envs) > 1:
         return _bands_of_envs(groups, envs, grid_for(every, *shared, STRATIFIED_POINTS), options), ends
     grid = grid_for(every, *shared, options.points)
@@ -249,6 +257,18 @@ def _bands_of_envs(
     return found
 
 
+def _panels(groups: Sequence[SampleGroup], envs: Sequence[str], axes: set[str], options: Options) -> list[Panel]:
+    if len(envs) < 2:
+        return []
+    found = []
+    for env in envs:
+        inside = [SampleGroup(g.label, tuple(s for s in g.samples if s.run.env_id == env)) for g in groups]
+        bands, _ = _bands(inside, [env], axes, replace(options, scales=None))
+        if any(bands):
+            found.append(Panel(env, bands))
+    return found
+
+
 def _normalised(trace: Trace, scale: Scale) -> Trace:
     return Trace(trace.step, scale.normalised(trace.value), trace.count)
 
@@ -257,90 +277,6 @@ def _longest(traces: Sequence[Trace]) -> tuple[float, float] | None:
     if not traces:
         return None
     return min(float(trace.step[0]) for trace in traces), max(float(trace.step[-1]) for trace in traces)
-
-
-# ---- words
-
-
-def _ends(groups: Sequence[SampleGroup]) -> list[tuple[float, str]]:
-    """The last step of each run, and its name."""
-    return [(float(s.trace.step[-1]), f"{g.label}, {s.title}") for g in groups for s in g.counted if s.trace]
-
-
-def _are_unequal(ends: Sequence[tuple[float, str]]) -> bool:
-    return bool(ends) and max(ends)[0] - min(ends)[0] > UNEQUAL * abs(max(ends)[0])
-
-
-def _end_words(groups: Sequence[SampleGroup], shared: tuple[float, float], is_longest: bool) -> Note:
-    ends = _ends(groups)
-    if not _are_unequal(ends):
-        return NOTHING
-    (first, who), (last, _) = min(ends), max(ends)
-    if is_longest:
-        return Note(f"The runs end at different steps: from {first:,.0f} on there are fewer of them in the curves.")
-    return Note(
-        f"The curves end at step {shared[1]:,.0f}, where the shortest run ({who}) ends; "
-        f"the longest goes on to {last:,.0f}.",
-        "To draw all of it: --longest",
-    )
-
-
-def _unit(groups: Sequence[SampleGroup]) -> str:
-    titles = [sample.title for group in groups for sample in group.counted]
-    return "seed" if titles and all(title.startswith("seed ") for title in titles) else "run"
-
-
-def _warnings(groups: Sequence[SampleGroup], reading: Reading) -> list[Note]:
-    unit = _unit(groups)
-    told = [Note(text) for group in groups for text in (*_left_out(group), *_equal_seeds(group))]
-    fewest = min(len(group.counted) for group in groups)
-    if 1 < fewest < FEW:
-        told.append(Note(f"Only {fewest} {unit}s: intervals from fewer than {FEW} {unit}s tend to be too narrow."))
-    told += _short(groups, reading)
-    ends = _ends(groups)
-    if reading.at_step is None and reading.kind != "area" and _are_unequal(ends):
-        first, last = min(ends)[0], max(ends)[0]
-        text = f"The runs end at different steps, from {first:,.0f} to {last:,.0f}; each value is of the run's own end."
-        told.append(Note(text, f"To take all of them at the same step: --at-step {math.floor(first)}"))
-    return told
-
-
-def _short(groups: Sequence[SampleGroup], reading: Reading) -> list[Note]:
-    """Runs with so few values that the newest ones are all of them."""
-    every = [sample.values for group in groups for sample in group.counted]
-    few = [values for values in every if values <= reading.amount]
-    if reading.kind != NEWEST or not few or reading.at_step is not None:
-        return []
-    covered = f"{len(few)} of {len(every)} runs have no more than {reading.amount:g} values"
-    return [Note(f"{covered}, so their means cover the whole training.", "For its end: --last 10%")]
-
-
-def _left_out(group: SampleGroup) -> list[str]:
-    """The runs that do not count, with their names and reasons."""
-    out = [sample for sample in group.samples if sample.left_out]
-    if not out:
-        return []
-    named = [f"{sample.title} ({sample.run.run_id[-4:]}) {sample.left_out}" for sample in out[:MOST_NAMED]]
-    more = f"; and {len(out) - MOST_NAMED} more" if len(out) > MOST_NAMED else ""
-    many = "1 run is" if len(out) == 1 else f"{len(out)} runs are"
-    return [f"{group.label}: {many} left out of {len(group.samples)}: {'; '.join(named)}{more}."]
-
-
-def _equal_seeds(group: SampleGroup) -> list[str]:
-    titles = Counter(sample.title for sample in group.counted if sample.title.startswith("seed "))
-    return [
-        f"{group.label}: {many} runs have {title}. Runs with equal seeds are not independent, so the intervals are too "
-        "narrow."
-        for title, many in titles.items()
-        if many > 1
-    ]
-
-
-def _nothing_counts(groups: Sequence[SampleGroup]) -> str:
-    told = " ".join(text for group in groups for text in _left_out(group))
-    unfinished = any("FAULTED" in text or "over yet" in text or "CANCELLED" in text for text in told.split(";"))
-    hint = " To use what unfinished runs have so far: --unfinished" if unfinished else ""
-    return f"No run has a value to compare. {told}{hint}"
 
 
 def _run_dict(sample: Sample) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The groups of the Compare page: how runs can be divided, their curves with bands, and their statistics."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ from mosaic.model.errors import MosaicError
 from mosaic.model.states import RunState
 from mosaic.present.compared_groups import FACTS, PLAIN, SEED, RunGroup, divide_runs
 from mosaic.present.compared_runs import RUN, Chosen
-from mosaic.present.compared_samples import Sample, SampleGroup, local_value, summary_value, why_left_out
+from mosaic.present.compared_samples import NOT_FINITE, Sample, SampleGroup, local_value, summary_value, why_left_out
 from mosaic.present.compared_value import Reading, better_for, reading_for
 from mosaic.present.curves import CurveStore, Series
 from mosaic.present.group_comparison import GroupComparison, Options, compare_groups
@@ -87,7 +88,7 @@ class GroupedCurves:
         try:
             return compare_groups(groups, name, reading, Options(better=better_for(name)))
         except MosaicError as error:
-            self.problem = str(error).partition(" To use what")[0].partition(" Compare them one by one")[0]
+            self.problem = str(error).partition(" To use what")[0].partition(" Compare those of one")[0]
             return None
 
     def _samples(self, group: RunGroup, name: str, reading: Reading) -> SampleGroup:
@@ -96,12 +97,15 @@ class GroupedCurves:
     def _sample(self, run: "Run", name: str, reading: Reading) -> Sample:
         if why := why_left_out(run, with_unfinished=False):
             return Sample(run, left_out=why)
-        trace = self._trace(run.run_id, name, "")
+        columns = self._store.columns(run.run_id, name, "")
+        trace = Trace.of(*columns)
         if not len(trace):
-            return Sample(run, left_out="no values of this metric")
+            return Sample(run, left_out=NOT_FINITE if len(columns[0]) else "no values of this metric")
         known = summary_value(run, name, reading)
         value = known if known is not None else local_value(trace, reading)
-        return Sample(run, value, trace, self._store.step_axis(run.run_id, name))
+        left_out = NOT_FINITE if value is not None and not math.isfinite(value) else ""
+        axis = self._store.step_axis(run.run_id, name)
+        return Sample(run, None if left_out else value, trace, axis, left_out, len(trace) < len(columns[0]))
 
     def _trace(self, run_id: str, name: str, axis: str) -> Trace:
         return Trace.of(*self._store.columns(run_id, name, axis))

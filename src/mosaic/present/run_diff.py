@@ -40,7 +40,7 @@ class RunDiff:
 
 def compare_runs(runs: "Sequence[Run]", provenance: Sequence[Facts | None], why_none: str) -> RunDiff:
     """The differences between runs. `provenance`: None for a run without one, and `why_none` says why."""
-    seeds, settings = _split([run.settings for run in runs])
+    seeds, settings = _split(_aligned(runs))
     known = [facts or {} for facts in provenance]
     parts: dict[str, Sequence[Facts | None]] = {
         "run": [_run_facts(run) for run in runs],
@@ -67,6 +67,26 @@ def _problems(runs: "Sequence[Run]", provenance: Sequence[Facts | None], why_non
             yield f"Run {run.run_id} has no recorded settings: an older MOSAIC ran it. Settings are not compared."
         if not facts:
             yield f"Run {run.run_id} {why_none}. Code, packages and machine are not compared."
+
+
+def _aligned(runs: "Sequence[Run]") -> list[Facts | None]:
+    """The settings of each run; those of an imported one have the keys that the other runs use for them.
+
+    A script that ran outside of MOSAIC wrote `gamma`, which is `extras.algo_params.gamma` of the same script here.
+    """
+    here = {key for run in runs if not run.origin for key in run.settings or {}}
+    places: dict[str, list[str]] = {}
+    for key in here:
+        places.setdefault(key.rpartition(".")[2], []).append(key)
+
+    def key_here(key: str) -> str:
+        found = places.get(key, [])
+        return found[0] if key not in here and len(found) == 1 else key
+
+    return [
+        {key_here(key): value for key, value in run.settings.items()} if run.origin and run.settings else run.settings
+        for run in runs
+    ]
 
 
 def _split(settings: Sequence[Facts | None]) -> tuple[list[Facts | None], list[Facts | None]]:

@@ -63,3 +63,23 @@ def test_names_cannot_break_out_of_the_card():
     assert set(front) == {"library_name", "tags", "model-index"}
     assert "<script>" not in body
     assert not [line for line in body.splitlines() if line.startswith("license")]
+
+
+def test_the_name_of_a_file_cannot_break_out_of_the_card():
+    """A worker chooses it: a checkpoint may be named like a heading of the page that its user publishes."""
+    hostile = "a`\n\n# Official\n\n<script>[here](javascript:x)\x1b]0;owned\x07\u202e.pt"
+
+    _, body = front_of(card(files={hostile: "the weights"}, clip=hostile).text())
+
+    assert "\n# Official" not in body
+    assert "<script>" not in body
+    assert "\\[here\\](javascript" in body  # text, not a link
+    assert not {"\x1b", "\x07", "\u202e"} & set(body)
+
+
+def test_a_program_in_the_card_cannot_end_its_own_block():
+    _, body = front_of(card(usage="load()\n```\n# Official").text())
+
+    before, after = body.split("# Official")
+    assert before.count("````") == 1
+    assert after.startswith("\n````")

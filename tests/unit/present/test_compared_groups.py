@@ -46,8 +46,9 @@ class Listing:
     def __init__(self, runs):
         self.runs = tuple(runs)
 
-    def list_runs(self):
-        return self
+    def list_runs(self, where=""):
+        """As the daemon would, of conditions on the environment."""
+        return Listing(run for run in self.runs if where in ("", f"env_id={run.env_id}"))
 
 
 def test_a_retried_run_its_parent_and_the_driver_of_a_search_are_not_compared():
@@ -60,6 +61,16 @@ def test_a_retried_run_its_parent_and_the_driver_of_a_search_are_not_compared():
     (chosen,) = choose_runs(Listing([driver, failed, retried, parent, resumed]), ["x"])
 
     assert [each.run_id for each in chosen.runs] == ["02", "04"]
+
+
+def test_a_condition_chooses_among_the_runs_of_each_reference():
+    runs = [run(n, experiment="xy"[n % 2], axes={"seed": n}, env_id="AB"[n // 2 % 2]) for n in range(8)]
+
+    chosen = choose_runs(Listing(runs), ["x", "y"], where="env_id=B")
+
+    assert [[each.run_id for each in one.runs] for one in chosen] == [["02", "06"], ["03", "07"]]
+    with pytest.raises(MosaicError, match="No run of 'x' meets the condition env_id=C"):
+        choose_runs(Listing(runs), ["x", "y"], where="env_id=C")
 
 
 def test_two_finished_runs_with_equal_axes_both_count():
@@ -157,7 +168,9 @@ def compare(*groups, **options):
 def test_returns_of_different_environments_are_not_put_together():
     groups = group("a", [1, 2], "Pong"), group("b", [1, 2], "Boxing")
 
-    with pytest.raises(MosaicError, match="different environments, whose returns cannot be put together: Boxing, Pong"):
+    with pytest.raises(
+        MosaicError, match=r"put together: Boxing, Pong\. Compare those of one with --where 'env_id=Boxing'"
+    ):
         compare(*groups)
     with pytest.raises(MosaicError, match="The scale of Pong is not known"):
         compare(*groups, scales={"Boxing": Scale(0, 1, "")})
@@ -178,6 +191,10 @@ def test_on_a_common_scale_each_environment_is_a_stratum():
     assert set(band.runs) == {6}
     assert band.middle[-1] == pytest.approx(0.0505)  # curves end at 1: 0.001 of Easy and 0.1 of Hard
     assert found.curve_words == ""
+    assert [panel.env for panel in found.panels] == ["Easy", "Hard"]
+    assert [panel.bands[1].middle[-1] for panel in found.panels] == [1, 1]  # as they are, not normalised
+    assert set(found.panels[0].bands[0].runs) == {3}
+    assert list(found.to_dict()["panels"][1]["curves"]) == ["a", "b"]
 
 
 def test_curves_over_different_axes_are_not_drawn_together():
@@ -185,6 +202,40 @@ def test_curves_over_different_axes_are_not_drawn_together():
 
     assert found.groups[0].band is None
     assert found.curve_words == "No curves: the steps of some runs count env steps and those of others episodes."
+
+
+def test_different_axes_have_no_common_step_and_no_comparable_area():
+    groups = group("a", [1, 2], last=1000), group("b", [1, 2], axis="episodes", last=10)
+
+    for reading, told in ((Reading("area"), "their areas cannot"), (Reading("newest", 1, 5), "at one step")):
+        with pytest.raises(MosaicError, match=f"count env steps and those of others episodes, so .*{told}"):
+            compare_groups(groups, "episode/return", reading, Options())
+    assert not any("--at-step" in text for text in compare(*groups).warnings)
+
+
+def test_a_step_at_which_some_runs_have_not_begun_is_not_suggested():
+    late = [replace(sample, trace=Trace.of([500, 600], [0.0, 1.0])) for sample in group("b", [1, 2]).samples]
+
+    found = compare(group("a", [1, 2], last=100), SampleGroup("b", tuple(late)))
+
+    assert "The runs end at different steps, from 100 to 600; each value is of the run's own end." in found.warnings
+    assert found.curve_words.startswith("No curves: the runs have no steps in common.")
+
+
+def test_runs_that_count_without_their_nans_are_named():
+    some = [replace(sample, has_gaps=sample.run.seed == 1) for sample in group("a", [1, 2]).samples]
+
+    told = compare(SampleGroup("a", tuple(some)), group("b", [1, 2])).warnings
+
+    assert "a: 1 run has values that are NaN or infinite, which do not count: seed 1 (01)." in told
+    assert not any(text.startswith("b: 1 run has") for text in told)
+
+
+def test_groups_without_any_common_metric_are_told_so():
+    groups = [RunGroup("a", (run(1),)), RunGroup("b", (run(2),))]
+
+    with pytest.raises(MosaicError, match=r"a has loss; b has lr\. No metric is common to all of them\."):
+        common_metric(groups, lambda run: {"01": ["loss"], "02": ["lr"]}[run.run_id])
 
 
 def test_runs_of_unequal_length_are_told_apart():

@@ -6,12 +6,14 @@ import pytest
 
 from mosaic.client.events import Curve
 from mosaic.client.run import Run
+from mosaic.model.run import RunSummary
 from mosaic.model.states import RunState
 from mosaic.present.curves import CurveStore
 from mosaic.present.grouped_curves import ALIKE, EACH, GroupedCurves, group_choices
 from mosaic.wire import mosaic_pb2 as pb
 
 NAME = "charts/return"
+MEANS = [(20, 1.0), (21, 3.0), (22, float("inf"))]
 PLAIN = Run.from_wire(pb.RunInfo(run_id="01", name="toy", worker_name="toy", state=pb.TERMINATED))
 
 
@@ -101,3 +103,33 @@ def test_a_setting_that_is_gone_leaves_equal_settings(runs, settings, store):
 
     grouped.arrange(runs, settings, EACH)
     assert not grouped.is_grouped
+
+
+def test_a_run_whose_value_is_not_finite_is_left_out_and_one_with_some_gaps_is_named(runs, settings, store):
+    steps, gaps = list(range(101)), [float("nan") if step < 3 else 1.0 * step for step in range(101)]
+    never = [float("nan")] * 101
+    store.load(runs[0].run_id, Curve(NAME, steps, never, never, never, [1] * 101))
+    store.load(runs[1].run_id, Curve(NAME, steps, gaps, gaps, gaps, [1] * 101))
+    grouped = GroupedCurves(store)
+    grouped.arrange(runs, settings, "lr")
+
+    found = grouped.comparison(NAME)
+
+    assert len(found.groups[0].counted) == 3
+    assert "lr=0.1: 1 run is left out of 4: seed 0 (00) its value is not a finite number." in found.warnings
+    assert "lr=0.1: 1 run has values that are NaN or infinite, which do not count: seed 1 (01)." in found.warnings
+
+
+def test_an_infinite_mean_of_the_episodes_is_not_averaged(store):
+    name = "episode/return"
+    runs = [run(n, seed=n, summary=RunSummary(episodes=3, mean_over=3, mean_return=m)) for n, m in MEANS]
+    for each in runs:
+        store.open(each.run_id, name)
+        store.load(each.run_id, Curve(name, [1, 2, 3], [1.0] * 3, [1.0] * 3, [1.0] * 3, [1] * 3))
+    grouped = GroupedCurves(store)
+    grouped.arrange(runs, {each.run_id: {"seed": each.seed} for each in runs}, ALIKE)
+
+    (group,) = grouped.comparison(name).groups
+
+    assert [sample.value for sample in group.samples] == [1.0, 3.0, None]
+    assert group.estimates["mean"].value == 2.0

@@ -49,6 +49,14 @@ def test_the_time_left_is_that_of_the_work_left_shared_by_the_runs_that_run(memb
     assert eta_s([member("TERMINATED", seed=0)]) == 0.0
 
 
+def test_a_run_that_is_over_took_no_longer_than_it_existed(member, make_run):
+    slow_at_its_end = make_run(
+        "TERMINATED", {"steps_per_s": 0.1}, created_at=1000.0, updated_at=1008.0, experiment="sweep", total_steps=100
+    )
+
+    assert eta_s([slow_at_its_end, member("INIT", seed=1)]) == 8.0
+
+
 def test_a_failed_run_is_counted_and_named_and_not_in_the_mean(member):
     runs = [member("TERMINATED", lr=1, seed=0), member("FAULTED", lr=1, seed=1)]
 

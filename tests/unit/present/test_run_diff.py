@@ -91,3 +91,14 @@ def test_operators_are_compared_by_what_they_played_with(runs):
 )
 def test_a_provenance_file_that_a_worker_has_overwritten_is_harmless(runs, odd):
     assert "settings" in differing(compare_runs(runs, [odd, PROVENANCE], WHY))
+
+
+def test_a_setting_of_an_imported_run_is_compared_with_the_same_one_here(runs):
+    here = replace(
+        runs[0], settings={"extras.algo_params.gamma": 0.99, "extras.a.lr": 1, "extras.b.lr": 2, "env_id": "X"}
+    )
+    imported = replace(runs[1], settings={"gamma": 0.99, "lr": 1, "env_id": "Y"}, origin="tensorboard:/runs/x")
+
+    settings = differing(compare_runs([here, imported], [None, None], WHY))["settings"]
+
+    assert settings == [("env_id", "X", "Y"), ("extras.a.lr", "1", "-"), ("extras.b.lr", "2", "-"), ("lr", "-", "1")]
