@@ -15,13 +15,18 @@ export UV_PYTHON_DOWNLOADS = never
 # imports: the daemon starts in twice the time, torch too.
 unexport PYTHONDONTWRITEBYTECODE
 BIN = .venv/bin
+# Workers of whole libraries, and all that have an environment and a suite of their own.
+LIBRARIES = balrog ray search stable_baselines3 tianshou xuance
+WORKERS = cleanrl dreamer eval llm $(LIBRARIES)
 # The number of parallel test processes.
 JOBS ?= 2
 # pytest's options for tests that fail. `make test` runs on shared machines: there a failed test is repeated once and listed.
 ONCE_MORE =
+# One at a time: all of them build in the SDK's folder.
+EDITABLE = flock .tools $(UV) pip install -q --no-deps
 COMPILE = $(UV) pip compile -q --no-emit-index-url --no-emit-find-links --generate-hashes --python-version 3.11 --no-header
 
-.PHONY: run gui test test-core test-gui test-workers test-observe test-jax test-all check debian-gui debian-slurm faults bench setup dist lock proto docs clean
+.PHONY: run gui test test-setup test-core test-flow test-gui test-workers types-workers test-observe test-jax test-all check debian-gui debian-slurm faults bench setup dist lock proto docs clean
 
 setup: .venv/.ready
 
@@ -34,7 +39,7 @@ $(UV):
 .venv/.ready: $(UV) VERSION requirements/dev.txt pyproject.toml sdk/pyproject.toml workers/toy_worker/pyproject.toml
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv
 	$(UV) pip sync --python $(BIN)/python --compile-bytecode requirements/dev.txt
-	$(UV) pip install -q --python $(BIN)/python --no-deps --no-build-isolation -e . -e sdk -e workers/toy_worker
+	$(EDITABLE) --python $(BIN)/python --no-build-isolation -e . -e sdk -e workers/toy_worker
 	@touch $@
 
 # Gymnasium, ALE, MiniGrid and PettingZoo for FastLane's tests; the platform itself uses none of them.
@@ -53,13 +58,19 @@ $(UV):
 .venv-gui/.ready: $(UV) VERSION requirements/gui.txt pyproject.toml sdk/pyproject.toml workers/toy_worker/pyproject.toml
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-gui
 	$(UV) pip sync -q --python .venv-gui/bin/python --compile-bytecode requirements/gui.txt
-	$(UV) pip install -q --python .venv-gui/bin/python --no-deps --no-build-isolation -e . -e sdk -e workers/toy_worker
+	$(EDITABLE) --python .venv-gui/bin/python --no-build-isolation -e . -e sdk -e workers/toy_worker
 	@touch $@
 
 # What the tests compare the statistics with.
 .venv-rliable/.ready: $(UV) requirements/rliable.txt
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-rliable
 	$(UV) pip sync -q --python .venv-rliable/bin/python requirements/rliable.txt
+	@touch $@
+
+# The tests' own Ray cluster. The platform speaks to Ray by HTTP and does not import it.
+.venv-ray-cluster/.ready: $(UV) requirements/ray-cluster.txt
+	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-ray-cluster
+	$(UV) pip sync -q --python .venv-ray-cluster/bin/python --compile-bytecode requirements/ray-cluster.txt
 	@touch $@
 
 # The documentation site's own tools.
@@ -72,7 +83,7 @@ $(UV):
 .venv-jax/.ready: $(UV) workers/cleanrl_worker/requirements/jax.txt workers/cleanrl_worker/pyproject.toml requirements/suite.txt sdk/pyproject.toml
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-jax
 	$(UV) pip sync -q --python .venv-jax/bin/python workers/cleanrl_worker/requirements/jax.txt requirements/suite.txt
-	$(UV) pip install -q --python .venv-jax/bin/python --no-deps -e sdk -e workers/cleanrl_worker
+	$(EDITABLE) --python .venv-jax/bin/python -e sdk -e workers/cleanrl_worker
 	@touch $@
 
 # A real llama.cpp server for the LLM worker's tests, and what writes a tiny model for it.
@@ -85,7 +96,7 @@ $(UV):
 .venv-%/.ready: $(UV) workers/%_worker/requirements/default.txt workers/%_worker/pyproject.toml requirements/suite.txt sdk/pyproject.toml
 	$(UV) venv -q --allow-existing --python $(PYTHON) .venv-$*
 	$(UV) pip sync -q --python .venv-$*/bin/python workers/$*_worker/requirements/default.txt requirements/suite.txt
-	$(UV) pip install -q --python .venv-$*/bin/python --no-deps -e sdk -e workers/$*_worker
+	$(EDITABLE) --python .venv-$*/bin/python -e sdk -e workers/$*_worker
 	@touch $@
 
 # The documentation site. Warnings are errors, and nothing is fetched from the network.
@@ -122,6 +133,7 @@ lock: $(UV)
 	$(COMPILE) requirements/observe.in | awk '/^torch==/ { print "torch==2.13.0"; skip = 1; next } skip && /^    --hash/ { next } { skip = 0; print }' > requirements/observe.txt
 	$(COMPILE) requirements/docs.in -o requirements/docs.txt
 	$(COMPILE) requirements/rliable.in -o requirements/rliable.txt
+	$(COMPILE) requirements/ray-cluster.in -o requirements/ray-cluster.txt
 
 check: setup .venv-frames/.ready .venv-gui/.ready
 	$(BIN)/ruff format --check -q .
@@ -131,14 +143,27 @@ check: setup .venv-frames/.ready .venv-gui/.ready
 	@collected=$$($(BIN)/python -m pytest tests/flow tests/faults tests/machines --collect-only -qq) || { echo "$$collected"; exit 1; }
 	$(BIN)/python -m pytest tests/unit tests/test_*.py workers/toy_worker -m "not slow" -n $(JOBS) $(ONCE_MORE)
 
-# Everything but the tests that are marked slow. Each part can be run alone.
-test: ONCE_MORE = --reruns 1 -rR
-test: test-core test-gui test-workers
+# Everything but the tests that are marked slow. Each part can be run alone; at the end stands what each has taken.
+PARTS = test-setup check test-flow test-gui test-workers
+test:
+	@times=""; for part in $(PARTS); do \
+	  began=$$(date +%s); $(MAKE) $$part ONCE_MORE="--reruns 1 -rR" || { printf "\n$$times$$part has failed\n"; exit 1; }; \
+	  times="$$times$$(printf '%-13s %5d s' $$part $$(($$(date +%s) - began)))\n"; \
+	done; printf "\n$$times"
 
-# The platform and the SDK: quick tests, flow and fault tests, runs on a real Slurm. How-to pages and the search also
-# start workers.
-test-core: check debian-slurm .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready .venv-search/.ready
-	$(BIN)/python -m pytest tests/flow tests/faults tests/machines -m "not slow" -n $(JOBS) --dist loadgroup $(ONCE_MORE)
+# Every environment and Debian package of the tests. Two at a time: one installs while the other resolves or compiles.
+ENVIRONMENTS = frames gui cleanrl dreamer eval llm llm-server observe ray-cluster $(LIBRARIES)
+test-setup: setup debian-gui debian-slurm
+	@$(MAKE) -s -j $(JOBS) $(ENVIRONMENTS:%=.venv-%/.ready)
+
+# The platform and the SDK.
+test-core: check test-flow
+
+# Flow and fault tests, runs on a real Slurm and a real Ray. How-to pages and the search also start workers. One process more than
+# cores: these tests wait for other processes a third of the time.
+MORE_JOBS = $(shell expr $(JOBS) + 1)
+test-flow: setup debian-slurm .venv-ray-cluster/.ready .venv-frames/.ready .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready .venv-search/.ready
+	$(BIN)/python -m pytest tests/machines tests/flow tests/faults -m "not slow" -n $(MORE_JOBS) --dist loadgroup $(ONCE_MORE)
 
 # A test that waits inside Qt never sees the signal of pytest-timeout: a thread ends its process and prints all stacks,
 # and faulthandler does so if even that thread gets no turn.
@@ -155,36 +180,34 @@ debian-gui debian-slurm: debian-%:
 	if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q --no-install-recommends $$missing; \
 	else echo "Debian packages are missing (requirements/$*-debian.txt). Install them with: sudo apt-get install --no-install-recommends$$missing"; exit 1; fi
 
-# Workers of whole libraries: types, then their quick suite, in their own environment. One target for each: suite-ray …
-LIBRARIES = balrog ray search stable_baselines3 tianshou xuance
-suite-balrog: .venv-llm-server/.ready
+# A worker: its quick suite, in its own environment and in one process: a second one would import the library once more.
+# One target for each: suite-ray, suite-cleanrl …
+suite-balrog suite-llm: .venv-llm-server/.ready
 suite-%: setup .venv-%/.ready
-	$(BIN)/mypy --config-file workers/$*_worker/pyproject.toml --python-executable .venv-$*/bin/python workers/$*_worker/$*_worker
-	@# One process: a second one would import the library once more.
 	cd workers/$*_worker && ../../.venv-$*/bin/python -m pytest -q tests -m "not slow" -n 0 $(ONCE_MORE)
 
-# The workers: types, and their own suites in their own environments.
-test-workers: test-observe $(LIBRARIES:%=suite-%)
-test-workers: setup .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready
+# The types of all workers, one after the other: they share mypy's cache.
+types-workers: setup $(WORKERS:%=.venv-%/.ready)
 	$(BIN)/mypy workers/toy_worker/toy_worker
-	$(BIN)/mypy --config-file workers/cleanrl_worker/pyproject.toml --python-executable .venv-cleanrl/bin/python workers/cleanrl_worker/cleanrl_worker
 	MYPYPATH=workers/dreamer_worker:sdk/src $(BIN)/mypy --python-executable .venv-dreamer/bin/python workers/dreamer_worker/dreamer_worker
-	$(BIN)/mypy --config-file workers/eval_worker/pyproject.toml --python-executable .venv-eval/bin/python workers/eval_worker/eval_worker
 	MYPYPATH=workers/llm_worker:sdk/src $(BIN)/mypy --python-executable .venv-llm/bin/python workers/llm_worker/llm_worker
-	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) $(ONCE_MORE)
-	cd workers/dreamer_worker && ../../.venv-dreamer/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) $(ONCE_MORE)
-	cd workers/eval_worker && ../../.venv-eval/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) --dist loadgroup $(ONCE_MORE)
-	cd workers/llm_worker && ../../.venv-llm/bin/python -m pytest -q tests -m "not slow" -n $(JOBS) $(ONCE_MORE)
+	@set -e; for worker in cleanrl eval $(LIBRARIES); do echo "types of $$worker"; \
+	  $(BIN)/mypy --config-file workers/$${worker}_worker/pyproject.toml --python-executable .venv-$$worker/bin/python workers/$${worker}_worker/$${worker}_worker; done
+
+# The workers: types, and their own suites in their own environments, as many at the same time as there are cores; the
+# longest come first. -O: each target's output in one piece, when it has ended.
+test-workers: setup
+	@$(MAKE) -O -k -j $(JOBS) suite-cleanrl suite-dreamer test-observe types-workers suite-eval suite-llm $(LIBRARIES:%=suite-%) ONCE_MORE="$(ONCE_MORE)"
 
 # Unmodified scripts of many libraries, observed.
 test-observe: setup .venv-observe/.ready
-	$(BIN)/python -m pytest tests/observe -m "not slow" -n $(JOBS) $(ONCE_MORE)
+	$(BIN)/python -m pytest tests/observe -m "not slow" -n 0 $(ONCE_MORE)
 
 # CleanRL's variant jax: its environment, its scripts, and what needs jax.
 test-jax: .venv-jax/.ready
 	cd workers/cleanrl_worker && ../../.venv-jax/bin/python -m pytest -q tests/test_jax.py tests/test_all_scripts.py tests/test_registry.py -m "slow or not slow" -n $(JOBS)
 
-test-all: setup debian-gui debian-slurm .venv-frames/.ready .venv-observe/.ready .venv-gui/.ready .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready $(LIBRARIES:%=.venv-%/.ready)
+test-all: setup debian-gui debian-slurm .venv-ray-cluster/.ready .venv-frames/.ready .venv-observe/.ready .venv-gui/.ready .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready $(LIBRARIES:%=.venv-%/.ready)
 	$(BIN)/python -m pytest tests workers/toy_worker --ignore tests/gui -n $(JOBS) --dist loadgroup
 	.venv-gui/bin/python -m pytest tests/gui -n $(JOBS) --dist loadgroup
 	cd workers/cleanrl_worker && ../../.venv-cleanrl/bin/python -m pytest -q tests -m "slow or not slow" -n $(JOBS)

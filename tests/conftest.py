@@ -15,6 +15,15 @@ from lab import Lab
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once(tmp_path_factory):
+    """What JAX and Numba compile for a worker is kept for the whole session: each test has a new home."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(shared / "jax"))
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(shared / "numba"))
+
+
 @pytest.fixture
 def home():
     """A short path: a Unix socket's path has at most 107 bytes."""

@@ -70,6 +70,7 @@ class Lab:
 
     def wait_until_run(self, run: Run, condition: Callable[[Run], bool], words: str, timeout_s: float = 60) -> Run:
         deadline = time.monotonic() + timeout_s
+        pause_s = 0.02
         while True:
             now = self.client.get_run(run.run_id)
             if condition(now):
@@ -77,7 +78,9 @@ class Lab:
             assert time.monotonic() < deadline, (
                 f"run {run.run_id} waits for {words}: {now.state} {now.reason} {self.logs(run)}"
             )
-            time.sleep(0.02)
+            time.sleep(pause_s)
+            # A look costs the daemon milliseconds of CPU, and a long wait has hundreds of them.
+            pause_s = min(pause_s * 1.25, 0.05)
 
     def events(self, run: Run, kind: str = "") -> list[dict[str, Any]]:
         """The stored events, read through the client, in order."""
@@ -191,4 +194,4 @@ def wait_until(done: Callable[[], bool], timeout_s: float = 30, words: str = "")
     deadline = time.monotonic() + timeout_s
     while not done():
         assert time.monotonic() < deadline, f"timeout after {timeout_s} s while waiting for {words or done}"
-        time.sleep(0.01)
+        time.sleep(0.01)  # not longer: some tests act at once on what they have waited for

@@ -57,11 +57,12 @@ def spoil_telemetry(trial: "Trial", number: int) -> bool:
     _wait_for_rows(trial, number)
     if pid := trial._daemon_pid():
         trial._kill_this_daemon(pid)
-    proof = inflict("wrong type", rundir.telemetry, rundir.path)
+    # A run that ended before its worker started has no telemetry: `inflict` would leave an empty file there.
+    is_spoiled = rundir.telemetry.exists() and not inflict("wrong type", rundir.telemetry, rundir.path)["refused"]
     trial._connect()
-    if not proof["refused"]:
+    if is_spoiled:
         trial.witnesses[number].telemetry_was_spoiled = True
-    return not proof["refused"]
+    return is_spoiled
 
 
 def empty_registry(trial: "Trial", number: int) -> bool:

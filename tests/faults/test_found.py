@@ -226,7 +226,8 @@ def test_a_telemetry_file_lost_while_the_run_ends_is_rebuilt_before_its_end(lab)
     end = lab.wait_until_over(run)
 
     assert end.state is S.TERMINATED
-    if end.telemetry:  # else it was truncated after the end
+    # "is empty": truncated after its file was closed, which is named too. Between exit and close it is rebuilt.
+    if end.telemetry and "is empty" not in end.telemetry:
         assert printed_and_stored(lab, run)
 
 
@@ -278,7 +279,7 @@ def test_a_spool_that_was_replaced_or_truncated_does_not_keep_a_dead_run_alive(l
 def test_the_launch_file_of_another_run_costs_only_its_own_run(lab):
     """A tailer that believed it would store its lines as the other run's."""
     other = lab.submit(steps=100_000, rate=50)
-    run = lab.submit(steps=100, rate=50)
+    run = lab.submit(steps=1_000, rate=50)
     lab.wait_for(other, S.EXECUTING)
     lab.wait_for(run, S.EXECUTING)
     shutil.copy(lab.rundir(other).launch, lab.rundir(run).launch)

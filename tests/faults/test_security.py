@@ -43,7 +43,7 @@ OWNERS = {
     *("SubmitRuns", "PutExperiment", "GetExperiment", "ListExperiments", "DeleteExperiment"),
 }
 DRIVERS = {"SubmitRun", "CancelRun", "GetRun", "WatchRuns", "QueryCurve"}  # about the runs of its experiment
-TAILERS = {"RegisterWorker", "Heartbeat", "PublishTelemetry"}
+TAILERS = {"RegisterWorker", "Heartbeat", "PublishTelemetry", "LinkNode", "TakeLaunch", "ReportRun", "PutFile"}
 RUN_CALLS = {
     **dict.fromkeys(("GetRun", "CancelRun", "DeleteRun"), pb.RunRequest),
     **dict.fromkeys(("StreamRunSteps", "StreamRunEpisodes", "StreamRunEvents"), pb.StreamRequest),

@@ -127,6 +127,12 @@ def test_groups_by_a_setting_take_all_runs(mosaic):
     assert any("3 runs have seed 1. Runs with equal seeds are not independent" in text for text in found["warnings"])
 
 
+def test_a_condition_leaves_only_the_runs_that_meet_it(mosaic):
+    found = json.loads(mosaic("compare", "lengths", "--where", "seed<2", "--json"))
+
+    assert [run["seed"] for group in found["groups"] for run in group["runs"]] == [0, 1, 0, 1]
+
+
 def test_runs_with_equal_settings_but_for_the_seed_are_one_group(lab, mosaic):
     ids = [run.run_id for run in lab.client.list_runs().runs if run.experiment == "lengths"]
 
@@ -144,8 +150,9 @@ def test_runs_with_equal_settings_but_for_the_seed_are_one_group(lab, mosaic):
         (("compare", "twins", "--experiment"), "There is no experiment 'twins' with runs. Known: lengths."),
         (("compare", "lengths", "--by", "episode_lenght"), "has the setting 'episode_lenght'. Did you mean"),
         (("compare", "lengths", "--metric", "nothing"), "do not have the metric 'nothing'. episode_length=40 has"),
-        (("compare", "lengths", "silent"), "They do not all have a return."),
+        (("compare", "lengths", "silent"), "they do not all have a return."),
         (("compare", "silent"), "There is only one run to compare: silent."),
+        (("compare", "lengths", "--where", "seed>900"), "No run of 'lengths' meets the condition seed>900."),
         (("compare", "lengths", "--last", "all"), "'all' is not a number of values"),
         (("compare", "lengths", "--at-step", "9000"), "No run has a value to compare."),
         (("compare", "lengths", "--save", "plot.gif"), "'plot.gif' does not end in .svg, .png or .pdf."),

@@ -2,13 +2,17 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from terminal import Terminal
 
+from mosaic.client import TrainerClient
 from mosaic.model.errors import (
     BadConfig,
     ExperimentDiffers,
@@ -86,6 +90,54 @@ def test_an_experiment_runs_its_grid_and_again_only_what_is_missing(lab):
         lab.client.delete_experiment("grid")
 
 
+def test_a_file_with_fewer_seeds_says_that_the_other_runs_stay(lab, mosaic, tmp_path):
+    text = "worker: toy\nbase: {steps: 1}\naxes: {agents: [1, 2]}\nseeds: 0-1\n"
+    (tmp_path / "fewer.yaml").write_text(text)
+    mosaic("experiment", "run", "fewer.yaml")
+    (tmp_path / "fewer.yaml").write_text(text.replace("0-1", "0").replace("[1, 2]", "[2, 3]"))
+
+    told = mosaic("experiment", "run", "fewer.yaml", "--detach")
+    (tmp_path / "fewer.yaml").write_text(text.replace("agents: [1, 2]", "rate: [0]"))
+    refused = mosaic("experiment", "run", "fewer.yaml", "--detach", code=1)
+
+    assert "1 run added, 1 existed already" in told
+    assert "It also has 3 runs with values or seeds not listed here; they stay." in told
+    assert "it varies agents, and now rate would vary. Choose another name (--name, or name: in the file)" in refused
+    assert {run.state for run in wait_for_all(lab, "fewer")} == {RunState.TERMINATED}
+    assert lab.client.list_runs(experiment="fewer").total == 5
+
+
+def test_two_who_submit_the_same_experiment_at_once_share_its_runs(lab):
+    document = {"worker": "toy", "base": {"steps": 1}, "seeds": list(range(20))}
+
+    with TrainerClient.connect(lab.root) as other, ThreadPoolExecutor() as pool:
+        both = list(pool.map(lambda client: client.run_experiment("shared", document), (lab.client, other)))
+
+    ids = [run_id for begun in both for run_id in begun.added]
+    assert len(ids) == len(set(ids)) == lab.client.list_runs(experiment="shared").total == 20
+    assert [run.run_id for run in both[0].runs] == [run.run_id for run in both[1].runs]
+    for run in lab.client.list_runs(experiment="shared").runs:
+        lab.client.cancel_run(run.run_id)
+
+
+def test_an_experiment_whose_record_is_lost_takes_only_runs_with_its_settings(lab):
+    document = {"worker": "toy", "base": {"steps": 2}, "seeds": [0]}
+    lab.client.run_experiment("norow", document)
+    with closing(sqlite3.connect(lab.root.registry, timeout=30)) as db:
+        db.execute("DELETE FROM experiments WHERE name = 'norow'")
+        db.commit()
+
+    with pytest.raises(ExperimentDiffers, match="its steps is 2, not 3"):
+        lab.client.run_experiment("norow", {**document, "base": {"steps": 3}, "seeds": [0, 1]})
+    with pytest.raises(ExperimentDiffers, match="it varies no setting, and now agents would vary"):
+        lab.client.run_experiment("norow", {**document, "axes": {"agents": [1, 2]}})
+    again = lab.client.run_experiment("norow", {**document, "seeds": [0, 1]})
+
+    assert len(again.added) == 1
+    assert not lab.client.experiment("norow").is_reconstructed
+    assert lab.client.experiment("norow").document["base"] == {"steps": 2}
+
+
 def test_two_calls_with_the_same_keys_are_the_same_runs(lab):
     configs, keys = [config(steps=1), config(steps=2)], ["one", "two"]
 
@@ -133,6 +185,7 @@ def test_failures_are_named_retried_resumed_and_deleted(lab, mosaic, tmp_path):
     assert "4 runs: 2 done, 2 FAULTED" in ended
     assert "asked to crash at step 30" in ended
     assert "nothing to add, 4 existed already" in nothing
+    assert "Of these, 2 FAULTED. To continue them: mosaic experiment resume crash" in nothing
     assert "2 runs added, 2 existed already" in retried
     assert [row["is_resumed"] for row in resumed["runs"]] == [True, True]
     assert "4 earlier runs not shown" in shown

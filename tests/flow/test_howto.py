@@ -6,6 +6,7 @@ something; live views are left with q. A command that is not run says why in its
 """
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from howto import FRAGMENT, BadPage, Block, blocks_of, commands_of
+from howto import FRAGMENT, BadPage, Block, Command, blocks_of, commands_of
 from lab import Lab
 from terminal import Terminal
 
@@ -37,7 +38,7 @@ GAMES = "needs the balrog worker"
 SEARCH = "needs the search worker"  # test_search.py runs these
 EVALUATES = "needs the eval worker and a trained policy"
 TRAINS, TRAINED = "trains ten policies", "needs a trained agent"
-SLURM = "needs a Slurm cluster"  # tests/machines runs these
+SLURM, RAY = "needs a Slurm cluster", "needs a Ray cluster"  # tests/machines runs these
 NOT_RUN = {
     "README.md": {INSTALLS: 4, MODEL_SERVER: 2, DISPLAY: 1},
     "asking.md": {},
@@ -67,7 +68,8 @@ NOT_RUN = {
     "python-client.md": {},
     "scripts.md": {INSTALLS: 4},
     "search.md": {INSTALLS: 1, SEARCH: 6},
-    "slurm.md": {SLURM: 9},
+    "slurm.md": {SLURM: 10},
+    "ray-cluster.md": {RAY: 10},
     "stable-baselines3.md": {INSTALLS: 8},
     "ray.md": {INSTALLS: 6},
     "telemetry-lines.md": {},
@@ -141,6 +143,22 @@ def test_a_reason_behind_the_fence_holds_for_the_whole_block():
     assert Block("bash", "some/file.sh", "a\n", 1).is_file
 
 
+def steps_of(page):
+    """What a reader does: files to write, programs and commands to execute, each with its place."""
+    for block in blocks_of(page):
+        if block.is_file or block.is_program:
+            yield block, f"{page.name}:{block.line}"
+        elif block.is_shell:
+            for command in commands_of(block):
+                if not command.not_run:
+                    yield command, f"{page.name}:{command.line}: {command.text}"
+
+
+def is_background_training(step):
+    """Whether it leaves a training of a real library behind."""
+    return isinstance(step, Command) and "--detach" in step.words and bool(set(ENVIRONMENTS) & set(step.words))
+
+
 class Reader:
     """A person who types what a page says, with their own working folder and home."""
 
@@ -153,16 +171,24 @@ class Reader:
         self.env = {**kept, **own}
 
     def reads(self, page):
-        for block in blocks_of(page):
-            place = f"{page.name}:{block.line}"
-            if block.is_file:
-                self.writes(block)
-            elif block.is_program:
-                self.executes([sys.executable, "-c", block.text], {0}, place)
-            elif block.is_shell:
-                for command in commands_of(block):
-                    if not command.not_run:
-                        self.types(command, f"{page.name}:{command.line}: {command.text}")
+        steps = list(steps_of(page))
+        for number, (act, place) in enumerate(steps):
+            if isinstance(act, Command):
+                self.types(act, place)
+            elif act.is_file:
+                self.writes(act)
+            else:
+                self.executes([sys.executable, "-c", act.text], {0}, place)
+            if any(is_background_training(done) for done, _ in steps[: number + 1]):
+                self.cancels_what_is_not_used_again("\n".join(later.text for later, _ in steps[number + 1 :]))
+
+    def cancels_what_is_not_used_again(self, rest):
+        """A training in the background would go on for minutes beside commands that do not need it."""
+        for place, run in enumerate(self.lab.client.list_runs().runs):
+            names = [re.escape(run.name), "last"] if place == 0 else [re.escape(run.name)]  # the newest is `last`
+            is_used = re.search(rf"(?<![\w=-])({'|'.join(names)})\b", rest)
+            if run.worker_name in ENVIRONMENTS and not run.state.is_over and not is_used:
+                self.lab.client.cancel_run(run.run_id)
 
     def writes(self, block):
         path = self.folder / block.name

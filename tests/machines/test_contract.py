@@ -1,4 +1,4 @@
-"""What every launcher promises to the dispatcher, with real processes: on this machine and on a real Slurm."""
+"""What every launcher promises to the dispatcher, with real processes: on this machine, a real Slurm and a real Ray."""
 
 import asyncio
 import contextlib
@@ -7,24 +7,34 @@ import sys
 
 import pytest
 from lab import alive, wait_until
+from node_ear import NodeEar
+from ray_cluster import PYTHON
 
 from mosaic.dispatch.launcher import Ref, Stage
 from mosaic.dispatch.local_launcher import LocalLauncher
+from mosaic.dispatch.ray_launcher import RayLauncher
 from mosaic.dispatch.slurm_launcher import SlurmLauncher
 from mosaic.engines.cluster import Cluster
+from mosaic.engines.ray import Ray
 from mosaic.engines.slurm import Slurm
 from mosaic.model.durable import read_json
+from mosaic.model.errors import MosaicError
+from mosaic.model.node_paths import CODE
 from mosaic.model.rundir import StateRoot
 from mosaic.model.ulid import new_ulid
 
+pytestmark = pytest.mark.timeout(400)  # of the first test on Ray: its start, which may take several tries
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
 
 
-@pytest.fixture(params=["local", "slurm"])
+@pytest.fixture(params=["local", "slurm", "ray"])
 def launcher(request):
     local = LocalLauncher()
     if request.param == "local":
         return local
+    if request.param == "ray":
+        cluster = request.getfixturevalue("ray_cluster")
+        return RayLauncher(Ray(cluster.ray.cluster), local)
     cluster = request.getfixturevalue("cluster")
     return SlurmLauncher(Slurm(Cluster("slurm", conf=str(cluster.conf))), local)
 
@@ -39,13 +49,32 @@ def rundir(home):
 
 
 @pytest.fixture
-def submitted(launcher, rundir):
+def far_part(launcher, rundir, home, tmp_path):
+    """What else launch.json has for nodes with a disk of their own, and somebody who answers their questions."""
+    if not isinstance(launcher, RayLauncher):
+        yield {}
+        return
+    ear = NodeEar(StateRoot(home), rundir)
+    StateRoot(home).worker_file(rundir.run_id).write_text("{}")
+    node = {"python": str(PYTHON), "root": str(tmp_path / "node"), "environments": "same", "environment": sys.prefix}
+    yield {
+        "home": True,
+        "node": {**node, "worker": "toy", "ticket": "t"},
+        "daemon": {"address": ear.address, "certificate": ear.certificate},
+        "tailer_argv": [str(PYTHON), "-m", "mosaic.tail", "--run-dir", str(rundir.path), "--node"],
+        "tailer_env": {"PYTHONPATH": CODE, "PATH": os.defpath},
+    }
+    ear.close()
+
+
+@pytest.fixture
+def submitted(launcher, rundir, far_part):
     """Hands over an attempt with this code; whatever is left of it is killed at the end."""
     refs = []
 
     def submit(code=SLEEP, attempt=1):
         ref = Ref(rundir, attempt)
-        refs.append(Ref(rundir, attempt, launcher.submit(ref, launch(rundir, code, attempt))))
+        refs.append(Ref(rundir, attempt, launcher.submit(ref, launch(rundir, code, attempt) | far_part)))
         return refs[-1]
 
     yield submit
@@ -86,6 +115,11 @@ def wait_for(launcher, ref, *stages):
     wait_until(lambda: launcher.look(ref).stage in stages, 60, f"{stages}: {launcher.look(ref)}")
 
 
+def wait_for_holder(rundir):
+    """Until its holder has written started.json; before that it may only say who took the launch."""
+    wait_until(lambda: "root_pid" in (read_json(rundir.started) or {}), 60, "started.json")
+
+
 def begin(launcher, ref):
     return Ref(ref.rundir, ref.attempt, launcher.begin(ref))
 
@@ -120,7 +154,7 @@ def test_an_attempt_runs_and_ends_by_itself(launcher, submitted, rundir):
 def test_a_running_attempt_is_seen_and_stopped_with_its_grace(launcher, submitted, rundir):
     ref = begin(launcher, submitted())
     wait_for(launcher, ref, Stage.RUNNING)
-    wait_until(rundir.started.exists, 60, "started.json")
+    wait_for_holder(rundir)
 
     asyncio.run(stop_until_over(launcher, ref))
 
@@ -130,11 +164,13 @@ def test_a_running_attempt_is_seen_and_stopped_with_its_grace(launcher, submitte
 
 def test_an_attempt_that_lives_is_not_settled(launcher, submitted, rundir):
     ref = begin(launcher, submitted())
-    wait_until(rundir.started.exists, 60, "started.json")
+    wait_for_holder(rundir)
     wait_for(launcher, ref, Stage.RUNNING)
 
     assert launcher.fence(ref) is None
-    if isinstance(launcher, SlurmLauncher):  # on this machine `settle` kills; the dispatcher asks for the fence first
+    if not isinstance(
+        launcher, LocalLauncher
+    ):  # on this machine `settle` kills; the dispatcher asks for the fence first
         assert not launcher.settle(ref, read_json(rundir.started))
 
 
@@ -145,7 +181,9 @@ def test_a_second_start_of_one_attempt_starts_no_second_worker(launcher, submitt
     wait_until(starts.exists, 60, "the first worker")
 
     second = begin(launcher, Ref(rundir, 1, launcher.submit(Ref(rundir, 1), read_json(rundir.launch))))
-    if second.job:  # the same name, as when Slurm itself starts a job twice
+    if isinstance(launcher, RayLauncher):  # Ray has refused a second job of this name
+        assert second.job == first.job
+    elif second.job:  # the same name, as when Slurm itself starts a job twice
         jobs = launcher._slurm.jobs
         wait_until(lambda: any(job.id == second.job and job.state == "COMPLETED" for job in jobs()), 60, "its end")
     else:
@@ -159,24 +197,29 @@ def test_a_holder_of_an_older_attempt_leaves(launcher, submitted, rundir):
     late = submitted(attempt=1)
     newest = submitted("print('second')", attempt=2)
 
-    late = begin(launcher, late)
-    newest = begin(launcher, newest)
+    if isinstance(launcher, RayLauncher):  # not even handed over
+        with pytest.raises(MosaicError, match="not the one of attempt 1"):
+            launcher.begin(late)
+    else:
+        # One after the other: two that start together may both find the lock held, and the next attempt follows.
+        wait_for(launcher, begin(launcher, late), Stage.ENDED, Stage.ABSENT)
+    begin(launcher, newest)
     wait_until(rundir.exit.exists, 60, "exit.json")
 
     assert read_json(rundir.exit)["attempt"] == 2
-    wait_for(launcher, late, Stage.ENDED, Stage.ABSENT)
 
 
 def test_a_killed_holder_is_settled_once_nothing_lives(launcher, submitted, rundir):
     ref = begin(launcher, submitted())
-    wait_until(rundir.started.exists, 60, "started.json")
+    wait_for_holder(rundir)
     started = read_json(rundir.started)
 
     os.kill(started["holder_pid"], 9)
     wait_until(lambda: launcher.settle(ref, started), 60, "a settled attempt")
 
     assert not alive(started["root_pid"])
-    assert not rundir.exit.exists()
+    # On a node with a disk of its own the tailer writes it, because the daemon could not.
+    assert (read_json(rundir.exit) or {}).get("ended_by") in (None, "holder died")
     fence = launcher.fence(ref)
     assert fence is not None
     os.close(fence)

@@ -1,14 +1,17 @@
 """`mosaic run --on`, `show`, `machines` and `doctor` with a real Slurm."""
 
+import itertools
 import json
 import os
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
 from mosaic.client import TrainerClient
+from mosaic.model.durable import read_json
 
 MOSAIC = Path(sys.executable).parent / "mosaic"
 
@@ -25,9 +28,10 @@ def mosaic(slurm_lab):
 
 
 def test_a_run_says_where_it_ran(mosaic):
-    mosaic("run", "toy", "steps=5", "--on", "slurm:main", "--name", "afar")
+    name = f"afar-{uuid.uuid4().hex[:8]}"  # a repeated test meets the runs of its first try
+    mosaic("run", "toy", "steps=5", "--on", "slurm:main", "--name", name)
 
-    shown = mosaic("show", "afar")
+    shown = mosaic("show", name)
     rows = {row["place"]: row for row in json.loads(mosaic("machines", "--json"))}
 
     place = next(line for line in shown.splitlines() if line.strip().startswith("ran on"))
@@ -69,6 +73,31 @@ def test_doctor_finds_a_cluster_that_does_not_answer(slurm_lab, mosaic, tmp_path
 
     assert [finding["what"] for finding in found if "missing.conf" in finding["what"]] != []
     assert not [finding for finding in found if "Nodes cannot reach" in finding["what"]]
+
+
+def test_an_experiment_on_a_cluster_has_at_most_as_many_runs_at_a_time_as_it_allows(slurm_lab, mosaic):
+    mosaic(
+        "run",
+        "toy",
+        "steps=3",
+        "--seeds",
+        "0-2",
+        "--max-parallel",
+        "1",
+        "--on",
+        "slurm",
+        "--name",
+        "one-by-one",
+        "--yes",
+    )
+
+    found = [run for run in slurm_lab.client.list_runs().runs if run.experiment == "one-by-one"]
+    folders = [slurm_lab.rundir(slurm_lab.wait_until_over(run)) for run in found]
+    # Of the workers: a run whose processes are gone makes room before its last line is stored.
+    spans = sorted((read_json(folder.started)["started_at"], folder.exit.stat().st_mtime) for folder in folders)
+
+    assert len(spans) == 3
+    assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(spans))
 
 
 def test_an_unknown_cluster_is_refused_at_submit(mosaic):

@@ -25,6 +25,7 @@ FIELDS = {  # fields of the trainer config, as a caller of `client.run` writes t
     "payload.resources.": "run_options.",
     "payload.limits": "run_options.limits",
     "payload.on": "run_options.on",
+    "payload.requeue_as_resume": "run_options.requeue_as_resume",
 }
 
 
@@ -41,6 +42,7 @@ class RunOptions:
     limits: Mapping[str, float] = field(default_factory=dict)  # time_s, spin_s …: `payload.limits` of a trainer config
     commands: bool = False  # the worker reads commands on its stdin: `TrainerClient.command_run` sends them
     on: str = ""  # where to run: `local`, or CLUSTER[:PARTITION] such as `slurm:gpu`; empty: the daemon's default
+    requeue_as_resume: int = 0  # how often it is continued from its newest checkpoint after its cluster has ended it
     idempotency_key: str = ""  # two submissions of one config with the same key are one run
 
     def __post_init__(self) -> None:
@@ -80,6 +82,7 @@ def trainer_config(worker: Mapping[str, Any], options: RunOptions) -> dict[str, 
     gpus = {"requested": options.gpus, "mandatory": options.gpus_mandatory} if asks_for_gpus else None
     payload = {
         "on": options.on,
+        "requeue_as_resume": options.requeue_as_resume,
         "resources": _given(gpus=gpus, cpus=options.cpus, memory_mb=options.memory_mb),
         "limits": dict(options.limits),
     }

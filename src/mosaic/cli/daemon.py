@@ -39,7 +39,7 @@ def add_verbs(verbs: "Verbs") -> None:
     )
     parser.add_argument("--nodes", metavar="ADDR", help="listen here for runs on other machines, such as 10.0.0.5:0")
     parser.add_argument(
-        "--launcher", metavar="PLACE", help="where runs go without --on: local, or a cluster such as slurm:gpu"
+        "--launcher", metavar="PLACE", help="where runs go without --on: local, or a cluster such as slurm:gpu or ray"
     )
     parser.add_argument(
         "--max-runs", metavar="N", type=or_auto(count), help="how many runs may be live at the same time"

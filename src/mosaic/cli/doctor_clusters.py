@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mosaic.cli.doctor_checks import Finding, Installation
-from mosaic.engines.cluster import Cluster, cluster_names, load_cluster
+from mosaic.engines.cluster import RAY, Cluster, cluster_names, load_cluster
+from mosaic.engines.ray import OLDEST, Ray, RayNode
 from mosaic.engines.slurm import Slurm
 from mosaic.model.durable import read_json
 from mosaic.model.errors import MosaicError
@@ -16,6 +17,7 @@ from mosaic.wire.names import NODES_HOST
 
 COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "sinfo")
 GUIDE = "See docs/howto/slurm.md."
+RAY_GUIDE = "See docs/howto/ray-cluster.md."
 CONNECTS_WITHIN_S = 5.0
 
 
@@ -29,7 +31,7 @@ def check_clusters(installation: Installation) -> Iterator[Finding]:
         except MosaicError as error:
             yield Finding(f"The settings of the cluster '{name}' cannot be used.", str(error), GUIDE)
             continue
-        yield from _check_slurm(cluster)
+        yield from _check_ray(cluster) if cluster.engine == RAY else _check_slurm(cluster)
     yield from _check_listener(root, installation)
 
 
@@ -54,6 +56,52 @@ def _check_slurm(cluster: Cluster) -> Iterator[Finding]:
         return
     if not is_up:
         yield Finding(f"No node of the cluster '{cluster.name}' is up.", "Its runs wait.", "Look at: sinfo -R")
+
+
+def _check_ray(cluster: Cluster) -> Iterator[Finding]:
+    ray = Ray(cluster)
+    try:
+        version = ray.version()
+        ray.jobs()
+        nodes = ray.nodes()
+    except MosaicError as error:
+        yield Finding(f"The cluster '{cluster.name}' does not answer.", str(error), _ray_remedy(cluster, str(error)))
+        return
+    if _is_older(version):
+        yield Finding(
+            f"Ray {version} of the cluster '{cluster.name}' is too old.",
+            "Its Jobs API lacks what runs request.",
+            f"Use {'.'.join(map(str, OLDEST))} or newer; 2.60 is tested.",
+        )
+    if not any(node.state == "alive" for node in nodes):
+        yield Finding(f"No node of the cluster '{cluster.name}' is up.", "Its runs wait.", "Look at: ray status")
+    yield from _check_reach(cluster, nodes)
+
+
+def _check_reach(cluster: Cluster, nodes: "list[RayNode]") -> Iterator[Finding]:
+    """A daemon that listens on loopback is reached by the nodes of this machine only."""
+    host = (cluster.reach or cluster.listen).rpartition(":")[0] or (cluster.reach or cluster.listen)
+    others = [node.name for node in nodes if node.name != socket.gethostname()]
+    if host in ("127.0.0.1", "localhost", "[::1]") and others and not cluster.reach:
+        yield Finding(
+            f"Node {others[0]} of the cluster '{cluster.name}' cannot reach the daemon.",
+            f"`listen` is {cluster.listen}, which only this machine sees.",
+            "Set `listen` to an address of this machine in the nodes' network, or `reach` to a tunnel. " + RAY_GUIDE,
+        )
+
+
+def _is_older(version: str) -> bool:
+    numbers = [int(part) for part in version.split(".")[:2] if part.isdigit()]
+    return len(numbers) == 2 and tuple(numbers) < OLDEST
+
+
+def _ray_remedy(cluster: Cluster, message: str) -> str:
+    if "token" in message:
+        return f"The dashboard asks for a token: write it to a file and set `token_file`. {RAY_GUIDE}"
+    return (
+        f"Is `address` ({cluster.address}) that of its dashboard, and does this machine reach it? If not, tunnel it, "
+        f"such as: ssh -L 8265:localhost:8265 HEAD. {RAY_GUIDE}"
+    )
 
 
 def _remedy(message: str) -> str:

@@ -169,7 +169,8 @@ class Pace:
         if not (is_new or is_due):
             return ""
         self._printed, self._at = now, time.monotonic()
-        return progress_line(run, explain(run) if is_new else str(run.state))
+        unchanged = f"{run.state}: still waiting" if run.waiting_for else str(run.state)
+        return progress_line(run, explain(run) if is_new else unchanged)
 
 
 def progress_line(run: "Run", state: str) -> str:
@@ -178,8 +179,8 @@ def progress_line(run: "Run", state: str) -> str:
     if run.progress is not None:
         parts.append(f"{run.progress:.0%}")
     if env_steps(run):
-        parts.append(count(env_steps(run), "env step"))
-    if is_rate_known(run):
+        parts.append(count(env_steps(run), "trial" if _is_search(run) else "env step"))
+    if is_rate_known(run) and not _is_search(run):
         parts.append(f"{number(run.summary.steps_per_s)} steps/s")
     if run.eta_s is not None:
         parts.append(f"{format_duration(run.eta_s)} left")
@@ -202,11 +203,17 @@ def live_view(run: "Run", width: int = 80) -> "Text":
     return text
 
 
+def _is_search(run: "Run") -> bool:
+    """Whether it is the driver of a search, whose steps are trials."""
+    return run.worker_name == "search" and bool(run.experiment)
+
+
 def describe_progress(run: "Run", bar_width: int = 30) -> str:
-    rate = [f"{number(run.summary.steps_per_s)} steps/s"] if is_rate_known(run) else []
+    has_rate = is_rate_known(run) and not _is_search(run)
+    rate = [f"{number(run.summary.steps_per_s)} steps/s"] if has_rate else []
     parts = [*rate, format_duration(run.duration_s)]
     if run.progress is None:
-        return "  ".join([count(env_steps(run), "env step"), *parts])
+        return "  ".join([count(env_steps(run), "trial" if _is_search(run) else "env step"), *parts])
     if run.eta_s is not None:
         parts.append(f"{format_duration(run.eta_s)} left")
     done = f"{env_steps(run):,}/{run.total_steps:,}"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from mosaic.cli.connection import connected, host_of
 from mosaic.cli.table import render_table
 from mosaic.cli.verb import add_json, add_verb
-from mosaic.engines.cluster import SLURM, cluster_names, load_cluster
+from mosaic.engines.cluster import RAY, SLURM, cluster_names, load_cluster
+from mosaic.engines.ray import Ray, RayNode
 from mosaic.engines.slurm import Slurm
 from mosaic.model.errors import MosaicError
 from mosaic.model.machine import format_memory
@@ -89,15 +90,39 @@ def _clusters(root: StateRoot, live: "list[Run]") -> tuple[list[Row], list[str]]
     problems: list[str] = []
     for name in cluster_names(root):
         try:
-            rows += _of_cluster(name, Slurm(load_cluster(root, name)), live)
+            cluster = load_cluster(root, name)
+            rows += (
+                _of_ray(name, Ray(cluster), live) if cluster.engine == RAY else _of_slurm(name, Slurm(cluster), live)
+            )
         except MosaicError as error:
-            # `slurm` needs no file: where there is no Slurm at all, that is nothing to report.
-            if name != SLURM or (root.clusters / f"{name}.toml").exists():
+            # `slurm` and `ray` need no file: where there is none at all, that is nothing to report.
+            if name not in (SLURM, RAY) or (root.clusters / f"{name}.toml").exists():
                 problems.append(f"{name}: {error}")
     return rows, problems
 
 
-def _of_cluster(name: str, slurm: Slurm, live: "list[Run]") -> list[Row]:
+def _of_ray(name: str, ray: Ray, live: "list[Run]") -> list[Row]:
+    own = [run for run in live if run.on.partition(":")[0] == name]
+    found = [_of_node(name, node, own) for node in sorted(ray.nodes(), key=lambda node: node.name)]
+    return _with_waiting(found, own)
+
+
+def _of_node(name: str, node: RayNode, own: "list[Run]") -> Row:
+    return Row(
+        place=name,
+        node=node.name,
+        state=node.state,
+        cpus=node.cpus,
+        cpus_free=max(0.0, node.cpus - node.cpus_used),
+        gpus=node.gpus,
+        gpus_free=max(0, int(node.gpus - node.gpus_used)),
+        our_runs=sum(run.node == node.name and run.state is not RunState.INIT for run in own),
+        waiting=0,
+        memory_mb=node.memory_mb,
+    )
+
+
+def _of_slurm(name: str, slurm: Slurm, live: "list[Run]") -> list[Row]:
     own = [run for run in live if run.on.partition(":")[0] == name]
     rows: dict[str, Row] = {}
     for node, partition, state, cpus, gres, used, memory in sorted(slurm.nodes()):
@@ -119,7 +144,11 @@ def _of_cluster(name: str, slurm: Slurm, live: "list[Run]") -> list[Row]:
             waiting=0,
             memory_mb=int(memory) if memory.isdigit() else 0,
         )
-    found = list(rows.values())
+    return _with_waiting(list(rows.values()), own)
+
+
+def _with_waiting(found: list[Row], own: "list[Run]") -> list[Row]:
+    """Runs that wait belong to no node: they are counted in the first row."""
     waiting = sum(run.state is RunState.INIT for run in own)
     return [Row(**{**asdict(found[0]), "waiting": waiting}), *found[1:]] if found else []
 

@@ -40,6 +40,7 @@ mosaic run cleanrl@jax algo=dqn_jax env=CartPole-v1 --gpus 1 --gpus-mandatory --
 mosaic run toy steps=200 --seeds 0-4                   an experiment: one run for each seed
 mosaic run toy steps=200 --sweep agents=1,2 --seeds 0-4 --name agents --max-parallel 2 --detach
 mosaic run cleanrl algo=ppo env=CartPole-v1 --on slurm:gpu --gpus 1 --time-limit 12h    a job of the cluster
+mosaic run cleanrl algo=ppo env=CartPole-v1 --on slurm:spot --requeue-as-resume 5       continued if it is preempted
 mosaic run toy --help                                  the settings of this worker
 mosaic run python train.py --lr 3e-4                   your own script, in the environment of its project
 mosaic run --gpus 1 --env-of cleanrl python train.py   the same in the environment of a worker
@@ -112,7 +113,15 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--on",
         default="",
         metavar="PLACE",
-        help="run it there: local, or a cluster such as slurm or slurm:PARTITION (docs/howto/slurm.md)",
+        help="run it there: local, or a cluster: slurm, slurm:PARTITION, ray … (docs/howto/slurm.md, ray-cluster.md)",
+    )
+    parser.add_argument(
+        "--requeue-as-resume",
+        type=count,
+        default=0,
+        metavar="N",
+        help="on a cluster: after a preemption, a lost node or a time limit of the cluster, continue it from its "
+        "newest checkpoint, as a new run, at most N times",
     )
     parser.add_argument("--time-limit", type=parse_duration, metavar="2h", help="stop the run after this time")
     parser.add_argument(
@@ -201,6 +210,7 @@ def run_options(args: argparse.Namespace) -> RunOptions:
         name=args.name,
         tags=args.tag,
         on=args.on,
+        requeue_as_resume=args.requeue_as_resume,
         gpus=args.gpus,
         gpus_mandatory=args.gpus_mandatory,
         cpus=args.cpus,

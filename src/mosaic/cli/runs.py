@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 from mosaic.cli.asked_runs import CSV_COLUMNS, columns_csv, columns_json, columns_table, parse_columns, tell_left_out
 from mosaic.cli.connection import connected, tell_rebuild
-from mosaic.cli.show import show_run
 from mosaic.cli.table import clip, render_table
 from mosaic.cli.terminal_text import STATE_STYLE, paint
-from mosaic.cli.verb import RUN_HELP, BadUsage, add_json, add_verb, count
+from mosaic.cli.verb import BadUsage, add_verb, count
 from mosaic.model.errors import BadQuery
 from mosaic.model.run_fields import SETTING, field_of
 from mosaic.model.states import LIVE_STATES, RunState
-from mosaic.model.where import names_in, parse_where
 from mosaic.present.durations import format_duration
 from mosaic.present.runs import note, return_cell
 from mosaic.present.scores import is_rate_known
@@ -77,12 +75,6 @@ def add_verbs(verbs: "Verbs") -> None:
     output.add_argument("--json", action="store_true", help="print JSON")
     output.add_argument("--csv", action="store_true", help="print comma-separated values")
 
-    parser = add_verb(
-        verbs, "show", show_run, "show everything about one run", "mosaic show 01JCQ\nmosaic show 01JCQ --json"
-    )
-    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    add_json(parser)
-
 
 def join_sort(_: argparse.ArgumentParser, words: "Sequence[str]") -> tuple[list[str], list[str]]:
     """`--sort -return` as `--sort=-return`: argparse would take the value for an option."""
@@ -132,6 +124,8 @@ def ask_runs(args: argparse.Namespace, columns: "Sequence[str]") -> "RunList":
     """The runs that the options select. What the daemon finds wrong with a condition is invalid usage, too."""
     try:
         if args.where:
+            from mosaic.model.where import parse_where
+
             parse_where(args.where)  # the place in an error is the one in the user's own text
         with connected(args) as client:
             return client.list_runs(
@@ -154,7 +148,11 @@ def _data(args: argparse.Namespace, runs: "Sequence[Run]", columns: "Sequence[st
 
 def tell_hidden_settings(args: argparse.Namespace) -> None:
     """Why nothing matched, perhaps: the user meant a setting whose name a field has, such as the toy worker's rate."""
-    fields = dict.fromkeys(filter(field_of, names_in(parse_where(args.where)))) if args.where else {}
+    if not args.where:
+        return
+    from mosaic.model.where import names_in, parse_where
+
+    fields = dict.fromkeys(filter(field_of, names_in(parse_where(args.where))))
     names = [name for name in fields if field_of(name) not in SAME_AS_SETTINGS]
     if not names:
         return

@@ -9,6 +9,7 @@ from mosaic.cli.connection import connected, host_of
 from mosaic.cli.show_operators import operator_lines
 from mosaic.cli.show_settings import settings_section
 from mosaic.cli.terminal_text import STATE_STYLE, paint
+from mosaic.cli.verb import RUN_HELP, add_json, add_verb
 from mosaic.model.errors import UnknownRun
 from mosaic.present import run_facts
 from mosaic.present.best_checkpoint import Best, read_best
@@ -19,11 +20,20 @@ from mosaic.present.states import explain
 from mosaic.present.text import bar, number, printable
 
 if TYPE_CHECKING:
+    from mosaic.cli.verb import Verbs
     from mosaic.client import Run, TrainerClient
 
 MOST_VALUES = 40
 MOST_CHILDREN = 12
 NONE: "Mapping[str, Run]" = {}
+
+
+def add_verbs(verbs: "Verbs") -> None:
+    parser = add_verb(
+        verbs, "show", show_run, "show everything about one run", "mosaic show 01JCQ\nmosaic show 01JCQ --json"
+    )
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    add_json(parser)
 
 
 def show_run(args: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ import argparse
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,11 @@ from mosaic.cli.verb import BadUsage, count
 from mosaic.model.errors import ExperimentTaken, MosaicError
 from mosaic.model.experiment import read_document, run_count
 from mosaic.model.names import VALID, is_worker_name
+from mosaic.model.states import RunState
+from mosaic.present.scores import count as counted
 
 if TYPE_CHECKING:
-    from mosaic.client import ExperimentRuns, TrainerClient
+    from mosaic.client import ExperimentRuns, Run, TrainerClient
 
 MANY = 1000  # runs that are started without --yes
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
@@ -166,10 +169,24 @@ def report(client: "TrainerClient", begun: "ExperimentRuns", args: argparse.Name
 
 
 def _begun(begun: "ExperimentRuns") -> str:
-    kept = len(begun.runs) - len(begun.added)
-    what = f"{len(begun.added):,} runs added" if begun.added else "nothing to add"
-    what += f", {kept:,} existed already" if kept else ""
-    return f"Experiment {begun.name}: {what}. Look at it with: mosaic experiment show {begun.name}"
+    added = set(begun.added)
+    kept = [run for run in begun.runs if run.run_id not in added]
+    what = f"{counted(len(added), 'run')} added" if added else "nothing to add"
+    what += f", {len(kept):,} existed already" if kept else ""
+    look = f"Look at it with: mosaic experiment show {begun.name}"
+    return "\n".join([f"Experiment {begun.name}: {what}. {look}", *_kept_words(begun, kept)])
+
+
+def _kept_words(begun: "ExperimentRuns", kept: "Sequence[Run]") -> Iterator[str]:
+    """What a reader may not expect: runs that failed are not started again, and those that the file lacks stay."""
+    states = Counter(run.state for run in kept)
+    ended = [f"{states[state]:,} {state}" for state in (RunState.FAULTED, RunState.CANCELLED) if states[state]]
+    if ended:
+        yield f"Of these, {' and '.join(ended)}. To continue them: mosaic experiment resume {begun.name}"
+    if others := begun.others:
+        live = sum(not run.state.is_over for run in others)
+        still = f", {live:,} of them live" if live else ""
+        yield f"It also has {counted(len(others), 'run')} with values or seeds not listed here{still}; they stay."
 
 
 def describe(document: dict[str, Any]) -> str:

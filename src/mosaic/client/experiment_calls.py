@@ -49,9 +49,18 @@ class ExperimentCalls(RunCalls):
 
         `retry_faulted`: also those whose newest run is FAULTED. `is_new`: the name must be unused.
         """
-        from mosaic.client.experiments import run_experiment
+        from mosaic.client.experiments import plan_experiment
 
-        return await run_experiment(self, self._root, name, document, retry_faulted, is_new, is_dry_run)
+        plan = await plan_experiment(self, self._root, name, document, retry_faulted, is_new)
+        submitted = await self._submit_all(
+            [each.config for each in plan.todo],
+            [each.key for each in plan.todo],
+            name,
+            plan.document,
+            is_new_experiment=is_new,
+            is_dry_run=is_dry_run,
+        )
+        return plan.begun(submitted)
 
     async def resume_experiment(self, name: str, runs: Sequence[Run]) -> "list[Continued]":
         """Continue these runs of an experiment, from their checkpoints, or from the beginning where there is none."""

@@ -12,6 +12,7 @@ from mosaic.client.run import Run
 from mosaic.model.durable import read_json
 from mosaic.model.errors import BadConfig, MosaicError, NoCheckpoint, UnknownExperiment
 from mosaic.model.experiment import (
+    SEED,
     Experiment,
     Point,
     label,
@@ -41,6 +42,7 @@ class ExperimentRuns:
     runs: tuple[Run, ...]  # the newest run at each point of the grid; after a dry run only those that exist
     added: tuple[str, ...]  # ids of the runs that were added
     missing: tuple[Mapping[str, Any], ...]  # the points that these are for, or in a dry run would be
+    others: tuple[Run, ...] = ()  # runs of the experiment at points that are not in the document; they are kept
 
 
 @dataclass(frozen=True)
@@ -52,19 +54,43 @@ class Todo:
     config: dict[str, Any]
 
 
-async def run_experiment(
+@dataclass(frozen=True)
+class Plan:
+    """What is missing of an experiment."""
+
+    name: str
+    document: Mapping[str, Any]
+    newest: Mapping[str, Run]  # the newest run at each point, by `point_key`
+    todo: Sequence[Todo]
+
+    def begun(self, submitted: Sequence[tuple[Run, bool]]) -> ExperimentRuns:
+        """`submitted`: each run, and whether it was added. Another client may have added it a moment before."""
+        newest = {**self.newest, **{point_key(run.axes): run for run, _ in submitted}}
+        grid = dict.fromkeys(point_key(point) for point in points(self.document))
+        return ExperimentRuns(
+            self.name,
+            self.document,
+            tuple(newest[key] for key in grid if key in newest),
+            tuple(run.run_id for run, is_new in submitted if is_new),
+            tuple(each.point for each in self.todo),
+            tuple(run for key, run in newest.items() if run.axes and key not in grid),
+        )
+
+
+async def plan_experiment(
     client: "ExperimentCalls",
     root: StateRoot | None,
     name: str,
     document: Mapping[str, Any],
     retry_faulted: bool,
     is_new: bool,
-    is_dry_run: bool,
-) -> ExperimentRuns:
+) -> Plan:
     wanted = read_document(document)
-    known, runs = ({}, []) if is_new else await _existing(client, name)
-    if known:
-        merged(name, known, wanted)  # ExperimentDiffers
+    known, runs = (None, []) if is_new else await _existing(client, name)
+    if known and known.is_reconstructed:
+        await _refuse_other_settings(client, root, known, runs, wanted)
+    elif known:
+        merged(name, read_document(known.document), wanted)  # ExperimentDiffers
     newest = newest_at_points(runs)
     missing = [point for point in points(wanted) if _is_due(newest.get(point_key(point)), retry_faulted)]
     configs = await asyncio.to_thread(grid_configs, name, wanted, missing, root)
@@ -72,27 +98,37 @@ async def run_experiment(
         Todo(point, _key_of(name, point, newest.get(point_key(point))), config)
         for point, config in zip(missing, configs, strict=True)
     ]
-    added = await client.submit_runs(
-        [each.config for each in todo],
-        [each.key for each in todo],
-        experiment=name,
-        document=wanted,
-        is_new_experiment=is_new,
-        is_dry_run=is_dry_run,
-    )
-    newest |= {point_key(run.axes): run for run in added}
-    every = [newest[key] for point in points(wanted) if (key := point_key(point)) in newest]
-    return ExperimentRuns(name, wanted, tuple(every), tuple(run.run_id for run in added), tuple(missing))
+    return Plan(name, wanted, newest, todo)
 
 
-async def _existing(client: "ExperimentCalls", name: str) -> tuple[Mapping[str, Any], Sequence[Run]]:
-    """The document and the runs of an experiment; nothing if there is none, and no document if it is lost."""
+async def _existing(client: "ExperimentCalls", name: str) -> tuple[Experiment | None, Sequence[Run]]:
+    """The experiment and its runs."""
     try:
         known = await client.experiment(name)
     except UnknownExperiment:
-        return {}, []
-    runs = (await client.list_runs(experiment=name)).runs
-    return {} if known.is_reconstructed else read_document(known.document), runs
+        return None, []
+    return known, (await client.list_runs(experiment=name)).runs
+
+
+async def _refuse_other_settings(
+    client: "ExperimentCalls", root: StateRoot | None, known: Experiment, runs: Sequence[Run], wanted: Mapping[str, Any]
+) -> None:
+    """ExperimentDiffers if the record is lost and a run shows that the experiment was another one."""
+    seen = {**read_document(known.document), "variant": wanted["variant"], "base": wanted["base"]}
+    merged(known.name, seen, wanted)
+    keys = {*wanted["axes"], *([SEED] if wanted["seeds"] else [])}
+    run = next((run for run in runs if set(run.axes) == keys and not run.parent_run_id), None)
+    before = _settings_in(await _config_of(client, root, run)) if run else {}
+    if run is None or not before or masked_keys(before):
+        return  # nothing to compare with
+    (again,) = await asyncio.to_thread(grid_configs, known.name, wanted, [run.axes], root)
+    merged(known.name, {**wanted, "base": before}, {**wanted, "base": _settings_in(again)})
+
+
+def _settings_in(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run in its trainer config."""
+    worker = (config.get("metadata") or {}).get("worker") or {}
+    return {key: value for key, value in (worker.get("config") or {}).items() if key != "run_id"}
 
 
 def newest_at_points(runs: Sequence[Run]) -> dict[str, Run]:
@@ -171,11 +207,16 @@ async def _resume(client: "ExperimentCalls", root: StateRoot | None, experiment:
     return Continued(run, await client.submit_run(again, key), False)
 
 
-async def _own_config(client: "ExperimentCalls", root: StateRoot | None, run: Run) -> Mapping[str, Any]:
-    """The config of a run with its secrets: from its file, because the daemon tells them to nobody."""
+async def _config_of(client: "ExperimentCalls", root: StateRoot | None, run: Run) -> Mapping[str, Any]:
+    """From its file, or as the daemon tells it; empty if it is lost."""
     if root is not None and (own := await asyncio.to_thread(read_json, root.config_file(run.run_id))):
         return own
-    config = (await client.get_run(run.run_id)).config or {}
+    return (await client.get_run(run.run_id)).config or {}
+
+
+async def _own_config(client: "ExperimentCalls", root: StateRoot | None, run: Run) -> Mapping[str, Any]:
+    """The config of a run with its secrets: from its file, because the daemon tells them to nobody."""
+    config = await _config_of(client, root, run)
     lost = f"Run {run.run_id} cannot start again: the record of its experiment is lost, and"
     if not config:
         raise MosaicError(f"{lost} so is its config file. Start it with: mosaic run")
@@ -194,5 +235,4 @@ async def _again(
     config = await _own_config(client, root, run)  # the base is lost
     worker = dict((config.get("metadata") or {}).get("worker") or {})
     worker.pop("worker_id", None)
-    settings = {key: value for key, value in (worker.get("config") or {}).items() if key != "run_id"}
-    return as_member(trainer_config({**worker, "config": settings}, options), experiment.name, run.axes)
+    return as_member(trainer_config({**worker, "config": _settings_in(config)}, options), experiment.name, run.axes)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from mosaic.client.events import Curve, Event, LogPiece
 from mosaic.client.run import Run
-from mosaic.model.run import RunSummary
+from mosaic.model.listed import RunSummary
 from mosaic.model.states import RunState
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mosaic.model.run import Move, RunSummary
+from mosaic.model.listed import Move, RunSummary
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.convert import move_from_wire, state_from_wire, summary_from_wire

@@ -40,6 +40,22 @@ class RunCalls(Caller):
         With a `document` the `experiment` is created or extended together with them (`is_new_experiment`: its name
         must be unused). With `is_dry_run` they are only checked, and the result is empty.
         """
+        told = await self._submit_all(
+            configs, idempotency_keys, experiment, document, is_new_experiment=is_new_experiment, is_dry_run=is_dry_run
+        )
+        return [run for run, _ in told]
+
+    async def _submit_all(
+        self,
+        configs: Sequence[Mapping[str, Any] | str | Path],
+        idempotency_keys: Sequence[str],
+        experiment: str,
+        document: Mapping[str, Any] | None,
+        *,
+        is_new_experiment: bool,
+        is_dry_run: bool,
+    ) -> list[tuple[Run, bool]]:
+        """Each run, and whether this call added it: one with its key may have existed."""
         keys = [*idempotency_keys, *[""] * (len(configs) - len(idempotency_keys))]
         request = pb.SubmitRunsRequest(
             runs=[
@@ -54,7 +70,7 @@ class RunCalls(Caller):
             is_dry_run=is_dry_run,
         )
         reply = await self._ask(self._stub.SubmitRuns, request, SLOW_CALL_TIMEOUT_S)
-        return [Run.from_wire(info) for info in reply.runs]
+        return [(Run.from_wire(info), is_new) for info, is_new in zip(reply.runs, reply.is_new, strict=True)]
 
     async def cancel_run(self, run_id: str, reason: str = "") -> Run:
         """Request the end of a run. The request is durable when this returns; the run ends shortly afterwards.

@@ -2,7 +2,8 @@
 
     every call                      authorization: Bearer <owner's token>
     RegisterWorker                  mosaic-run-id and mosaic-nonce
-    Heartbeat, PublishTelemetry     authorization: Bearer <session token>, and mosaic-run-id
+    TakeLaunch                      mosaic-run-id, and the ticket of its attempt as mosaic-nonce
+    other RUN_METHODS               authorization: Bearer <session token>, and mosaic-run-id
     DRIVER_METHODS                  authorization: Bearer <driver's token>, and mosaic-run-id
 
 The handlers check again: a message may name another run than the metadata of its call. So does scope.py, for drivers.
@@ -17,7 +18,9 @@ from mosaic.model.ulid import is_ulid
 from mosaic.wire.names import NONCE, RUN_ID
 
 # These are for one run: its session token or its nonce is enough.
-RUN_METHODS = frozenset({"RegisterWorker", "Heartbeat", "PublishTelemetry"})
+RUN_METHODS = frozenset(
+    {"RegisterWorker", "Heartbeat", "PublishTelemetry", "LinkNode", "TakeLaunch", "ReportRun", "PutFile"}
+)
 # A driver may make these about the runs of its experiment, and no others.
 DRIVER_METHODS = frozenset({"SubmitRun", "CancelRun", "GetRun", "WatchRuns", "QueryCurve"})
 
@@ -49,6 +52,7 @@ class RunProofs(Protocol):
 
     async def allow(self, run_id: str, token: str) -> object: ...
     async def allow_nonce(self, run_id: str, nonce: str) -> None: ...
+    async def allow_ticket(self, run_id: str, ticket: str) -> None: ...
     async def allow_driver(self, run_id: str, token: str) -> str: ...
     async def run_of(self, token: str) -> str: ...
 
@@ -92,6 +96,8 @@ class Admission:
             raise Unauthenticated(NO_PROOF)
         if method == "RegisterWorker":
             await self._proofs.allow_nonce(run_id, nonce)
+        elif method == "TakeLaunch":
+            await self._proofs.allow_ticket(run_id, nonce)
         else:
             await self._proofs.allow(run_id, token)
         return run_id
@@ -104,6 +110,12 @@ class Admission:
         elif run_id := await self._proofs.run_of(token):
             return run_id
         raise Unauthenticated(NO_PROOF)
+
+
+def refuse_other_run(run_id: str, metadata: Iterable[tuple[str, str | bytes]]) -> None:
+    """NotAllowed if a message names another run than the one that the metadata of its call has proven."""
+    if run_id != _value(metadata, RUN_ID):
+        raise NotAllowed(f"This call does not prove run {run_id}.")
 
 
 def _value(metadata: Iterable[tuple[str, str | bytes]], name: str) -> str:

@@ -1,6 +1,7 @@
 """The daemon's certificate for the listener that tailers on other machines use: self-signed, pinned by its readers."""
 
 import os
+import ssl
 import subprocess
 
 from mosaic.model import durable
@@ -15,13 +16,17 @@ DAYS = 36_500  # it is replaced with the root, not with time: a pinned certifica
 def load_certificate(root: StateRoot) -> tuple[bytes, bytes]:
     """The private key and the certificate, as PEM; made at the first call and then kept."""
     try:
-        return durable.read_bytes(root.nodes_key, LARGEST), durable.read_bytes(root.nodes_certificate, LARGEST)
+        pair = durable.read_bytes(root.nodes_key, LARGEST), durable.read_bytes(root.nodes_certificate, LARGEST)
+        # gRPC does not say why it refuses a pair: it reports an address that cannot be bound.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(root.nodes_certificate, root.nodes_key, password="")
+        return pair
     except FileNotFoundError:
         return _make(root)
-    except OSError as error:
+    except OSError as error:  # an ssl.SSLError too
+        why = "it is damaged" if isinstance(error, ssl.SSLError) else error.strerror
         raise MosaicError(
-            f"{root.nodes_certificate} or its key cannot be read ({error.strerror}). Delete both; the next start makes "
-            "new ones. Runs on other machines that are live then lose their connection."
+            f"{root.nodes_certificate} or its key cannot be used ({why}). Delete both; the next start makes new ones. "
+            "Runs on other machines that are live then lose their connection."
         ) from None
 
 

@@ -43,6 +43,7 @@ TCP_OPTIONS = [
     ("grpc.max_connection_idle_ms", 60_000),  # a worker's next call connects again
 ]
 TCP_CALLS = 512  # at the same time, on all connections
+NODE_CALLS = 8192  # the same for nodes: every live run has a link, and a stream of telemetry while it prints
 
 
 class MakeServer(Protocol):
@@ -51,11 +52,12 @@ class MakeServer(Protocol):
     def __call__(self, is_private: bool, for_nodes: bool = False) -> "grpc.aio.Server": ...
 
 
-def new_server(guard: "grpc.aio.ServerInterceptor", is_private: bool) -> "grpc.aio.Server":
+def new_server(guard: "grpc.aio.ServerInterceptor", is_private: bool, for_nodes: bool = False) -> "grpc.aio.Server":
     """A server for the Unix socket, or one with small limits for a TCP port."""
     if is_private:
         return grpc.aio.server(interceptors=[guard], options=OPTIONS)
-    return grpc.aio.server(interceptors=[guard], options=TCP_OPTIONS, maximum_concurrent_rpcs=TCP_CALLS)
+    most = NODE_CALLS if for_nodes else TCP_CALLS
+    return grpc.aio.server(interceptors=[guard], options=TCP_OPTIONS, maximum_concurrent_rpcs=most)
 
 
 log = logging.getLogger(__name__)

@@ -1,12 +1,11 @@
 """Frames for clients that cannot read this machine's shared memory: the newest one, as PNG, several times a second."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from mosaic_sdk.fastlane.control import FastLaneError
 from mosaic_sdk.fastlane.settings import Settings
@@ -16,10 +15,9 @@ from mosaic.model.durable import read_json
 from mosaic.model.errors import NoFrames
 from mosaic.model.frame_viewing import LEAST_HZ, lease_for, view_frames
 from mosaic.model.run import RunRecord
+from mosaic.model.rundir import RunDir
 from mosaic.wire import mosaic_pb2 as pb
-
-if TYPE_CHECKING:
-    from mosaic_sdk.fastlane import FastLaneReader
+from mosaic.wire.frame_watcher import FrameWatcher
 
 T = TypeVar("T")
 DEFAULT_HZ = 10.0
@@ -49,25 +47,40 @@ class Frames:
         record = await self._trainer.find(request.run_id)
         interval_s = 1 / max(LEAST_HZ, _within(request.hz, DEFAULT_HZ, MOST_HZ))
         wait_s = _within(request.wait_s, DEFAULT_WAIT_S, LONGEST_WAIT_S)
-        watcher = await self._watcher(record, lease_for(interval_s), request, wait_s)
-        look = partial(self._in_thread, watcher.look)
+        look = await self._look(record, interval_s, request, wait_s)
         is_over = partial(self._is_over, record.run_id)
         async with aclosing(view_frames(record.run_id, look, is_over, interval_s, wait_s, STREAM_S)) as frames:
             async for frame in frames:
                 yield frame
+
+    async def _look(
+        self, record: RunRecord, interval_s: float, request: pb.StreamFramesRequest, wait_s: float
+    ) -> Callable[[], Awaitable[pb.Frame | None]]:
+        """How the next frame is got: from this machine's shared memory, or from the run's node."""
+        if not record.on:
+            watcher = await self._watcher(record, lease_for(interval_s), request, wait_s)
+            return partial(self._in_thread, watcher.look)
+        lane = request.lane if request.HasField("lane") else None
+        if record.state.is_over or not Settings.of(_environment(self._trainer.rundir(record))).enabled:
+            raise NoFrames(await self._in_thread(partial(self._why_none, record, lane)))
+        return self._trainer.node_links.viewer(
+            record.run_id, 1 / interval_s, lease_for(interval_s), wait_s, request.max_dim, lane
+        ).look
 
     async def _is_over(self, run_id: str) -> bool:
         return (await self._trainer.find(run_id)).state.is_over
 
     async def _watcher(
         self, record: RunRecord, lease_s: float, request: pb.StreamFramesRequest, wait_s: float
-    ) -> "Watcher":
+    ) -> FrameWatcher:
         """A watcher of the run, as soon as it has a lane."""
         lane = request.lane if request.HasField("lane") else None
         deadline = asyncio.get_running_loop().time() + wait_s
         while True:
             try:
-                return await self._in_thread(partial(Watcher.attach, record.run_id, lease_s, request.max_dim, lane))
+                return await self._in_thread(
+                    partial(FrameWatcher.attach, record.run_id, lease_s, request.max_dim, lane)
+                )
             except FastLaneError as error:
                 raise NoFrames(str(error)) from None
             except OSError:
@@ -80,10 +93,9 @@ class Frames:
         rundir = self._trainer.rundir(record)
         if record.state.is_over:
             return f"Run {record.run_id} is over ({record.state}); its frames are not stored."
-        launch = read_json(rundir.launch)
-        if not launch:
+        if not read_json(rundir.launch):
             return f"Run {record.run_id} has not started yet ({record.state}). See: mosaic show {record.run_id}"
-        if not Settings.of(launch.get("env") or {}).enabled:
+        if not Settings.of(_environment(rundir)).enabled:
             return (
                 f"Frames of run {record.run_id} are disabled in its config. "
                 "Submit it with extras.fastlane_video_mode set to single or grid."
@@ -102,38 +114,8 @@ class Frames:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
-class Watcher:
-    """One client's view of a lane. Garbage collection closes its descriptors: when the client disconnects, a thread may
-    still be reading."""
-
-    def __init__(self, reader: "FastLaneReader", max_dim: int) -> None:
-        self._reader = reader
-        self._max_dim = max_dim
-
-    @classmethod
-    def attach(cls, run_id: str, lease_s: float, max_dim: int, lane: int | None = None) -> "Watcher":
-        from mosaic_sdk.fastlane import FastLaneReader  # imports numpy: only when frames are requested
-
-        return cls(FastLaneReader.attach(run_id, lease_s, lane), max_dim)
-
-    def look(self) -> pb.Frame | None:
-        """The newest frame, encoded; None if it has already been sent."""
-        from mosaic_sdk.fastlane.scale import shrink
-
-        from mosaic.wire import png
-
-        frame = self._reader.fresh_frame()
-        if frame is None:
-            return None
-        return pb.Frame(
-            png=png.encode(shrink(frame.pixels, self._max_dim)),
-            number=frame.number,
-            age_ns=max(0, time.monotonic_ns() - frame.when_ns),
-            last_reward=frame.metrics.last_reward,
-            rolling_return=frame.metrics.rolling_return,
-            step_rate_hz=frame.metrics.step_rate_hz,
-            cost_ns=self._reader.cost_ns,
-        )
+def _environment(rundir: RunDir) -> dict[str, str]:
+    return (read_json(rundir.launch) or {}).get("env") or {}
 
 
 def _within(requested: float, default: float, most: float) -> float:

@@ -2,7 +2,10 @@
 
 import asyncio
 import logging
+import math
 import socket
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,33 +14,52 @@ from mosaic.daemon.endpoints import Endpoints
 from mosaic.daemon.settings import Settings
 from mosaic.dispatch.launch_plan import Far
 from mosaic.dispatch.local_launcher import LocalLauncher
+from mosaic.dispatch.ray_launcher import RayLauncher
 from mosaic.dispatch.slurm_launcher import SlurmLauncher
-from mosaic.engines.cluster import Cluster, load_cluster, split_place
-from mosaic.engines.slurm import Slurm
+from mosaic.engines.cluster import RAY, Cluster, load_cluster, split_place
+from mosaic.engines.ray import Ray
+from mosaic.engines.slurm import Slurm, SlurmRefused
 from mosaic.model.durations import parse_duration
-from mosaic.model.errors import AddressTaken, MosaicError
+from mosaic.model.errors import AddressTaken, BadConfig, MosaicError
 from mosaic.model.run import RunConfig, RunRecord
 from mosaic.model.rundir import StateRoot
 
 log = logging.getLogger(__name__)
 _ELSEWHERE = ("192.0.2.1", 9)  # an address that is nobody's: no packet is sent
+KNOWN_S = 300.0
+_OF_NODES = ("python", "root", "environments")  # settings that a launch without a shared file system needs
 MARGIN_S = 2.0  # between the end of the grace period and Slurm's SIGKILL: the holder writes down how the run ended
 
 
 class Nodes:
-    def __init__(self, root: StateRoot, endpoints: Endpoints, local: LocalLauncher, settings: Settings) -> None:
+    def __init__(
+        self,
+        root: StateRoot,
+        endpoints: Endpoints,
+        local: LocalLauncher,
+        settings: Settings,
+        cpu_of: Callable[[str], float | None] = lambda _: None,
+    ) -> None:
+        """`cpu_of`: the CPU seconds of a run, as its node reports them."""
+        self._cpu_of = cpu_of
+        self._kill_wait: dict[str, tuple[float, float]] = {}  # by cluster: when it was asked, and its answer
         self._root = root
         self._endpoints = endpoints
         self._local = local
         self._settings = settings
-        self._launchers: dict[str, tuple[Slurm, SlurmLauncher]] = {}
+        self._launchers: dict[str, tuple[Slurm, SlurmLauncher] | tuple[Ray, RayLauncher]] = {}
         self._opening = asyncio.Lock()
 
-    def launcher(self, name: str) -> SlurmLauncher:
+    def launcher(self, name: str) -> SlurmLauncher | RayLauncher:
         """The launcher of a cluster; BadConfig if there is no such cluster."""
         if name not in self._launchers:
-            slurm = Slurm(load_cluster(self._root, name))
-            self._launchers[name] = slurm, SlurmLauncher(slurm, self._local)
+            cluster = load_cluster(self._root, name)
+            if cluster.engine == RAY:
+                ray = Ray(cluster)
+                self._launchers[name] = ray, RayLauncher(ray, self._local, cpu_of=self._cpu_of)
+            else:
+                slurm = Slurm(cluster)
+                self._launchers[name] = slurm, SlurmLauncher(slurm, self._local, cpu_of=self._cpu_of)
         return self._launchers[name][1]
 
     async def far(self, record: RunRecord) -> Far:
@@ -56,7 +78,10 @@ class Nodes:
             "gpus": record.gpus.requested,
             "default_time_s": _seconds(cluster) if cluster.time else None,
         }
-        return Far(cluster.reach or address, certificate.decode(), resources)
+        lost_s = cluster.stop_after_lost_contact_s
+        node = {name: getattr(cluster, name) for name in _OF_NODES} if cluster.engine == RAY else None
+        heartbeat_s = record.limits.heartbeat_s
+        return Far(cluster.reach or address, certificate.decode(), resources, heartbeat_s, lost_s, node)
 
     async def open(self, cluster: Cluster | None = None) -> str:
         """Listen for nodes, where the last daemon did if there was one: live tailers know no other address."""
@@ -89,8 +114,15 @@ class Nodes:
             return ""
         name, _ = split_place(config.on)
         self.launcher(name)
+        slurm = self._launchers[name][0]
+        if isinstance(slurm, Ray):
+            return ""  # it is told how long to wait
         try:
-            kill_wait_s = await asyncio.to_thread(self._launchers[name][0].kill_wait_s)
+            kill_wait_s = await self._kill_wait_s(name, slurm)
+        except SlurmRefused as error:
+            # Not a controller that is away for a while: waiting would not help.
+            why = f"Slurm cannot be used from this machine: {error} See: mosaic doctor"
+            raise BadConfig("payload.on", why) from None
         except MosaicError as error:
             return f"Slurm does not answer now: {error}"
         grace_s = config.limits.grace_s
@@ -101,6 +133,14 @@ class Nodes:
             f"itself ends it (preemption, scancel, time limit of the partition); limits.grace_s up to "
             f"{max(kill_wait_s - MARGIN_S, 0):g} s is safe"
         )
+
+    async def _kill_wait_s(self, name: str, slurm: Slurm) -> float:
+        """Slurm's KillWait. Kept for some minutes: asking for it takes longer than all other checks of a submit."""
+        at, known = self._kill_wait.get(name, (-math.inf, 0.0))
+        if time.monotonic() - at > KNOWN_S:
+            known = await asyncio.to_thread(slurm.kill_wait_s)
+            self._kill_wait[name] = time.monotonic(), known
+        return known
 
 
 def _seconds(cluster: Cluster) -> float:

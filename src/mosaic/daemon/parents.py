@@ -19,7 +19,7 @@ from mosaic.daemon.saved_checkpoints import SavedCheckpoints, spelled
 from mosaic.ingest.receive import Ingest
 from mosaic.model.durable import read_json
 from mosaic.model.errors import AmbiguousRun, BadConfig, RunIsLive, UnknownRun
-from mosaic.model.run import RunRecord, WorkerSpec
+from mosaic.model.run import RunConfig, RunRecord, WorkerSpec
 from mosaic.model.rundir import AREAS, EVALS, RunDir, StateRoot
 from mosaic.model.states import RunState
 from mosaic.registry.thread import RegistryThread
@@ -27,6 +27,7 @@ from mosaic.submit.checkpoints import Checkpoint
 from mosaic.submit.config import RELATIONS, read_worker
 from mosaic.submit.derive import (
     EVAL,
+    KEYWORDS,
     RESUME,
     Parent,
     derive,
@@ -202,6 +203,18 @@ class Parents:
             raise section.bad(name, str(error)) from None
         except UnknownRun as error:
             raise section.bad(name, f"'{reference}' is neither an existing path nor a run. {error}") from None
+
+
+async def refuse_unresumable(config: RunConfig, inspector: Inspector) -> None:
+    """BadConfig for a run that is to be continued after its cluster has ended it, if its worker cannot."""
+    if not config.requeue_as_resume:
+        return
+    descriptor = await inspector.descriptor_of(config.worker)
+    if not (descriptor and descriptor.schema.get(KEYWORDS[RESUME])):
+        raise BadConfig(
+            "payload.requeue_as_resume",
+            f"'{config.worker_name}' does not say how its runs are resumed (docs/howto/new-worker.md). Leave it out.",
+        )
 
 
 def record_parent(metadata: Section, record: RunRecord, relation: str, found: Checkpoint) -> None:

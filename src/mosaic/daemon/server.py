@@ -29,19 +29,23 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.workers import Catalog
 from mosaic.daemon.admission import Admission
+from mosaic.daemon.arrivals import Arrivals
 from mosaic.daemon.auth import Tokens
 from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import Endpoints, new_server, refuse_taken
 from mosaic.daemon.freed_memory import keep_giving_back
 from mosaic.daemon.guard import Guard
 from mosaic.daemon.importing import Importer
+from mosaic.daemon.incoming import IncomingFiles
 from mosaic.daemon.lock import DaemonLock
 from mosaic.daemon.log_file import log_to_file
+from mosaic.daemon.node_links import NodeLinks
 from mosaic.daemon.nodes import Nodes
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
 from mosaic.daemon.receiving import Receiving
 from mosaic.daemon.registry_care import RegistryCare
+from mosaic.daemon.requeue import Requeue
 from mosaic.daemon.restore import restore_if_needed
 from mosaic.daemon.scope import Scope
 from mosaic.daemon.service import Service
@@ -121,13 +125,14 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
 
     def make_server(is_private: bool, for_nodes: bool = False) -> Any:
         admission = Admission(tokens, trainer.sessions, is_private, for_nodes)
-        server = new_server(Guard(admission, receiving, Scope(registry)), is_private)
+        server = new_server(Guard(admission, receiving, Scope(registry)), is_private, for_nodes)
         add_TrainerServiceServicer_to_server(Service(trainer, stop), server)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         return server
 
     endpoints = Endpoints(root, make_server)
-    nodes = Nodes(root, endpoints, local, settings)
+    node_links = NodeLinks()
+    nodes = Nodes(root, endpoints, local, settings, node_links.cpu_s)
     gpus = Gpus(settings.fake_gpus)
     machine = settings.machine(detect())
     max_runs = settings.max_runs or machine.max_runs
@@ -147,6 +152,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         lock.is_in_place,
         tokens.driver,
         nodes.far,
+        lambda record: requeue.after(record),
     )
 
     async def open_tcp() -> str:
@@ -172,11 +178,15 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         importer=Importer(root, registry, ingest, lambda record: trainer.info(record)),
         endpoints=endpoints,
         nodes=nodes,
+        node_links=node_links,
+        arrivals=Arrivals(root, registry, live_runs),
+        incoming=IncomingFiles(live_runs),
         default_on=settings.on,
         open_tcp=open_tcp,
         registry_problem=care.problem,
         started_at=time.time(),
     )
+    requeue = Requeue(trainer)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop, False)
     dispatching: asyncio.Task[None] | None = None
@@ -190,7 +200,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         await nodes.open_stored()
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         dispatching = asyncio.create_task(dispatcher.run())
-        keeping = [asyncio.create_task(care.keep()), asyncio.create_task(keep_giving_back())]
+        keeping = [asyncio.create_task(work) for work in (care.keep(), keep_giving_back(), requeue.recover())]
         log.info("The daemon (pid %d) serves %s at %s.", os.getpid(), root.path, ", ".join(endpoints.addresses))
         await _until_stopped(stopping, dispatching, ingest, health, partial(_look_after, root, lock, endpoints))
     finally:
@@ -274,7 +284,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--max-runs", default="", help="how many runs may be live at the same time, or 'auto'")
     parser.add_argument("--nodes", default="", help="listen here, with TLS, for tailers on the nodes of a cluster")
-    parser.add_argument("--launcher", default="", help="where runs go that do not say it: local, slurm …")
+    parser.add_argument("--launcher", default="", help="where runs go that do not say it: local, slurm, ray …")
     parser.add_argument("--from-settings", action="store_true", help="use only the settings in daemon.json")
     return parser
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
+from mosaic.daemon.admission import refuse_other_run
 from mosaic.daemon.auth import bearer
 from mosaic.daemon.editing import edit_runs
 from mosaic.daemon.experiments import put_experiment, submit_runs
@@ -102,6 +103,28 @@ class Service(TrainerServiceServicer):
         async for request in self._trainer.request_streams.each(requests):
             rundir = await self._trainer.sessions.allow(request.run_id, token)
             yield await self._trainer.ingest.publish(rundir, request)
+
+    async def LinkNode(self, requests: AsyncIterator[pb.NodeReport], context: Any) -> AsyncIterator[pb.NodeOrder]:
+        token = bearer(context.invocation_metadata())
+        reports = self._trainer.request_streams.each(requests)
+        async with aclosing(self._trainer.node_links.serve(reports, token, self._trainer.sessions)) as orders:
+            async for order in orders:
+                yield order
+
+    # ---- nodes without a shared file system
+
+    async def TakeLaunch(self, request: pb.TakeLaunchRequest, context: Any) -> pb.TakeLaunchReply:
+        refuse_other_run(request.run_id, context.invocation_metadata())
+        return await self._trainer.arrivals.take(request)
+
+    async def ReportRun(self, request: pb.ReportRunRequest, context: Any) -> pb.ReportRunReply:
+        rundir = await self._trainer.sessions.allow(request.run_id, bearer(context.invocation_metadata()))
+        await self._trainer.arrivals.report(rundir, request)
+        return pb.ReportRunReply()
+
+    async def PutFile(self, request: pb.PutFileRequest, context: Any) -> pb.PutFileReply:
+        rundir = await self._trainer.sessions.allow(request.run_id, bearer(context.invocation_metadata()))
+        return pb.PutFileReply(next_offset=await self._trainer.incoming.put(rundir, request))
 
     # ---- streams
 

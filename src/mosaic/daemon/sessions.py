@@ -69,6 +69,14 @@ class Sessions:
         """Return if `nonce` is the one of the run's current attempt."""
         await self._check_nonce(run_id, nonce)
 
+    async def allow_ticket(self, run_id: str, ticket: str) -> None:
+        """Return if `ticket` is the one with which a node takes the launch of the run's current attempt."""
+        record = await self._registry.do(lambda r: r.get(run_id))
+        launch = await asyncio.to_thread(read_json, self._rundir(record).launch) or {}
+        right = str((launch.get("node") or {}).get("ticket") or "")
+        if not right or not hmac.compare_digest(ticket.encode(), right.encode()):
+            raise NotAllowed(f"Run {run_id}: this is not the ticket of attempt {record.attempt}.")
+
     async def allow_driver(self, run_id: str, token: str) -> str:
         """The experiment of a live driver, if `token` is the one of its current attempt."""
         record = await self._registry.do(lambda r: r.with_id(run_id))

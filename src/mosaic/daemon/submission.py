@@ -10,7 +10,7 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.inspector import Inspector, Verdict
 from mosaic.catalog.one_look import OneLook, inspector_of_batch
 from mosaic.catalog.workers import Catalog
-from mosaic.daemon.parents import Parents
+from mosaic.daemon.parents import Parents, refuse_unresumable
 from mosaic.model.errors import BadConfig
 from mosaic.model.experiment import MAX_RUNS
 from mosaic.model.failpoints import failpoint
@@ -98,6 +98,8 @@ async def prepare_all(
             for config, verdict, key in zip(read, verdicts, keys, strict=True)
         ]
     )
+    for config in settled:
+        await refuse_unresumable(config, look.inspector)
     notes = [
         ", ".join(filter(None, (each.note, await _note_of(trainer, config))))
         for each, config in zip(traced, settled, strict=True)

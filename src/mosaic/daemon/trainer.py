@@ -14,10 +14,13 @@ from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
+from mosaic.daemon.arrivals import Arrivals
 from mosaic.daemon.commands import Commands
 from mosaic.daemon.endpoints import Endpoints
 from mosaic.daemon.importing import Importer
+from mosaic.daemon.incoming import IncomingFiles
 from mosaic.daemon.lost_telemetry import why_lost
+from mosaic.daemon.node_links import NodeLinks
 from mosaic.daemon.nodes import Nodes
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
@@ -64,6 +67,9 @@ class Trainer:
     importer: Importer
     endpoints: Endpoints
     nodes: Nodes
+    node_links: NodeLinks
+    arrivals: Arrivals
+    incoming: IncomingFiles
     default_on: str  # where runs go that do not say it
     open_tcp: Callable[[], Awaitable[str]]
     registry_problem: Callable[[], Awaitable[str]]  # empty if there is none
@@ -75,22 +81,23 @@ class Trainer:
 
     # ---- runs
 
-    async def submit(self, config_json: str, idempotency_key: str) -> pb.RunInfo:
+    async def submit(self, config_json: str, idempotency_key: str, why: str = "") -> pb.RunInfo:
+        """`why`: for the run's history, if nobody but the daemon submits it."""
         document, key = await read(config_json, idempotency_key)
         # One at a time for each key: the second must find the first one's run, not its unfinished folder.
         async with self.turn(key.text):
-            return await self._submit(document, key)
+            return await self._submit(document, key, why)
 
     def turn(self, key: str) -> asyncio.Lock:
         """The lock of an idempotency key."""
         return self.turns.setdefault(key, asyncio.Lock()) if key else asyncio.Lock()
 
-    async def _submit(self, document: dict[str, Any], key: IdempotencyKey) -> pb.RunInfo:
+    async def _submit(self, document: dict[str, Any], key: IdempotencyKey, why: str) -> pb.RunInfo:
         earlier = await self.registry.do(lambda r: r.with_key(*key))
         if earlier:
             return await self.info(earlier)
         prepared = await prepare(self, document, key, Look.of(self))
-        config, note = prepared.config, prepared.note
+        config, note = prepared.config, "; ".join(filter(None, (why, prepared.note)))
         if config.worker.use_grpc or config.worker.drives:
             await self.open_tcp()
         failpoint("submit.validated")

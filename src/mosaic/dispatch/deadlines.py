@@ -50,9 +50,14 @@ class Vitals:
         """Whether the silence is long enough to measure the tree's CPU time (a scan of /proc)."""
         return self.last_heartbeat is not None and now - self.last_heartbeat > limits.heartbeat_s / 2
 
-    def note_cpu_time(self, now: float, cpu_s: float) -> None:
-        """Note the tree's CPU time; a busy tree restarts the measurement of its idle time."""
-        if self._cpu_at is None or cpu_s - self._cpu_s > IDLE_SHARE * (now - self._cpu_at) + 0.02:
+    def note_cpu_time(self, now: float, cpu_s: float | None) -> None:
+        """Note the tree's CPU time; a busy tree restarts the measurement of its idle time.
+
+        None: it cannot be measured now, so nothing is known about the time since the last one.
+        """
+        if cpu_s is None:
+            self._cpu_at = None
+        elif self._cpu_at is None or cpu_s - self._cpu_s > IDLE_SHARE * (now - self._cpu_at) + 0.02:
             self._cpu_at, self._cpu_s = now, cpu_s
 
     def verdict(self, now: float, limits: Limits) -> str:

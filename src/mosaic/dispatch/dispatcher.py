@@ -7,7 +7,7 @@ was killed at any point finds the same facts and continues: there is no separate
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
 from mosaic.broadcast.subscribers import Broadcaster
 from mosaic.catalog.workers import Catalog
@@ -20,7 +20,7 @@ from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.dispatch.local_launcher import LocalLauncher
 from mosaic.dispatch.placer import Placer
 from mosaic.dispatch.reasons import cancelled
-from mosaic.dispatch.schedule import Start, Wait, decide
+from mosaic.dispatch.schedule import Start, Wait, decide, take_turns
 from mosaic.dispatch.situation import Case, Situation, situation
 from mosaic.dispatch.starter import Starter
 from mosaic.dispatch.supervisor import Supervisor
@@ -70,7 +70,9 @@ class Dispatcher:
         root_is_here: Callable[[], bool] = lambda: True,
         driver_token: DriverToken = lambda *_: "",
         far: Callable[[RunRecord], Awaitable[Far]] = no_far,
+        ended: Callable[[RunRecord], None] = lambda _: None,
     ) -> None:
+        """`ended` is called with each run that has reached its final state."""
         self._root = root
         self._root_is_here = root_is_here
         self._registry = registry
@@ -80,7 +82,7 @@ class Dispatcher:
         self.machine = machine
         self.max_runs = max_runs
         self._runs = runs
-        self._finisher = Finisher(registry, ingest, broadcaster, launchers, runs)
+        self._finisher = Finisher(registry, ingest, broadcaster, launchers, runs, ended)
         self._supervisor = Supervisor(registry, ingest, launchers, runs)
         self._starter = Starter(root, registry, catalog, launchers, addresses, runs, self._finisher, driver_token, far)
         self._placer = Placer(root, registry, launchers, self._starter, self._finisher, runs)
@@ -219,6 +221,8 @@ class Dispatcher:
             if self._root_is_here():
                 await self._finisher.end_without_folder(record, live)
             return
+        if record.on and now.node and now.node != record.node:
+            await self._registry.do(lambda r: r.note(record.run_id, node=now.node))
         match now.case:
             case Case.ENDED:
                 await self._finisher.finish(record, live, now.facts)
@@ -266,9 +270,9 @@ class Dispatcher:
             return
         live = await self._registry.do(lambda r: r.live())
         waiting = [run for run in live if run.state is RunState.INIT and not run.damage and not run.on]
-        left = await self._place_waiting(live)
-        holders, gpu_count = self.holders(live), len(self.gpus.all)
         limits = await self._registry.do(lambda r: r.experiments.limits())
+        left = await self._place_waiting(live, limits)
+        holders, gpu_count = self.holders(live), len(self.gpus.all)
         decisions = list(decide(waiting, holders, self.machine, self.max_runs, free, gpu_count, limits))
         await self._note_waiting(waiting, decisions)
         starts = [decision for decision in decisions if isinstance(decision, Start)]
@@ -277,17 +281,20 @@ class Dispatcher:
         revision = await self._registry.do(lambda r: r.revision())
         self._nothing_to_start = None if starts or left else (revision, tuple(free), self._gone())
 
-    async def _place_waiting(self, live: Sequence[RunRecord]) -> bool:
+    async def _place_waiting(self, live: Sequence[RunRecord], limits: Mapping[str, int]) -> bool:
         """Hand runs that no cluster knows yet over to theirs, a few in each turn: every one takes a moment.
 
         Whether some are left.
         """
         waiting = [run for run in live if run.state is RunState.INIT and run.on and not run.attempt and not run.damage]
         waiting = [run for run in waiting if not run.cancel_requested]
+        gone = self._gone()
+        ready, waits = take_turns(waiting, [run for run in live if run.attempt and run.run_id not in gone], limits)
+        await self._note_waiting(waiting, waits)
         placed = 0
-        for run in waiting[:PLACED_AT_ONCE]:
+        for run in ready[:PLACED_AT_ONCE]:
             placed += await self._place(run)
-        if placed and len(waiting) > PLACED_AT_ONCE:
+        if placed and len(ready) > PLACED_AT_ONCE:
             self._runs.wake_later("")
         return placed < len(waiting)
 

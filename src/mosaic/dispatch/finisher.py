@@ -12,6 +12,7 @@ from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.dispatch.reasons import Ending, cancelled, final_state
 from mosaic.ingest.receive import Ingest
 from mosaic.model import durable
+from mosaic.model.end_proof import own_launch
 from mosaic.model.errors import IllegalMove, MosaicError, SchemaTooNew, StoreFailed, StoreUnavailable
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunRecord
@@ -22,6 +23,7 @@ from mosaic.registry.thread import RegistryThread
 log = logging.getLogger(__name__)
 DRAIN_PATIENCE_S = 600.0
 CUT_PATIENCE_S = 5.0  # with the rest of a spool that was replaced or truncated
+LEFT_PATIENCE_S = 30.0  # with a node without a shared file system whose job has ended: its tailer may outlive it
 FULL_PATIENCE_S = 1.0  # with a full disk that refuses the rest of a cancelled run
 UNKILLABLE_S = 60.0
 WHY_PATIENCE_S = 60.0  # with a cluster that does not say how a job ended
@@ -42,7 +44,9 @@ class Finisher:
         broadcaster: Broadcaster,
         launchers: Launchers,
         runs: LiveRuns,
+        ended: Callable[[RunRecord], None] = lambda _: None,
     ) -> None:
+        self._ended = ended
         self._registry = registry
         self._ingest = ingest
         self._broadcaster = broadcaster
@@ -68,6 +72,7 @@ class Finisher:
 
     async def finish(self, record: RunRecord, live: LiveRun, exit: Mapping[str, Any]) -> None:
         """exit.json is written: free the GPUs at once, and end the run when its output is stored."""
+        live.is_apart = bool(record.on) and bool((await asyncio.to_thread(own_launch, live.rundir)).get("home"))
         if record.granted:
             await self._return_gpus(record, bool(exit.get("unkillable")))
         live.gone = not exit.get("unkillable")
@@ -97,7 +102,7 @@ class Finisher:
         # Not before the tailer has reported that it drained the spool: one more publish would reopen the closed file.
         if not (live.drained and not missing) and not await self._lost_patience(record, live, missing, exit):
             return
-        await self._close(record, live, exit, complete=not missing)
+        await self._close(record, live, exit, complete=not missing and (live.drained or not live.is_apart))
 
     async def _knows_why(self, record: RunRecord, live: LiveRun, exit: Mapping[str, Any]) -> bool:
         """Whether the reason of its end is known. exit.json cannot tell a preemption from a cancel: its cluster can."""
@@ -136,7 +141,9 @@ class Finisher:
         if missing != live.missing:
             live.missing, live.missing_since = missing, now
         is_cut = await asyncio.to_thread(run_output.is_cut, exit, live.rundir)
-        patience = CUT_PATIENCE_S if is_cut else DRAIN_PATIENCE_S
+        patience = CUT_PATIENCE_S if is_cut and not live.is_apart else DRAIN_PATIENCE_S
+        if live.is_apart and not await asyncio.to_thread(self._is_held, record, live):
+            patience = LEFT_PATIENCE_S
         if record.cancel_requested and live.problem:
             patience = FULL_PATIENCE_S
         return now - live.missing_since > patience
@@ -149,6 +156,8 @@ class Finisher:
             state, reason = final_state(newest, exit, summary.failed_message, stderr, live.end_reason)
             if state is RunState.TERMINATED and newest.state is RunState.HANDSHAKE:
                 return RunState.FAULTED, "handshake: its tailer never registered"
+            if live.left_behind:
+                reason = "\n".join(filter(None, (reason, f"files that stay on its node: {live.left_behind}")))
             return state, reason
 
         if record.state is RunState.READY and summary.steps + summary.episodes + summary.metrics:
@@ -249,6 +258,7 @@ class Finisher:
             ended = await self._registry.do(lambda r: r.move(run_id, *decide(r.get(run_id))))
             failpoint("finish.moved")
             log.info("Run %s is %s. %s", run_id, ended.state, ended.reason, extra={"run_id": run_id})
+            self._ended(ended)
         except IllegalMove as error:
             log.warning("%s", error, extra={"run_id": run_id})
         self._broadcaster.close(run_id)

@@ -16,6 +16,7 @@ from mosaic.catalog.command import Command, build_command
 from mosaic.catalog.observation import is_observed, takes_config
 from mosaic.catalog.workers import Catalog
 from mosaic.dispatch.operator_commands import OperatorCommand, write_operators
+from mosaic.model import node_paths
 from mosaic.model.errors import MosaicError
 from mosaic.model.run import RunConfig
 from mosaic.model.rundir import RunDir, StateRoot
@@ -38,6 +39,11 @@ class Addresses(Protocol):
     tcp: str
 
 
+# How often a node reports the CPU time of a run: so often within the time after which a silent run counts as hung.
+REPORTS = 8
+SHORTEST_REPORT_S, LONGEST_REPORT_S = 0.25, 20.0
+
+
 @dataclass(frozen=True)
 class Far:
     """What a run on another machine is told: where the daemon listens for it, and what its cluster is asked for."""
@@ -45,6 +51,10 @@ class Far:
     address: str
     certificate: str  # PEM
     resources: Mapping[str, Any]  # partition, cpus, memory_mb, gpus, default_time_s
+    heartbeat_s: float = 300.0  # the run's limit: its node reports several times within it
+    lost_contact_s: float = 0.0  # without an answer of the daemon for so long the node ends the run; 0: never
+    # Of a cluster that shares no file system with the daemon: python, root and environments, as in the cluster's file.
+    node: Mapping[str, str] | None = None
 
 
 # Variables that a cluster sets on the node, and what its prolog may change.
@@ -52,6 +62,10 @@ INHERITED = (
     *("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "SLURM_JOB_ID", "SLURM_JOB_GPUS", "SLURMD_NODENAME", "TMPDIR"),
     *("LD_LIBRARY_PATH", "XLA_FLAGS", "CUDA_HOME"),
 )
+
+
+_OF_THE_NODE = ("HOME", "USER", "LOGNAME")  # where the daemon's machine has other ones
+_OF_THIS_MACHINE = ("HOME", "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "PYTHONPATH")
 
 
 @dataclass(frozen=True)
@@ -118,7 +132,11 @@ def plan_launch(
         "tailer_argv": _tailer_argv(root, rundir, addresses.unix),
         "tailer_env": {name: os.environ[name] for name in TAILER_VARIABLES if name in os.environ},
     }
-    return Plan({**launch, **(_far_part(launch, rundir, far) if far else {})}, command, python, operators)
+    if far:
+        launch |= _far_part(launch, rundir, far)
+    if far and far.node:
+        launch |= _apart_part(launch, far.node, python, config.worker.name or config.worker.module)
+    return Plan(launch, command, python, operators)
 
 
 def _far_part(launch: Mapping[str, Any], rundir: RunDir, far: Far) -> dict[str, Any]:
@@ -126,10 +144,32 @@ def _far_part(launch: Mapping[str, Any], rundir: RunDir, far: Far) -> dict[str, 
     return {
         "daemon": {"address": far.address, "certificate": far.certificate},
         "resources": dict(far.resources),
+        "report_s": _report_s(far),
+        "stop_after_lost_contact_s": far.lost_contact_s,
         "inherit": list(INHERITED),
         "tailer_argv": [sys.executable, "-m", "mosaic.tail", "--run-dir", str(rundir.path), "--node"],
         "local_tailer_argv": launch["tailer_argv"],
     }
+
+
+def _apart_part(launch: Mapping[str, Any], node: Mapping[str, str], python: Path, worker: str) -> dict[str, Any]:
+    """What differs on a machine with a file system of its own: see daemon/arrivals.py and tail/files_home.py."""
+    tailer = [node["python"] or sys.executable, *launch["tailer_argv"][1:]]
+    variables = {name: value for name, value in launch["tailer_env"].items() if name not in _OF_THIS_MACHINE}
+    return {
+        # Whoever has the ticket gets the launch, once: so neither secret nor nonce is among what the cluster shows.
+        "node": {**node, "ticket": secrets.token_hex(16), "environment": str(python.parent.parent), "worker": worker},
+        "home": True,
+        "inherit": [*launch["inherit"], *_OF_THE_NODE],
+        "tailer_argv": tailer,
+        "tailer_env": {**variables, "PYTHONPATH": node_paths.CODE, "PATH": os.defpath},
+    }
+
+
+def _report_s(far: Far) -> float:
+    """How often the node reports, which is also how often it hears of the daemon."""
+    often = min(far.heartbeat_s / REPORTS, far.lost_contact_s / REPORTS or LONGEST_REPORT_S)
+    return min(max(often, SHORTEST_REPORT_S), LONGEST_REPORT_S)
 
 
 def _registration(config: RunConfig, attempt: int, nonce: str) -> dict[str, str]:

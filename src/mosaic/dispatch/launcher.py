@@ -34,6 +34,8 @@ class Sight:
     stage: Stage
     reason: str = ""  # what it waits for or lacks; when it has ended, how, if its holder did not end by itself
     node: str = ""
+    # Of an attempt that ended before it started its worker: whether to make another one. None: a few times.
+    retry: bool | None = None
 
 
 class Stop(Enum):
@@ -69,13 +71,17 @@ class Launcher(Protocol):
         """Call `wake` when the holder ends, as soon as that is known: a hint, in addition to `look`."""
 
     def stop(self, ref: Ref, how: Stop = Stop.TERM) -> bool:
-        """End the attempt, queued or running. False: not done yet, ask again."""
+        """End the attempt, queued or running. False: not done yet, ask again. Of one that is queued, and is to be
+        cancelled, True means that nothing of it can start any more, even if its engine keeps its job."""
 
     def fence(self, ref: Ref) -> int | None:
         """* Take the owner's lock, so that no late holder can; None when it is held. Closing it releases the lock."""
 
     def settle(self, ref: Ref, started: dict[str, Any]) -> bool:
         """* End what a dead holder left behind; True when nothing is alive and nothing late can start a worker."""
+
+    def keep_log(self, ref: Ref) -> None:
+        """* Have the holder's log in the control folder, also of an attempt that ended before it started its worker."""
 
     def drain(self, ref: Ref) -> None:
         """* Have the output of a run whose holder is gone read to its end."""

@@ -32,6 +32,8 @@ class LiveRun:
     failing_since: float = 0.0  # since when its turns fail because of what is in its folder
     shortage: str = ""  # of descriptors, processes or memory: why nothing of its attempt could be started …
     retry_at: float = 0.0  # … and when it is tried again
+    is_apart: bool = False  # its folder is on a node: what its tailer has not sent is not on this machine
+    left_behind: str = ""  # which files of it stayed on its node, and why
     missing: int = -1  # bytes of its output that are not stored yet after its end …
     missing_since: float = 0.0  # … and since when that number has not changed
 
@@ -132,6 +134,17 @@ class LiveRuns:
         else:
             self._drained_late.add(run_id)
         self.wake(run_id)
+
+    def arriving(self, run_id: str) -> None:
+        """A piece of a file has arrived from its node: waiting for the rest makes sense."""
+        live = self._runs.get(run_id)
+        if live:
+            live.missing_since = self.now()
+
+    def left_behind(self, run_id: str, text: str) -> None:
+        live = self._runs.get(run_id)
+        if live and text:
+            live.left_behind = text
 
     def storage_problem(self, run_id: str, text: str) -> None:
         # In memory only: a full disk that refuses a line would refuse a note in the registry as well.

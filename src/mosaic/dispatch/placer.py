@@ -81,7 +81,7 @@ class Placer:
         elif sight.stage is Stage.UNKNOWN:
             await self._note(record, f"{NO_ANSWER}{f' ({sight.reason})' if sight.reason else ''}")
         elif sight.stage is Stage.ENDED:
-            await self._end_unstarted(record, sight)
+            await self._end_unstarted(record, launcher, ref, sight)
         elif sight.stage is Stage.ABSENT:
             await self._place_again(record)
 
@@ -119,12 +119,17 @@ class Placer:
         if sight.stage in (Stage.ENDED, Stage.ABSENT):
             await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
             launcher.forget(ref)
-        else:
-            launcher.stop(ref)
+        elif launcher.stop(ref) and sight.stage is Stage.QUEUED:
+            # It cannot start any more, and its job leaves the queue when its cluster gets to it.
+            await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
+            launcher.forget(ref)
 
-    async def _end_unstarted(self, record: RunRecord, sight: Sight) -> None:
+    async def _end_unstarted(self, record: RunRecord, launcher: Launcher, ref: Ref, sight: Sight) -> None:
         """Its job ended before its holder had started anything."""
-        if "cancelled" in sight.reason or record.attempt >= MOST_LAUNCHES:
+        if sight.retry:
+            await self.place(record)
+        elif "cancelled" in sight.reason or record.attempt >= MOST_LAUNCHES or sight.retry is False:
+            await asyncio.to_thread(launcher.keep_log, ref)
             reason = await asyncio.to_thread(self._starter.why_unstarted, record, sight.reason)
             await self._finisher.end(record, RunState.FAULTED, reason)
         else:

@@ -12,6 +12,8 @@ GPU_MEMORY = re.compile(
     r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED: .*memory", re.I
 )
 MAIN_MEMORY = re.compile(r"\bMemoryError\b|std::bad_alloc|Cannot allocate memory")
+# How the reason of a run begins that its cluster ended, and not the run itself or a user.
+BY_CLUSTER = ("preempted: ", "time limit of Slurm: ", "node failed: ", "requeued outside MOSAIC: ")
 LAST_LINES = 8
 STACK_LINES = 80  # an autopsy prints the stacks of every thread
 
@@ -47,6 +49,8 @@ def _cause(record: RunRecord, exit: Mapping[str, Any], stderr: str) -> str:
             return f"spawn error: {exit.get('error') or 'the worker could not be started'}"
         case "holder died":
             return "holder died: the process that held this run was killed, and its process tree with it"
+        case "lost contact":
+            return "lost contact: its node got no answer of the daemon for the time that its cluster's file allows"
         case "cancel":
             return "the holder received a SIGTERM that MOSAIC did not send"
     if exit.get("signal"):

@@ -1,5 +1,6 @@
 """Decides which waiting runs may start now, and with which GPUs. No I/O."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -62,7 +63,7 @@ class Room:
         if not limit or not run.membership.axes:
             return ""
         started = sum(bool(each.membership.experiment == name and each.membership.axes) for each in self.holders)
-        return f"another run of the experiment {name} (at most {limit} at a time)" if started >= limit else ""
+        return _another(name, limit) if started >= limit else ""
 
     def _cpus_in_use(self) -> str:
         users = [f"{run.name} {run.run_id[:13]}" for run in self.holders if run.resources.cpus]
@@ -124,6 +125,31 @@ def _decide(run: RunRecord, room: Room, max_runs: int) -> Start | Wait:
         room.driver_slots -= 1
     room.holders.append(run)
     return Start(run.run_id, tuple(granted))
+
+
+def take_turns(
+    waiting: Sequence[RunRecord], started: Sequence[RunRecord], limits: Mapping[str, int]
+) -> tuple[list[RunRecord], list[Wait]]:
+    """For a cluster, which has its own queue: the runs that their experiments allow now, and what the others wait for.
+
+    One that waits in the queue of its cluster counts as started.
+    """
+    counts = Counter(run.membership.experiment for run in started if run.membership.axes)
+    ready: list[RunRecord] = []
+    waits: list[Wait] = []
+    for run in waiting:
+        name = run.membership.experiment
+        limit = limits.get(name, 0) if run.membership.axes else 0
+        if limit and counts[name] >= limit:
+            waits.append(Wait(run.run_id, _another(name, limit)))
+        else:
+            ready.append(run)
+            counts[name] += bool(run.membership.axes)
+    return ready, waits
+
+
+def _another(name: str, limit: int) -> str:
+    return f"another run of the experiment {name} (at most {limit} at a time)"
 
 
 def requests_any(run: RunRecord) -> bool:

@@ -40,6 +40,7 @@ class Situation:
     case: Case
     facts: dict[str, Any] = field(default_factory=dict)  # exit.json or started.json
     words: str = ""  # UNSTARTED: what its holder lacked to start the worker; LOST: what happened
+    node: str = ""  # of a cluster: the machine on which it started
 
 
 def situation(ref: Ref, launcher: Launcher) -> Situation:
@@ -49,11 +50,12 @@ def situation(ref: Ref, launcher: Launcher) -> Situation:
     exit, started = (_of(path, ref.attempt) for path in (rundir.exit, rundir.started))
     launch = of_attempt(own_launch(rundir), ref.attempt)
     started = dict(own_start(started, launch))
+    node = str(started.get("node") or sight.node)
     if exit and is_attested(exit, secret_of(launch, started)) and not _is_contradicted(exit, ref, started, launcher):
-        return Situation(Case.ENDED, exit)
+        return Situation(Case.ENDED, exit, node=node)
     is_started = bool(exit) or os.path.lexists(rundir.started)
     if sight.stage is Stage.RUNNING or (sight.stage is Stage.UNKNOWN and is_started):
-        return Situation(Case.HELD, started)
+        return Situation(Case.HELD, started, node=node)
     if sight.stage in (Stage.STARTING, Stage.UNKNOWN):
         return Situation(Case.STARTING)
     if sight.stage is Stage.LOST:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from mosaic.dispatch.cluster_jobs import PREFIX, Jobs, JobWatch
 from mosaic.dispatch.launcher import Ref, Sight, Stage, Stop
 from mosaic.dispatch.local_launcher import HOLDER, LocalLauncher, take_lock, write_launch
-from mosaic.dispatch.slurm_jobs import PREFIX, Jobs, JobWatch
 from mosaic.engines.slurm import Job, JobSpec, Slurm
 from mosaic.model import durable
 from mosaic.model.errors import MosaicError
@@ -41,14 +41,23 @@ _STAGES = {
 class SlurmLauncher:
     """A `Launcher`. Calls of Slurm's commands that may hang are made in threads."""
 
-    def __init__(self, slurm: Slurm, local: LocalLauncher, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        slurm: Slurm,
+        local: LocalLauncher,
+        clock: Callable[[], float] = time.monotonic,
+        cpu_of: Callable[[str], float | None] = lambda _: None,
+    ) -> None:
+        """`cpu_of`: the CPU seconds of a run, as its node reports them."""
+        self._cpu_of = cpu_of
         self._slurm = slurm
         self._local = local
-        self._jobs = JobWatch(slurm)
+        self._jobs: JobWatch[Job] = JobWatch(slurm)
         self._now = clock
         self._pool = ThreadPoolExecutor(4, f"slurm-{slurm.cluster.name}")
         self._changed_at: dict[str, float] = {}  # job name → when this daemon changed it: older answers do not count
         self._absent_since: dict[str, float] = {}
+        self._seen_started: set[str] = set()  # job names
         self._stops: dict[str, tuple[float, float]] = {}  # job name → when its stop began, and the last signal
 
     # ---- the start
@@ -106,9 +115,20 @@ class SlurmLauncher:
     def look(self, ref: Ref) -> Sight:
         sight = self._sight(ref)
         # A held lock is a live holder, whatever Slurm says; where locks do not work the lock looks free.
-        if sight.stage in (Stage.ENDED, Stage.ABSENT) and _is_locked(ref):
+        if sight.stage in (Stage.ENDED, Stage.ABSENT, Stage.QUEUED) and _is_locked(ref):
             return Sight(Stage.RUNNING, "", sight.node)
+        if sight.stage is Stage.QUEUED and self._has_just_started(ref):
+            return Sight(Stage.UNKNOWN)
         return sight
+
+    def _has_just_started(self, ref: Ref) -> bool:
+        """Whether the answer may be older than the start. Only a later one can say that the job waits again."""
+        name = _name(ref)
+        if name in self._seen_started or not os.path.lexists(ref.rundir.started):
+            return False
+        self._seen_started.add(name)
+        self._changed_at[name] = self._now()
+        return True
 
     def lives(self, ref: Ref, started: Mapping[str, Any]) -> bool:
         # The worker could not write exit.json where its control files are hidden. Elsewhere Slurm must confirm it.
@@ -145,7 +165,7 @@ class SlurmLauncher:
         self._jobs.watch(_name(ref), lambda: _wake(loop, wake))
 
     def cpu_s(self, ref: Ref) -> float | None:
-        return None
+        return self._cpu_of(ref.rundir.run_id)
 
     # ---- the end
 
@@ -159,10 +179,10 @@ class SlurmLauncher:
         self._stops[name] = began_at, now
         grace_s = (durable.read_json(ref.rundir.launch) or {}).get("grace_s")
         is_late = now - began_at > (grace_s if isinstance(grace_s, int | float) else 10.0) + AGAIN_S
-        self._pool.submit(self._stop, _id(ref), _SIGNALS[how], is_late)
+        self._pool.submit(self._stop, name, _id(ref), _SIGNALS[how], is_late)
         return how is Stop.AUTOPSY  # a later call ends it the hard way
 
-    def _stop(self, job_id: str, signal_name: str, is_late: bool) -> None:
+    def _stop(self, name: str, job_id: str, signal_name: str, is_late: bool) -> None:
         try:
             # In this order: a job that starts in between gets the signal, one that waits would refuse it.
             self._slurm.cancel_waiting(job_id)
@@ -170,6 +190,7 @@ class SlurmLauncher:
                 self._slurm.cancel(job_id)
             else:
                 self._slurm.signal(job_id, signal_name)
+            self._changed_at[name] = self._now()  # a slow squeue is asked rarely, but somebody waits for this end
         except MosaicError as error:
             log.info("Job %s could not be stopped yet: %s", job_id, error)
 
@@ -184,6 +205,9 @@ class SlurmLauncher:
             return not started or (since is not None and self._now() - since >= FORGOTTEN_S)
         return stage is Stage.ENDED
 
+    def keep_log(self, ref: Ref) -> None:
+        pass  # Slurm writes it there
+
     def drain(self, ref: Ref) -> None:
         self._local.tail(ref.rundir)  # the folder is on this machine as well
 
@@ -193,6 +217,7 @@ class SlurmLauncher:
         self._jobs.forget(name)
         for kept in (self._changed_at, self._absent_since, self._stops):
             kept.pop(name, None)
+        self._seen_started.discard(name)
         for job in _leftovers(newest, ref):
             self._pool.submit(self._cancel_waiting, job.id)
 
@@ -223,7 +248,7 @@ def _is_locked(ref: Ref) -> bool:
     return lock is None
 
 
-def _leftovers(newest: Jobs | None, ref: Ref) -> list[Job]:
+def _leftovers(newest: Jobs[Job] | None, ref: Ref) -> list[Job]:
     """Jobs of this run that wait: requeued by an administrator, or queued by a daemon that was killed."""
     start = f"{PREFIX}{ref.rundir.run_id}-"
     jobs = newest.by_name.values() if newest else ()

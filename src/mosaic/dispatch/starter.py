@@ -15,7 +15,7 @@ from mosaic.dispatch.launcher import Launchers, Ref
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.dispatch.reasons import cancelled
 from mosaic.dispatch.schedule import Start
-from mosaic.engines.slurm import SlurmRefused, SlurmSilent
+from mosaic.engines.errors import EngineRefused, EngineSilent
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
 from mosaic.model.run import RunConfig, RunRecord
@@ -117,7 +117,7 @@ class Starter:
             plan = await asyncio.to_thread(self._plan, config, live.rundir, record, attempt, far)
             failpoint("spawn.planned")
             job = await asyncio.to_thread(launcher.submit, ref, plan.launch)
-        except SlurmSilent as error:
+        except EngineSilent as error:
             # Perhaps it is queued: the next turn looks for it by its name.
             words = f"its cluster: {error}"
             log.warning("Run %s waits for %s", record.run_id, words, extra={"run_id": record.run_id})
@@ -138,7 +138,7 @@ class Starter:
             return
         try:
             job = await asyncio.to_thread(launcher.begin, ref)
-        except SlurmRefused as error:
+        except EngineRefused as error:
             await self._end_refused(record, ref, str(error))
             return
         except MosaicError as error:

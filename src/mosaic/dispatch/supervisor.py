@@ -26,8 +26,6 @@ class Supervisor:
     async def check(self, record: RunRecord, live: LiveRun, started: Mapping[str, Any]) -> None:
         ref = Ref(live.rundir, record.attempt, record.job)
         self._launchers.of(record.on).watch(ref, lambda: self._runs.wake(record.run_id))
-        if record.on and started.get("node") and started["node"] != record.node:
-            await self._registry.do(lambda r: r.note(record.run_id, node=str(started["node"])))
         await self._note_progress(record, live, started.get("held_by", ""))
         if record.cancel_requested:
             self._stop(record, live, ref)
@@ -60,8 +58,7 @@ class Supervisor:
         live.vitals.note_output(now, await asyncio.to_thread(run_output.total_bytes, live.rundir))
         if live.vitals.needs_cpu_time(now, record.limits):
             cpu_s = await asyncio.to_thread(self._launchers.of(record.on).cpu_s, ref)
-            if cpu_s is not None:
-                live.vitals.note_cpu_time(now, cpu_s)
+            live.vitals.note_cpu_time(now, cpu_s)
         verdict = live.vitals.verdict(now, record.limits)
         if not verdict:
             return

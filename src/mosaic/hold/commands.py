@@ -31,10 +31,10 @@ class CommandFeed:
     3. Without new commands it costs no CPU.
     """
 
-    def __init__(self, path: "str | os.PathLike[str]", say: "Callable[[str], None]") -> None:
+    def __init__(self, path: "str | os.PathLike[str]", say: "Callable[[str], None]", is_watched: bool = True) -> None:
         self._say = say
         self._file = _open_to_read(path)
-        self._watch = _watch(path)
+        self._watch = _watch(path) if is_watched else -1
         self.source, self._sink = os.pipe()  # the worker's end is `source`
         os.set_blocking(self._sink, False)
         self._position = 0  # in the file: up to here, all is in the pipe or pending

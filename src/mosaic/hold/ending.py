@@ -1,6 +1,7 @@
 """How a process tree is ended, step by step, and when each step is due. Knows no processes; time is passed in.
 
-cancel, time limit          TERMINATE ─grace─▶ KILL ─5 s─▶ FORCE
+cancel, time limit, lost contact
+                            TERMINATE ─grace─▶ KILL ─5 s─▶ FORCE
 hang              AUTOPSY ─1 s─▶ the same         └─unkillable_s─▶ GIVE_UP
 worker exited               ─sweep─▶ KILL …
 """

@@ -33,7 +33,8 @@ from mosaic.model.shortage import EXIT_CODE, is_shortage
 if TYPE_CHECKING:
     from mosaic.hold.commands import CommandFeed
 
-_CAUSES = {int(signal.SIGTERM): "cancel", int(signal.SIGUSR1): "hang"}
+# The last one is sent by the tailer of a run on another machine.
+_CAUSES = {int(signal.SIGTERM): "cancel", int(signal.SIGUSR1): "hang", int(signal.SIGUSR2): "lost contact"}
 _REQUESTS = {Step.AUTOPSY: init.AUTOPSY, Step.TERMINATE: init.TERMINATE, Step.KILL: init.KILL}
 _CHECK_STRAYS_S = 0.05
 _RETRY_WRITE_S = 1.0  # then twice as long each time, up to …
@@ -135,7 +136,8 @@ class Holder:
         if self._launch.commands:
             from mosaic.hold.commands import CommandFeed  # only here: most workers take no commands
 
-            self._commands = CommandFeed(self._run_dir.commands, say)
+            # Another machine than the daemon's is not told of what the daemon appends.
+            self._commands = CommandFeed(self._run_dir.commands, say, is_watched=not self._place)
 
     def _start_tree(self) -> Tree:
         launch = self._launch

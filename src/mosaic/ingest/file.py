@@ -4,7 +4,7 @@ import sqlite3
 from importlib import resources
 from pathlib import Path
 
-from mosaic.ingest.held_files import clear_the_way, refuse_linked_folder
+from mosaic.ingest.held_files import HeldFiles, clear_the_way, refuse_linked_folder
 from mosaic.model import sqlite
 from mosaic.model.errors import StoreFailed
 
@@ -23,11 +23,23 @@ VIEWS = {
 }
 
 
+def hold(path: Path) -> HeldFiles:
+    """The file that a connection for writing will open, which is created as needed.
+
+    Looked at before SQLite opens it: otherwise a file that loses its name in between is never missed.
+    """
+    refuse_linked_folder(path)
+    clear_the_way(path)
+    sqlite.create(path)
+    held = HeldFiles(path)
+    held.loss()
+    return held
+
+
 def connect(path: Path, read_only: bool) -> sqlite3.Connection:
-    """Open the file, creating or upgrading it as needed. read_only: the file of a finished run is not changed."""
+    """Open the file, upgrading it as needed; for writing after `hold`. read_only: a finished run's is not changed."""
     refuse_linked_folder(path)
     if not read_only:
-        clear_the_way(path)
         return _open_live(path)
     # SQLite would follow a link; a worker can plant one in its folder.
     if path.is_symlink():

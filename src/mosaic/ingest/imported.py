@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, repeat
 
 from mosaic.ingest.names import NameSets
 from mosaic.ingest.rows import KINDS, Row, Rows, rows_of
@@ -51,8 +51,7 @@ def _metric_rows(batch: pb.ImportBatch, after: int, names: NameSets, run_id: str
     packed = array("d", batch.values).tobytes()
     values = map(packed.__getitem__, map(slice, ends, ends[1:]))
     columns = (batch.metric_ts_ns, batch.metric_steps, map(refs.__getitem__, sets), values)
-    for seq, ts_ns, step, ref, value in zip(_numbers(batch, after), *columns, strict=True):
-        yield (seq, ts_ns, step, ref, value, b"")
+    return zip(_numbers(batch, after), *columns, repeat(b"", len(sets)), strict=True)
 
 
 def _numbers(batch: pb.ImportBatch, after: int) -> Iterator[int]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import msgspec
 
 from mosaic.ingest.names import NameSets
+from mosaic.ingest.points import points_of
 from mosaic.ingest.returns import Returns
 from mosaic.ingest.rollup import Curves
 from mosaic.ingest.rows import KINDS, TABLES, Row, Rows
@@ -151,8 +152,9 @@ class Memory:
         )
         self.curves.note_names(snapshot.summary.last_values)
         rows = Rows(*(_rows_after(db, TABLES[kind], snapshot.seq) for kind in KINDS))
-        self.curves.fold(rows, self.names)  # the buckets that this completes are already stored
-        self.tally.fold(rows, self.names)
+        metrics = points_of(rows.metric, self.names)
+        self.curves.fold(rows, metrics)  # the buckets that this completes are already stored
+        self.tally.fold(rows, metrics)
 
     def _older_returns(self, db: sqlite3.Connection, snapshot: _Snapshot) -> Returns:
         """Compute from the rows what is missing in a snapshot of an older MOSAIC."""

@@ -152,8 +152,9 @@ class Ingest:
             log.warning("The file was not finalized: %s", error, extra={"run_id": run_id})
             return False
         except MosaicError as error:
-            # Nothing is lost: after a full disk the -wal stays beside the file, and readers open both.
             log.warning("The file was not finalized: %s", error, extra={"run_id": run_id})
+            # Nothing is lost if it has a name: after a full disk the -wal stays beside it, and readers open both.
+            return os.path.lexists(run.store.path)
         else:
             self._indexer.post(lambda: self._index.put(run_id, summary))
         return True

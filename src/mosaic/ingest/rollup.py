@@ -21,9 +21,9 @@ from operator import itemgetter
 
 import msgspec
 
-from mosaic.ingest.names import NameSets
+from mosaic.ingest.points import Points
 from mosaic.ingest.returns import EVALUATION
-from mosaic.ingest.rows import AGENT, GLOBAL_STEP, RETURN, Row, Rows, number, values_of
+from mosaic.ingest.rows import AGENT, GLOBAL_STEP, RETURN, Row, Rows, number
 from mosaic.model.run import MOST_CURVES
 
 LEVELS = (64, 1024, 16384)
@@ -219,8 +219,8 @@ class Curves:
         """Names that the run has used, from a snapshot: one without a curve was refused."""
         self.has_refused = self.has_refused or any(name not in self.by_name for name in names)
 
-    def fold(self, rows: Rows, names: NameSets) -> Finished:
-        """Add the points of these rows; returns the buckets that they completed."""
+    def fold(self, rows: Rows, metrics: dict[str, Points]) -> Finished:
+        """Add these rows; `metrics` has the points of rows.metric. Returns the buckets that they completed."""
         finished = Finished()
         rewarded = [row for row in rows.step if row[3] is not None]
         # map is twice as fast as a comprehension here, and every step passes through it.
@@ -228,7 +228,8 @@ class Curves:
         self._extend("step/reward", [*map(_place, rewarded)], values, map(_time, rewarded), finished)
         if rows.episode:
             self._fold_episodes(rows.episode, finished)
-        self._fold_metrics(rows.metric, names, finished)
+        for name, points in metrics.items():
+            self._extend(name, *points, finished)
         return finished
 
     def take_fresh(self) -> list[Row]:
@@ -253,17 +254,6 @@ class Curves:
                 self._extend(f"{prefix}/length", places, [float(row[4]) for row in played], times, finished)
                 if lengths := self.by_name.get(f"{prefix}/length"):
                     lengths.axis = curve.axis
-
-    def _fold_metrics(self, rows: list[Row], names: NameSets, finished: Finished) -> None:
-        points: dict[str, tuple[list[int], list[float], list[int]]] = {}
-        for _, ts_ns, step, ref, packed, _ in rows:
-            for name, value in zip(names.names(ref), values_of(packed), strict=True):
-                steps, values, times = points.setdefault(name, ([], [], []))
-                steps.append(step)
-                values.append(value)
-                times.append(ts_ns)
-        for name, (steps, values, times) in points.items():
-            self._extend(name, steps, values, times, finished)
 
     def _extend(
         self, name: str, steps: list[int], values: list[float], times: Iterable[int], finished: Finished

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from mosaic.ingest.damage import damaged, to_mosaic_error
-from mosaic.ingest.file import connect
+from mosaic.ingest.file import connect, hold
 from mosaic.ingest.held_files import HeldFiles, Loss, refuse_linked_folder, set_aside
 from mosaic.ingest.memory import Memory
 from mosaic.model import sqlite
@@ -117,19 +117,23 @@ class RunFile:
         if self._db is not None and self._loaded is not None:
             return
         try:
-            self._db = self._db or connect(self.path, self.read_only)
-            self._loaded = Memory(self._db, self.run_id, self._is_evaluation)
+            self._connect()
+            self._loaded = Memory(self._open_db, self.run_id, self._is_evaluation)
             if not self.read_only:
-                self._label(self._db, self._loaded)
+                self._label(self._open_db, self._loaded)
         except (MosaicError, OSError):
             raise
         except sqlite3.Error as error:
             raise to_mosaic_error(error, self.path) from error
         except Exception as error:  # what a damaged file contains can be anything
             raise damaged(self.path, error) from error
-        if not self.read_only:
-            self._held = self._held or HeldFiles(self.path)
-            self._held.loss()  # remembers the files
+        if self._held:
+            self._held.loss()  # remembers the -wal
+
+    def _connect(self) -> None:
+        if self._db is None:
+            held = None if self.read_only else hold(self.path)
+            self._db, self._held = connect(self.path, self.read_only), held
 
     def _label(self, db: sqlite3.Connection, memory: Memory) -> None:
         if not memory.is_labelled:

@@ -12,6 +12,7 @@ from mosaic.ingest.curve import CurveReader
 from mosaic.ingest.events import EventPage, EventReader
 from mosaic.ingest.imported import imported_rows
 from mosaic.ingest.logs import LogPage, read_logs
+from mosaic.ingest.points import Points, points_of
 from mosaic.ingest.rows import KINDS, TABLES, Row, Rows, rows_of
 from mosaic.ingest.run_file import RunFile, on_file, on_own_file
 from mosaic.ingest.tally import object_of, progress_of, storable_text
@@ -161,15 +162,16 @@ class RunStore(RunFile):
     def _insert_derived(self, db: sqlite3.Connection, rows: Rows) -> None:
         """What follows from the events: curves, the summary, names, and sometimes a snapshot of all that."""
         memory = self._memory
-        self._insert_curves(db, rows)
-        memory.tally.fold(rows, memory.names)
+        metrics = points_of(rows.metric, memory.names)
+        self._insert_curves(db, rows, metrics)
+        memory.tally.fold(rows, metrics)
         db.executemany("INSERT INTO name_sets VALUES (?, ?)", memory.names.take_fresh())
         if memory.needs_snapshot:
             memory.save_snapshot(db)
 
-    def _insert_curves(self, db: sqlite3.Connection, rows: Rows) -> None:
+    def _insert_curves(self, db: sqlite3.Connection, rows: Rows, metrics: dict[str, Points]) -> None:
         curves = self._memory.curves
-        finished = curves.fold(rows, self._memory.names)
+        finished = curves.fold(rows, metrics)
         db.executemany("INSERT INTO curves (id, name) VALUES (?, ?)", curves.take_fresh())
         db.executemany(_INSERT_ROLLUP, finished.rollups)
         db.executemany("INSERT INTO chunks VALUES (?, ?, ?, ?)", finished.chunks)
@@ -181,7 +183,7 @@ class RunStore(RunFile):
             last_seq=self._memory.last_seq,
             next_offset=request.end,
             durable_offset=self._durable[request.stream],
-            measured=self.is_measured,
+            measured=self._is_measured,
             renumbered=renumbered,
             heartbeat=bool(beats),
             progress=progress_of(beats[-1][3]) if beats else None,
@@ -250,6 +252,10 @@ class RunStore(RunFile):
     @property
     @on_file
     def is_measured(self) -> bool:
+        return self._is_measured
+
+    @property
+    def _is_measured(self) -> bool:
         it = self._memory.summary
         return bool(it.steps or it.episodes or it.metrics)
 
@@ -278,10 +284,29 @@ class RunStore(RunFile):
             with self._transaction() as db:
                 self._memory.save_snapshot(db)
         if final:
-            self._open_db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._open_db.execute("PRAGMA journal_mode = DELETE")
-            with suppress(OSError):
-                Path(f"{self.path}-shm").unlink()  # left by an older MOSAIC; a folder there does not matter
+            self._finalize()
+
+    def _finalize(self) -> None:
+        try:
+            self._leave_wal_mode()
+        except sqlite3.OperationalError:
+            if self._has_name:
+                raise
+        if not self._has_name:  # it was deleted meanwhile
+            # SQLite has refused to leave WAL mode (SQLITE_READONLY_DBMOVED), and reads nothing until it is in another.
+            self._open_db.execute("PRAGMA journal_mode = MEMORY")
+            self._restore()
+            self._leave_wal_mode()
+
+    @property
+    def _has_name(self) -> bool:
+        return self._held is not None and self._held.has_name
+
+    def _leave_wal_mode(self) -> None:
+        self._open_db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._open_db.execute("PRAGMA journal_mode = DELETE")
+        with suppress(OSError):
+            Path(f"{self.path}-shm").unlink()  # left by an older MOSAIC; a folder there does not matter
 
 
 def _reported_gap(request: pb.PublishTelemetryRequest, row: Row) -> Row:

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from mosaic_sdk.names import CHECKPOINT_SAVED, OBSERVING
 
-from mosaic.ingest.names import NameSets
+from mosaic.ingest.points import Points
 from mosaic.ingest.returns import EVALUATION, Returns
-from mosaic.ingest.rows import GLOBAL_STEP, Row, Rows, values_of
+from mosaic.ingest.rows import GLOBAL_STEP, Row, Rows
 from mosaic.model.run import LONGEST_NAME, MOST_CURVES, MOST_LAST_VALUES, MOST_OBSERVED, RunSummary
 
 RATE_WINDOW_S = 10.0
@@ -21,6 +21,7 @@ LONGEST_MESSAGE = 500
 MOST_LANES = 1_000  # whose steps are counted
 # Of a step's row.
 _step_index, _step_lane, _step_agent, _step_place = itemgetter(2), itemgetter(4), itemgetter(5), itemgetter(6, 2)
+_metric_step = itemgetter(2)
 
 
 class Steps(msgspec.Struct, array_like=True):
@@ -58,7 +59,7 @@ class Tally:
         self.steps = steps or Steps()
         self._samples: deque[tuple[float, int]] = deque()
 
-    def fold(self, rows: Rows, names: NameSets) -> None:
+    def fold(self, rows: Rows, metrics: dict[str, Points]) -> None:
         it = self.summary
         it.steps += len(rows.step)
         it.episodes += len(rows.episode)
@@ -66,7 +67,8 @@ class Tally:
         if rows.step:
             self._fold_steps(rows.step)
         self._fold_episodes(rows.episode)
-        self._fold_metrics(rows.metric, names)
+        if rows.metric:
+            self._fold_metrics(rows.metric, metrics)
         self._fold_lifecycle(rows.lifecycle)
         self._advance(rows)
 
@@ -96,18 +98,14 @@ class Tally:
             self.summary.env_steps = max(self.summary.env_steps, highest)
             self.returns.fold(rows)
 
-    def _fold_metrics(self, rows: list[Row], names: NameSets) -> None:
+    def _fold_metrics(self, rows: list[Row], points: dict[str, Points]) -> None:
         it = self.summary
-        for row in rows:
-            step = row[2]
-            if step > it.last_step:
-                it.last_step = step
-            if step > it.env_steps:
-                it.env_steps = step
-            for name, value in zip(names.names(row[3]), values_of(row[4]), strict=True):
-                # One more than there are curves, so that a snapshot shows whether a name has none.
-                if name in it.last_values or len(it.last_values) <= MOST_CURVES:
-                    it.last_values[name] = value
+        highest = max(map(_metric_step, rows))
+        it.last_step, it.env_steps = max(it.last_step, highest), max(it.env_steps, highest)
+        for name, (_, values, _) in points.items():
+            # One more than there are curves, so that a snapshot shows whether a name has none.
+            if name in it.last_values or len(it.last_values) <= MOST_CURVES:
+                it.last_values[name] = values[-1]
 
     def _fold_lifecycle(self, rows: list[Row]) -> None:
         it = self.summary

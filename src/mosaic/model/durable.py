@@ -214,6 +214,28 @@ def read_json(
     return value if isinstance(value, dict) else None
 
 
+def move_below(path: "str | os.PathLike[str]", top: "str | os.PathLike[str]", parts: "list[str]") -> None:
+    """Move a file that is on the disk to its place below `top`, whose folders are made.
+
+    No link is followed on the way: the folders are opened one by one.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    folder = os.open(top, flags)
+    try:
+        for name in parts[:-1]:
+            try:
+                os.mkdir(name, 0o700, dir_fd=folder)
+            except FileExistsError:
+                pass
+            inner = os.open(name, flags, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        os.replace(path, parts[-1], dst_dir_fd=folder)
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
 def sync_folder(path: str) -> None:
     fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:

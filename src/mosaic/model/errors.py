@@ -83,7 +83,7 @@ class ExperimentDiffers(MosaicError):
     def __init__(self, name: str, differences: Sequence[str]) -> None:
         super().__init__(
             f"The experiment '{name}' exists and is another one: {'; '.join(differences)}. "
-            f"Choose another name with --name, or delete it with: mosaic experiment rm {name}"
+            f"Choose another name (--name, or name: in the file), or delete it with: mosaic experiment rm {name}"
         )
 
 

@@ -247,11 +247,11 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str
     before, after = dict(_flat(old["base"])), dict(_flat(new["base"]))
     for key in sorted({*before, *after}):
         if _same(before.get(key)) != _same(after.get(key)):
-            yield f"its {key} is {_shown_or_none(before, key)}, not {_shown_or_none(after, key)}"
+            yield _difference(key, before, after)
     if set(old["axes"]) != set(new["axes"]):
-        yield f"it varies {_names(old['axes'])}, not {_names(new['axes'])}"
+        yield f"it varies {_names(old['axes'])}, and now {_names(new['axes'])} would vary"
     if bool(old["seeds"]) != bool(new["seeds"]):
-        yield "it has no seeds" if new["seeds"] else "it has seeds"
+        yield "it has no seeds, and now there are some" if new["seeds"] else "it has seeds, and now there are none"
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -271,8 +271,12 @@ def _names(axes: Iterable[str]) -> str:
     return ", ".join(sorted(axes)) or "no setting"
 
 
-def _shown_or_none(settings: Mapping[str, Any], key: str) -> str:
-    return _shown(settings[key]) if key in settings else "not set"
+def _difference(key: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    if key not in before:
+        return f"it does not set {key}, which is {_shown(after[key])} now"
+    if key not in after:
+        return f"it sets {key} to {_shown(before[key])}, which is not set now"
+    return f"its {key} is {_shown(before[key])}, not {_shown(after[key])}"
 
 
 def _shown(value: object) -> str:

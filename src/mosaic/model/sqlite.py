@@ -33,7 +33,7 @@ def open_writable(
     `exclusive` locks the file while it is open, and there is no -shm: SQLite maps that file, so a process that
     truncates it would end this one by SIGBUS. `wait_s` limits the wait for a lock of another process.
     """
-    _create(path)
+    create(path)
     db = sqlite3.connect(path, timeout=BUSY_S if wait_s is None else wait_s, isolation_level=None)
     with closed_on_error(db):
         if exclusive:  # before the file is first read: later SQLite would already have mapped the -shm
@@ -96,7 +96,7 @@ def is_in_wal_mode(path: Path) -> bool:
         return file.read(20)[18:20] == b"\x02\x02"
 
 
-def _create(path: Path) -> None:
+def create(path: Path) -> None:
     """Create an empty file, unless there is one."""
     # SQLite would let the umask choose the mode; its -wal and -shm take the mode of this file. O_EXCL, because opening
     # and closing an existing file would release the locks that this process's other connections hold on it.

@@ -38,14 +38,14 @@ class Changes:
         self._behind: set[str] = set()  # runs whose record could not be written; they need a whole line
         self._unwritable: set[str] = set()  # those of them of which the log tells already
         self._untold: list[dict[str, Any]] = []  # notes that could not be written
+        self.revision = 0  # of the last change
 
     @contextmanager
     def change(self, are_recorded: bool = True) -> Iterator[int]:
         """One transaction under a new revision, rolled back on any error."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("UPDATE clock SET revision = revision + 1")
-            revision = int(self._db.execute("SELECT revision FROM clock").fetchone()[0])
+            revision = self._next_revision()
             yield revision
             failpoint("registry.commit")
             self._db.execute("COMMIT")
@@ -56,6 +56,7 @@ class Changes:
         except BaseException:
             self._roll_back()
             raise
+        self.revision = revision
         self._record(revision, self._changed(revision) if are_recorded else ())
 
     def tell(self, line: dict[str, Any]) -> None:
@@ -64,7 +65,8 @@ class Changes:
 
     def catch_up(self) -> None:
         """Record the rows that changed after the last recorded revision: a daemon was killed before it recorded."""
-        done, now = self._records.revision(), self._db.execute("SELECT revision FROM clock").fetchone()[0]
+        done, now = self._records.revision(), self._clock()
+        self.revision = now
         if done == now:
             return
         rows = self._db.execute("SELECT id, revision FROM runs WHERE revision > ?", (done,)).fetchall()
@@ -84,6 +86,19 @@ class Changes:
 
     def close(self) -> None:
         self._records.close()
+
+    def _clock(self) -> int:
+        """The revision in the file; -1 for a damaged one."""
+        row = self._db.execute("SELECT revision FROM clock").fetchone()
+        return row[0] if row and isinstance(row[0], int) else -1
+
+    def _next_revision(self) -> int:
+        """A damaged clock is left as it is: the next start notices it, and the numbers in the records still grow."""
+        found = self._clock()
+        if found < self.revision:
+            return self.revision + 1
+        self._db.execute("UPDATE clock SET revision = ?", (found + 1,))
+        return found + 1
 
     def _roll_back(self) -> None:
         if self._db.in_transaction:

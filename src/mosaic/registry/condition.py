@@ -12,6 +12,7 @@ from mosaic.registry.records import Records
 
 TABLES = frozenset({"runs", "history", "gpus", "drained", "deleted", "clock"})
 SINCE_6 = frozenset({"experiments"})
+_ODD_ID = "typeof(id) <> 'text' OR id = '' OR id GLOB '*[^0-9A-Za-z]*'"
 
 
 def problem_of(path: Path, has_traces: bool) -> str:
@@ -53,6 +54,9 @@ def problem_inside(path: Path) -> str:
             return "it is the database of another program"
         if version and not isinstance(_clock(db), int):
             return "it has lost its revision"
+        # A row without a usable id is shown nowhere: the run would be missing without a word.
+        if version and db.execute(f"SELECT 1 FROM runs WHERE {_ODD_ID} LIMIT 1").fetchone():
+            return "a run in it has lost its id"
     return ""
 
 

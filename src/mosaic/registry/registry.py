@@ -225,7 +225,12 @@ class Registry:
         return self._records("WHERE parent_run_id = ? ORDER BY number", (run_id,))
 
     def revision(self) -> int:
-        return int(self._value("SELECT revision FROM clock"))
+        return self._changes.revision
+
+    def faulted_afar(self, since: float) -> "builtins.list[RunRecord]":
+        """Runs on other machines that were FAULTED after `since` (unix seconds)."""
+        where = "WHERE state = ? AND runs_on != '' AND updated_at > ? ORDER BY number"
+        return self._records(where, (RunState.FAULTED.value, since))
 
     def incomplete(self) -> "builtins.list[RunRecord]":
         """Runs that are over but whose last output is not stored yet."""

@@ -102,6 +102,10 @@ def damage(rundir: RunDir, path: str) -> str:
 
 
 def _real(rundir: RunDir, path: str) -> str:
+    """Where it is on this machine. A run on a node without a shared file system reports the path that it has there."""
+    before, is_named, name = path.partition(f"/{rundir.run_id}/")
+    if is_named and before != str(rundir.path.parent) and os.path.lexists(rundir.path / name):
+        path = name
     return os.path.realpath(rundir.path / path)
 
 

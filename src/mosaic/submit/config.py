@@ -4,7 +4,7 @@ metadata   run_id run_name tags[] notes parent_run_id relation parent_checkpoint
   experiment       name axes{}
   worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id commands
            python cwd inputs observe drives
-payload    on
+payload    on requeue_as_resume
   resources        cpus memory_mb
     gpus           requested mandatory
   limits           time_s heartbeat_s spin_s no_progress_s quiet_s grace_s
@@ -46,7 +46,7 @@ FIELDS: dict[
     "metadata": tuple(METADATA),
     "metadata.experiment": ("name", "axes"),
     "metadata.worker": tuple(field.name for field in fields(WorkerSpec)),
-    "payload": ("on", "resources", "limits"),
+    "payload": ("on", "requeue_as_resume", "resources", "limits"),
     "payload.resources": ("gpus", *(field.name for field in fields(ResourceRequest))),
     "payload.resources.gpus": tuple(field.name for field in fields(GpuRequest)),
     "payload.limits": tuple(field.name for field in fields(Limits)),
@@ -54,6 +54,7 @@ FIELDS: dict[
 RELATIONS = ("resume", "eval")
 
 MAX_GPUS = 64
+MAX_REQUEUES = 1000
 MAX_STEP = 2**63 - 1  # the wire and the databases have 64 bits for it
 MAX_AXES = 4096  # bytes, as JSON: every listing contains them
 TOTAL_NAMES = ("total_timesteps", "total_steps", "steps")  # names that workers use for their number of steps
@@ -72,6 +73,7 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
         run_id=metadata.text("run_id"),
         name=read_name(metadata),
         on=_read_place(payload),
+        requeue_as_resume=payload.whole("requeue_as_resume", 0, MAX_REQUEUES),
         area=area_of(worker, bool(operators)),
         worker_name=worker_name or worker.script.rpartition("/")[2] or worker.module.partition(".")[0],
         worker=worker,

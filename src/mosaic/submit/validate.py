@@ -14,7 +14,7 @@ from mosaic_sdk.names import VideoModes
 from mosaic.catalog.inspector import Verdict
 from mosaic.catalog.secrets import redact
 from mosaic.catalog.workers import Catalog
-from mosaic.engines.cluster import LOCAL, load_cluster, split_place
+from mosaic.engines.cluster import LOCAL, RAY, load_cluster, split_place
 from mosaic.model.errors import BadConfig
 from mosaic.model.machine import Machine, format_memory
 from mosaic.model.run import RunConfig, Settings, WorkerSpec
@@ -66,6 +66,10 @@ def validate(document: dict[str, Any], context: SubmitContext) -> RunConfig:
     _check_grpc_target(read, worker, context.tcp_address)
     if read.on:
         _check_far(read, context)
+    elif read.requeue_as_resume:
+        raise BadConfig(
+            "payload.requeue_as_resume", "only a cluster preempts runs, and this one is for this machine. Leave it out."
+        )
     else:
         _check_gpus(read, context.gpu_count)
         _check_resources(read, context.machine)
@@ -166,14 +170,28 @@ def _choose_place(document: dict[str, Any], context: SubmitContext) -> None:
 def _check_far(read: RunConfig, context: SubmitContext) -> None:
     """What a run on another machine cannot do yet, and whether its cluster is known."""
     name, _ = split_place(read.on)
-    load_cluster(context.root, name)
+    cluster = load_cluster(context.root, name)
+    if cluster.engine == RAY:
+        _check_apart(read)
     for refused, field, why in (
         (read.worker.use_grpc, "use_grpc", "a worker that calls the daemon itself runs on the daemon's machine"),
         (read.worker.drives, "drives", "a driver runs on the daemon's machine; the runs that it submits need not"),
-        (read.worker.commands, "commands", "commands reach only runs on the daemon's machine"),
     ):
         if refused:
             raise BadConfig(f"metadata.worker.{field}", f"{why}. Submit it with payload.on set to '{LOCAL}'.")
+
+
+def _check_apart(read: RunConfig) -> None:
+    """What a run needs from the daemon's disk, which the nodes of Ray do not see."""
+    parent = read.lineage.parent_run_id
+    needs = {f"the checkpoint of run {parent}": parent, "its operators": read.operators}
+    needs[f"the folder {read.worker.inputs}"] = read.worker.inputs
+    if lacking := [words for words, is_needed in needs.items() if is_needed]:
+        raise BadConfig(
+            "payload.on",
+            f"the nodes of '{read.on}' do not see {lacking[0]} on this machine. Submit it with payload.on set to "
+            f"'{LOCAL}', or for a cluster with a shared file system.",
+        )
 
 
 def _check_gpus(read: RunConfig, gpu_count: int) -> None:

@@ -28,6 +28,7 @@ class FarDaemon:
         self._address = str(daemon["address"])
         self._certificate = str(daemon["certificate"]).encode()
         self._pause_s = FIRST_PAUSE_S
+        self.answered_at = time.monotonic()
 
     def channel(self, options: Sequence[tuple[str, Any]]) -> grpc.Channel:
         credentials = grpc.ssl_channel_credentials(root_certificates=self._certificate)
@@ -36,6 +37,7 @@ class FarDaemon:
         return grpc.secure_channel(self._address, credentials, options=[*options, named])
 
     def note_answer(self) -> None:
+        self.answered_at = time.monotonic()
         self._pause_s = FIRST_PAUSE_S
 
     def note_no_answer(self) -> None:

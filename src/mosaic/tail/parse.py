@@ -139,12 +139,15 @@ class Parser:
         add(fields, now_ns, request)
 
     def _would_be_event(self, line: bytes) -> bool:
-        told = line if looks_like_object(line) else foreign.without_prefix(line)
+        has_prefix = not looks_like_object(line)
+        told = foreign.without_prefix(line) if has_prefix else line
         try:
             fields = fields_of(told) if told else None
         except InvalidField:
             return False
-        return fields is not None and foreign.is_named(fields) and bool(foreign.kind_of(fields))
+        if fields is None or not foreign.kind_of(fields):
+            return False
+        return foreign.is_named(fields) or not has_prefix
 
     def _kind_of(self, fields: Fields) -> Adder | None:
         for name in ("event_type", "type"):

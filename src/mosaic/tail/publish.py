@@ -30,7 +30,7 @@ from mosaic.wire.names import NONCE, RUN_ID
 RETRY_S = 1.0
 REGISTER_AGAIN_S = 0.1  # a daemon that refuses every offset must not be asked in a busy loop
 CALL_LIMIT_S = 60.0
-_OPTIONS = [
+OPTIONS = [
     ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
@@ -78,7 +78,7 @@ class Publisher:
         self._run_id = (RUN_ID, str(launch["run_id"]))
         self._channel: grpc.Channel | None = None
         self._stub: TrainerServiceStub | None = None  # one per channel, because it is expensive to create
-        self._session: list[tuple[str, str]] = []
+        self.session: list[tuple[str, str]] = []  # the metadata of a call; empty before the first registration
         self._stream: PublishStream | None = None
 
     def register(self) -> pb.Cursor:
@@ -101,7 +101,7 @@ class Publisher:
                     request.capabilities_json = ""  # launch.json was edited; the run continues without capabilities
                 continue
             self._finder.note_answer()
-            self._session = [self._run_id, ("authorization", f"Bearer {reply.session_token}")]
+            self.session = [self._run_id, ("authorization", f"Bearer {reply.session_token}")]
             return reply.cursor
 
     def publish(self, request: Request) -> pb.PublishTelemetryReply:
@@ -113,6 +113,27 @@ class Publisher:
                 self._lose_cursor(Code.UNAVAILABLE)
             except grpc.RpcError as error:
                 self._close_stream()
+                self._after_failed_publish(error)
+
+    def report(self, started_json: str = "", exit_json: str = "", left_behind: str = "") -> None:
+        """Return when the daemon has stored these control files of a run on this node."""
+        request = pb.ReportRunRequest(
+            run_id=self._run_id[1], started_json=started_json, exit_json=exit_json, left_behind=left_behind
+        )
+        self._call("ReportRun", request)
+
+    def put_file(self, request: pb.PutFileRequest) -> int:
+        """How much of a file the daemon has after this piece; its size: the whole of it."""
+        request.run_id = self._run_id[1]
+        reply: pb.PutFileReply = self._call("PutFile", request)
+        return int(reply.next_offset)
+
+    def _call(self, method: str, request: Any) -> Any:
+        """One call of this session, repeated as a publish would be."""
+        while True:
+            try:
+                return getattr(self._connect(), method)(request, timeout=CALL_LIMIT_S, metadata=self.session)
+            except grpc.RpcError as error:
                 self._after_failed_publish(error)
 
     def pause(self) -> None:
@@ -128,7 +149,7 @@ class Publisher:
     def _open_stream(self) -> PublishStream:
         if self._stream is None or not self._stream.is_usable:
             self._close_stream()
-            self._stream = PublishStream(self._connect(), self._session)
+            self._stream = PublishStream(self._connect(), self.session)
         return self._stream
 
     def _close_stream(self) -> None:
@@ -138,7 +159,7 @@ class Publisher:
 
     def _connect(self) -> TrainerServiceStub:
         if self._stub is None:
-            self._channel = self._finder.channel(_OPTIONS)
+            self._channel = self._finder.channel(OPTIONS)
             self._stub = TrainerServiceStub(self._channel)  # type: ignore[no-untyped-call]  # generated code
         return self._stub
 

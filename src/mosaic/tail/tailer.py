@@ -13,7 +13,7 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from mosaic.model import durable
 from mosaic.model.end_proof import has_ended
@@ -23,13 +23,17 @@ from mosaic.model.old_layout import give_control_folder
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.tail.daemon_finder import PATIENCE_S, DaemonFinder
 from mosaic.tail.far_daemon import FarDaemon
+from mosaic.tail.files_home import FilesHome
+from mosaic.tail.node_link import NodeLink
 from mosaic.tail.parse import Parser, Request
 from mosaic.tail.publish import RETRY_S, CursorLost, Finder, Publisher, Refused, RunGone
+from mosaic.tail.reporter import Reporter
 from mosaic.tail.request import Requests
 from mosaic.tail.spool_reader import CHUNK_BYTES, Lines, Piece, Spool
 from mosaic.tail.spool_watch import SpoolWatch
 from mosaic.wire import mosaic_pb2 as pb
 
+LOOK_S = 5.0  # between two looks whether the holder lives, on a node that nobody else looks at
 PAUSE_AFTER_S = 2.0  # of silence: the stream to the daemon is closed, and the next line opens another
 
 log = logging.getLogger(__name__)
@@ -39,7 +43,13 @@ class Tailer:
     """Publishes every byte of the spools once, in order, and returns when the store knows that nothing is left."""
 
     def __init__(
-        self, run: RunDir, publisher: Publisher, requests: Requests, spools: "dict[pb.Stream, Spool]", watch: SpoolWatch
+        self,
+        run: RunDir,
+        publisher: Publisher,
+        requests: Requests,
+        spools: "dict[pb.Stream, Spool]",
+        watch: SpoolWatch,
+        reporter: "Reporter | None" = None,
     ) -> None:
         self._run = run
         self._publisher = publisher
@@ -47,6 +57,7 @@ class Tailer:
         self._spools = spools
         self._watch = watch
         self._exited = False
+        self._reporter = reporter  # of a run whose folder is on this node alone
 
     def run(self) -> None:
         while True:
@@ -67,11 +78,15 @@ class Tailer:
         failpoint("register.answered")
         self._spools[pb.STDOUT].seek(cursor.stdout_offset)
         self._spools[pb.STDERR].seek(cursor.stderr_offset)
+        if self._reporter:
+            self._reporter.report_start()
 
     def _follow(self) -> None:
         while True:
             # Checked before reading: what is read after the worker's proven end is everything.
             self._exited = self._has_ended()
+            if self._exited and self._reporter:
+                self._reporter.report_end()
             self._publish_new()
             if self._exited:
                 self._publish_the_end()
@@ -82,7 +97,9 @@ class Tailer:
     def _wait(self) -> None:
         if not self._watch.wait(PAUSE_AFTER_S):
             self._publisher.pause()
-            self._watch.wait()
+            while not self._watch.wait(LOOK_S if self._reporter else None):
+                if self._reporter and self._reporter.sees_dead_holder():
+                    return
 
     def _publish_new(self) -> None:
         for stream, piece in self._pieces():
@@ -118,6 +135,8 @@ class Tailer:
             self._send(self._requests.refused(stream, piece, why))
 
     def _publish_the_end(self) -> None:
+        if self._reporter:
+            self._reporter.send_files()
         request = self._requests.empty(pb.STDOUT, self._spools[pb.STDOUT].offset)
         request.drained = True
         self._send(request)
@@ -139,11 +158,27 @@ class Tailer:
         return sum(spool.behind for spool in self._spools.values())
 
 
-def tail(run: RunDir, finder: Finder, write_fds: "dict[pb.Stream, int | None]") -> None:
-    """Tail one run to its end; return when nothing is left to do."""
+def tail_on_node(run: RunDir, write_fds: "dict[pb.Stream, int | None]") -> None:
+    """Tail a run on another machine than the daemon's, and keep a link to the daemon for what only this one can see."""
+    daemon = FarDaemon(durable.read_json(run.launch) or {})
+    link = NodeLink(run, daemon)
+    try:
+        tail(run, daemon, write_fds, link.start)
+    finally:
+        link.close()
+
+
+def tail(
+    run: RunDir,
+    finder: Finder,
+    write_fds: "dict[pb.Stream, int | None]",
+    begin: "Callable[[Publisher], None]" = lambda _: None,
+) -> None:
+    """Tail one run to its end; return when nothing is left to do. `begin` is called once it is this one's turn."""
     try:
         _lock(run)
         publisher = Publisher(run, finder)
+        begin(publisher)
         launch = publisher.launch
         parser = Parser(launch["run_id"], keep_observations=bool(launch.get("store_observations")))
         # A progress bar on stderr rewrites its line with carriage returns for hours; each one ends a line to show.
@@ -152,7 +187,8 @@ def tail(run: RunDir, finder: Finder, write_fds: "dict[pb.Stream, int | None]") 
             pb.STDERR: Spool(run.stderr, b"\n\r", write_fds[pb.STDERR]),
         }
         watch = SpoolWatch(run, [spool.own_path for spool in spools.values()])
-        Tailer(run, publisher, Requests(launch["run_id"], parser), spools, watch).run()
+        reporter = Reporter(run, publisher, FilesHome(run, Publisher(run, finder))) if launch.get("home") else None
+        Tailer(run, publisher, Requests(launch["run_id"], parser), spools, watch, reporter).run()
         publisher.close()
     except RunGone as why:
         log.info("Stopping, nothing is left to do: %s", why)
@@ -188,7 +224,7 @@ def main(argv: "list[str] | None" = None) -> int:
     if args.node:
         # A scheduler that ends a job signals all of its processes, and the last lines are still to be sent.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        tail(run, FarDaemon(durable.read_json(run.launch) or {}), fds)
+        tail_on_node(run, fds)
         from mosaic_sdk.fastlane.control import remove_dead  # only here: on the daemon's machine it does this
 
         remove_dead(run.run_id)  # the frames of this machine, which the daemon cannot see

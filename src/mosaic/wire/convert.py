@@ -5,13 +5,17 @@ Telemetry has no model class: it is protobuf from the tailer to the client, and 
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mosaic.model.errors import BadConfig
 from mosaic.model.experiment import Experiment
-from mosaic.model.run import Move, RunRecord, RunSummary
+from mosaic.model.listed import Move, RunSummary
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.bounds import LISTED_BYTES, bound, some_values
+
+if TYPE_CHECKING:
+    from mosaic.model.run import RunRecord
 
 
 def state_to_wire(state: RunState) -> str:
@@ -27,7 +31,7 @@ def state_from_wire(state: int) -> RunState:
 
 
 def run_to_wire(
-    record: RunRecord,
+    record: "RunRecord",
     run_dir: Path,
     summary: RunSummary | None = None,
     life: str = "",

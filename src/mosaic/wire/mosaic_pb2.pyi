@@ -840,3 +840,101 @@ class ShutdownReply(_message.Message):
     RUNS_LEFT_FIELD_NUMBER: _ClassVar[int]
     runs_left: int
     def __init__(self, runs_left: _Optional[int] = ...) -> None: ...
+
+class NodeReport(_message.Message):
+    __slots__ = ("run_id", "cpu_s", "watch", "frame", "no_frame")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    WATCH_FIELD_NUMBER: _ClassVar[int]
+    FRAME_FIELD_NUMBER: _ClassVar[int]
+    NO_FRAME_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    cpu_s: float
+    watch: NodeWatch
+    frame: Frame
+    no_frame: str
+    def __init__(self, run_id: _Optional[str] = ..., cpu_s: _Optional[float] = ..., watch: _Optional[_Union[NodeWatch, _Mapping]] = ..., frame: _Optional[_Union[Frame, _Mapping]] = ..., no_frame: _Optional[str] = ...) -> None: ...
+
+class NodeOrder(_message.Message):
+    __slots__ = ("watches",)
+    WATCHES_FIELD_NUMBER: _ClassVar[int]
+    watches: _containers.RepeatedCompositeFieldContainer[NodeWatch]
+    def __init__(self, watches: _Optional[_Iterable[_Union[NodeWatch, _Mapping]]] = ...) -> None: ...
+
+class NodeWatch(_message.Message):
+    __slots__ = ("for_s", "hz", "max_dim", "lane")
+    FOR_S_FIELD_NUMBER: _ClassVar[int]
+    HZ_FIELD_NUMBER: _ClassVar[int]
+    MAX_DIM_FIELD_NUMBER: _ClassVar[int]
+    LANE_FIELD_NUMBER: _ClassVar[int]
+    for_s: float
+    hz: float
+    max_dim: int
+    lane: int
+    def __init__(self, for_s: _Optional[float] = ..., hz: _Optional[float] = ..., max_dim: _Optional[int] = ..., lane: _Optional[int] = ...) -> None: ...
+
+class TakeLaunchRequest(_message.Message):
+    __slots__ = ("run_id", "attempt", "taker", "node")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    TAKER_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    attempt: int
+    taker: str
+    node: str
+    def __init__(self, run_id: _Optional[str] = ..., attempt: _Optional[int] = ..., taker: _Optional[str] = ..., node: _Optional[str] = ...) -> None: ...
+
+class TakeLaunchReply(_message.Message):
+    __slots__ = ("launch_json", "files")
+    LAUNCH_JSON_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    launch_json: str
+    files: _containers.RepeatedCompositeFieldContainer[NodeFile]
+    def __init__(self, launch_json: _Optional[str] = ..., files: _Optional[_Iterable[_Union[NodeFile, _Mapping]]] = ...) -> None: ...
+
+class NodeFile(_message.Message):
+    __slots__ = ("path", "data")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    data: bytes
+    def __init__(self, path: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class ReportRunRequest(_message.Message):
+    __slots__ = ("run_id", "started_json", "exit_json", "left_behind")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    STARTED_JSON_FIELD_NUMBER: _ClassVar[int]
+    EXIT_JSON_FIELD_NUMBER: _ClassVar[int]
+    LEFT_BEHIND_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    started_json: str
+    exit_json: str
+    left_behind: str
+    def __init__(self, run_id: _Optional[str] = ..., started_json: _Optional[str] = ..., exit_json: _Optional[str] = ..., left_behind: _Optional[str] = ...) -> None: ...
+
+class ReportRunReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PutFileRequest(_message.Message):
+    __slots__ = ("run_id", "path", "size", "sha256", "offset", "data")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    path: str
+    size: int
+    sha256: bytes
+    offset: int
+    data: bytes
+    def __init__(self, run_id: _Optional[str] = ..., path: _Optional[str] = ..., size: _Optional[int] = ..., sha256: _Optional[bytes] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class PutFileReply(_message.Message):
+    __slots__ = ("next_offset",)
+    NEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    next_offset: int
+    def __init__(self, next_offset: _Optional[int] = ...) -> None: ...

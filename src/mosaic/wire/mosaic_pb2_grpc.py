@@ -163,6 +163,26 @@ class TrainerServiceStub:
                 request_serializer=mosaic_dot_wire_dot_mosaic__pb2.ShutdownRequest.SerializeToString,
                 response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ShutdownReply.FromString,
                 _registered_method=True)
+        self.LinkNode = channel.stream_stream(
+                '/mosaic.v1.TrainerService/LinkNode',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.NodeReport.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.NodeOrder.FromString,
+                _registered_method=True)
+        self.TakeLaunch = channel.unary_unary(
+                '/mosaic.v1.TrainerService/TakeLaunch',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.TakeLaunchRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.TakeLaunchReply.FromString,
+                _registered_method=True)
+        self.ReportRun = channel.unary_unary(
+                '/mosaic.v1.TrainerService/ReportRun',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.ReportRunRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ReportRunReply.FromString,
+                _registered_method=True)
+        self.PutFile = channel.unary_unary(
+                '/mosaic.v1.TrainerService/PutFile',
+                request_serializer=mosaic_dot_wire_dot_mosaic__pb2.PutFileRequest.SerializeToString,
+                response_deserializer=mosaic_dot_wire_dot_mosaic__pb2.PutFileReply.FromString,
+                _registered_method=True)
 
 
 class TrainerServiceServicer:
@@ -333,6 +353,35 @@ class TrainerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def LinkNode(self, request_iterator, context):
+        """The tailer of a run on another machine keeps one open for as long as the run lives, besides its telemetry: what only its
+        node can see goes to the daemon, and what the daemon wants of the node comes back. Every report is answered by an order.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def TakeLaunch(self, request, context):
+        """From nodes that do not share a file system with the daemon (ADR 43, 44).
+        once for each attempt: from here on its worker may run
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReportRun(self, request, context):
+        """durable when answered
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PutFile(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TrainerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -460,6 +509,26 @@ def add_TrainerServiceServicer_to_server(servicer, server):
                     servicer.Shutdown,
                     request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ShutdownRequest.FromString,
                     response_serializer=mosaic_dot_wire_dot_mosaic__pb2.ShutdownReply.SerializeToString,
+            ),
+            'LinkNode': grpc.stream_stream_rpc_method_handler(
+                    servicer.LinkNode,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.NodeReport.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.NodeOrder.SerializeToString,
+            ),
+            'TakeLaunch': grpc.unary_unary_rpc_method_handler(
+                    servicer.TakeLaunch,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.TakeLaunchRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.TakeLaunchReply.SerializeToString,
+            ),
+            'ReportRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportRun,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.ReportRunRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.ReportRunReply.SerializeToString,
+            ),
+            'PutFile': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutFile,
+                    request_deserializer=mosaic_dot_wire_dot_mosaic__pb2.PutFileRequest.FromString,
+                    response_serializer=mosaic_dot_wire_dot_mosaic__pb2.PutFileReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1141,6 +1210,114 @@ class TrainerService:
             '/mosaic.v1.TrainerService/Shutdown',
             mosaic_dot_wire_dot_mosaic__pb2.ShutdownRequest.SerializeToString,
             mosaic_dot_wire_dot_mosaic__pb2.ShutdownReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LinkNode(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/mosaic.v1.TrainerService/LinkNode',
+            mosaic_dot_wire_dot_mosaic__pb2.NodeReport.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.NodeOrder.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TakeLaunch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.v1.TrainerService/TakeLaunch',
+            mosaic_dot_wire_dot_mosaic__pb2.TakeLaunchRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.TakeLaunchReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.v1.TrainerService/ReportRun',
+            mosaic_dot_wire_dot_mosaic__pb2.ReportRunRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.ReportRunReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutFile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.v1.TrainerService/PutFile',
+            mosaic_dot_wire_dot_mosaic__pb2.PutFileRequest.SerializeToString,
+            mosaic_dot_wire_dot_mosaic__pb2.PutFileReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -157,7 +157,7 @@ def test_frames_continue_when_the_worker_starts_its_lane_again(qtbot, watch, con
     from mosaic_sdk.fastlane import FastLaneConfig, FastLaneWriter
 
     run_id = f"again{os.getpid()}"
-    run = type("Run", (), {"run_id": run_id, "state": RunState.EXECUTING, "waiting_for": ""})()
+    run = type("Run", (), {"run_id": run_id, "state": RunState.EXECUTING, "waiting_for": "", "on": ""})()
     context.hub.runs[run_id] = run
     writer = FastLaneWriter.create(run_id, FastLaneConfig(8, 8))
     _, source, frames = watch(run)

@@ -115,6 +115,18 @@ def test_a_run_is_shown_as_one_line_and_as_a_live_view(make_run):
     assert "READY: started, no telemetry yet" in live_view(make_run("READY")).plain
 
 
+def test_the_steps_of_a_search_are_trials(make_run):
+    driver = make_run(
+        worker_name="search", experiment="lr", total_steps=8, summary={"env_steps": 2, "steps_per_s": 0.5}
+    )
+
+    output = progress_line(driver, "EXECUTING") + live_view(driver).plain
+
+    assert "2 trials" in output
+    assert "steps/s" not in output
+    assert "env step" not in output
+
+
 def test_a_line_is_printed_for_each_change_and_not_for_each_answer(make_run):
     pace = Pace()
 
@@ -128,6 +140,16 @@ def test_a_line_is_printed_for_each_change_and_not_for_each_answer(make_run):
     assert "quiet 3 min" in quiet
     assert (same, quieter) == ("", "")
     assert "TERMINATED" in over
+
+
+def test_a_run_that_still_waits_is_said_to_wait(make_run, monkeypatch):
+    monkeypatch.setattr("mosaic.cli.follow.QUIET_LINE_EVERY_S", -1.0)
+    pace = Pace()
+
+    first, later = (pace.line(make_run("INIT", waiting_for="2 CPUs")) for _ in range(2))
+
+    assert "INIT: waiting for 2 CPUs" in first
+    assert "INIT: still waiting" in later
 
 
 def test_a_worker_cannot_move_the_cursor(make_run):

@@ -205,7 +205,7 @@ def test_every_verb_is_found_in_the_module_that_has_it():
 
 
 def test_only_the_module_of_the_verb_is_imported():
-    assert command._modules_of(["-v", "--host", "run", "show", "x"]) == ["runs"]
+    assert command._modules_of(["-v", "--host", "run", "show", "x"]) == ["show"]
     assert command._modules_of(["gc", "--yes"]) == ["garbage"]
     assert command._modules_of(["shwo"]) == tuple(command.MODULES)
     assert command._modules_of([]) == tuple(command.MODULES)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from mosaic.daemon.listing import list_runs
-from mosaic.daemon.setting_columns import SettingColumns
+from mosaic.daemon.setting_columns import MOST_COLUMNS, SettingColumns
 from mosaic.daemon.settings_text import SettingFinder
 from mosaic.ingest.index import Index
 from mosaic.model.errors import BadQuery
@@ -137,6 +137,28 @@ def test_a_secret_stays_secret_when_it_is_asked_for_again(trainer):
             trainer.ask("api_key~sk")
         shown = trainer.ask("name=e", setting_keys=["api_key"]).runs[0].chosen_settings_json
         assert json.loads(shown) == {"api_key": "***"}
+
+
+def test_a_number_under_a_secret_name_is_a_secret(trainer):
+    trainer.add("e", {"db_password": 1234})
+
+    shown = trainer.ask("name=e", setting_keys=["db_password"]).runs[0].chosen_settings_json
+
+    assert json.loads(shown) == {"db_password": "***"}
+
+
+def test_only_the_newest_columns_of_settings_are_kept_in_memory():
+    columns = SettingColumns()
+    first = columns.of("name 0")
+    for number in range(1, MOST_COLUMNS):
+        columns.of(f"name {number}")
+
+    assert columns.of("name 0") is first
+    columns.of("one more")
+    assert columns.of("name 0") is first
+    for number in range(MOST_COLUMNS):
+        columns.of(f"other {number}")
+    assert columns.of("name 0") is not first
 
 
 def test_a_name_that_no_run_has_is_refused_with_a_suggestion(trainer):

@@ -76,6 +76,19 @@ def test_silence_alone_without_a_cpu_measurement_proves_nothing():
     assert silent_since(100.0).verdict(1_800.0, LIMITS) == ""
 
 
+def test_time_in_which_the_cpu_time_of_another_machine_was_unknown_is_not_idle_time():
+    vitals = silent_since(100.0)
+    vitals.note_cpu_time(260.0, cpu_s=5.0)
+
+    vitals.note_cpu_time(270.0, cpu_s=None)  # its node does not answer …
+    vitals.note_cpu_time(401.0, cpu_s=5.0)  # … until now
+    at_once = vitals.verdict(420.0, LIMITS)
+    vitals.note_cpu_time(551.0, cpu_s=5.0)
+
+    assert at_once == ""
+    assert vitals.verdict(552.0, LIMITS).startswith("hang: no heartbeat for")
+
+
 def test_heartbeats_without_progress_are_shown_and_killed_only_if_the_config_asks_for_it():
     vitals = Vitals(since=0.0)
     for now in range(0, 1000, 30):

@@ -19,6 +19,7 @@ CASES = [
     (RUN, {"ended_by": "hang"}, "Thread 0x1\n  File x", RunState.FAULTED, "hang: "),
     (RUN, {"ended_by": "spawn error", "error": "no such file"}, "", RunState.FAULTED, "spawn error: no such file"),
     (RUN, {"ended_by": "holder died"}, "", RunState.FAULTED, "holder died: "),
+    (RUN, {"ended_by": "lost contact"}, "", RunState.FAULTED, "lost contact: "),
     (RUN, {"ended_by": "cancel"}, "", RunState.FAULTED, "the holder received a SIGTERM"),
     (RUN, {"unkillable": True}, "", RunState.FAULTED, "unkillable: "),
     (CANCELLED_RUN, {"ended_by": "cancel", "signal": "SIGKILL"}, "", RunState.CANCELLED, "cancelled by request"),

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from mosaic.dispatch.schedule import Start, Wait, decide
+from mosaic.dispatch.schedule import Start, Wait, decide, take_turns
 from mosaic.model.machine import Machine
 from mosaic.model.run import GpuRequest, Membership, ResourceRequest, RunRecord
 from mosaic.model.states import RunState
@@ -190,6 +190,15 @@ def test_a_run_that_waits_for_its_experiment_keeps_no_gpus_and_no_place_in_the_q
     found = decisions(runs, [member("x", cpus=1.0)], machine=SMALL, free_gpus=["GPU-1"], limits={"sweep": 1})
 
     assert found[1] == Start("b", ("GPU-1",))
+
+
+def test_on_a_cluster_runs_in_its_queue_count_for_the_limit_of_their_experiment():
+    waiting_ones = [member("b"), member("c"), member("d", "other"), member("driver", axes=False)]
+
+    ready, waits = take_turns(waiting_ones, [member("a")], {"sweep": 2})
+
+    assert [run.run_id for run in ready] == ["b", "d", "driver"]
+    assert waits == [Wait("c", "another run of the experiment sweep (at most 2 at a time)")]
 
 
 def test_the_driver_of_a_search_does_not_count_as_a_run_of_its_experiment():

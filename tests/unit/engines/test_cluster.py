@@ -28,7 +28,7 @@ def test_settings_are_read(write):
     root = write('partition = "gpu"\nsbatch = ["--exclude=n7"]\nmost_jobs = 3\n', "lab")
 
     assert load_cluster(root, "lab") == Cluster("lab", partition="gpu", sbatch=("--exclude=n7",), most_jobs=3)
-    assert cluster_names(root) == ["lab", "slurm"]
+    assert cluster_names(root) == ["lab", "ray", "slurm"]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_cannot_be_used_is_named(write, text, words):
 
 
 def test_an_unknown_cluster_is_refused_with_those_that_are_known(write):
-    with pytest.raises(BadConfig, match=r"no cluster 'mars'\. Known: lab, slurm"):
+    with pytest.raises(BadConfig, match=r"no cluster 'mars'\. Known: lab, ray, slurm"):
         load_cluster(write("", "lab"), "mars")
 
 
@@ -81,4 +81,7 @@ def test_an_unreachable_controller_is_silence_and_not_a_refusal(message):
 
 
 def test_other_failures_are_refusals():
-    assert isinstance(_failure("sbatch", "sbatch: error: invalid partition specified: x"), SlurmRefused)
+    refused = _failure("sbatch", "sbatch: error: invalid partition specified: x\nsbatch: error: Batch job failed")
+
+    assert isinstance(refused, SlurmRefused)
+    assert str(refused) == "sbatch: invalid partition specified: x; Batch job failed."

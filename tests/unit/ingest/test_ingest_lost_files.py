@@ -251,6 +251,71 @@ def test_a_file_lost_after_its_last_byte_is_not_closed_as_complete(path, store):
     assert steps_in(RunStore(path, RUN, read_only=True)) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("harm", ["deleted", "everything deleted", "another run's file"])
+def test_a_file_that_loses_its_name_while_it_is_opened_is_restored(path, store, monkeypatch, harm, is_new):
+    """SQLite has opened it, and nothing has looked at its name since: what was stored then was lost at the end."""
+    if not is_new:
+        send_to(store, 5)
+        store.close()
+    connect = run_file.connect
+
+    def connect_and_lose(*args):
+        monkeypatch.setattr(run_file, "connect", connect)
+        db = connect(*args)
+        HARM[harm](path)
+        return db
+
+    monkeypatch.setattr(run_file, "connect", connect_and_lose)
+    send_to(store, 10)
+    store.close(final=True)
+
+    assert steps_in(RunStore(path, RUN, read_only=True)) == list(range(10))
+
+
+@pytest.mark.parametrize("before", ["wal_checkpoint", "journal_mode"])
+def test_a_file_that_loses_its_name_while_it_is_finalized_is_restored(path, store, before):
+    send_to(store, 5)
+    store._db.set_trace_callback(lambda sql: before in sql and path.unlink(missing_ok=True))
+
+    store.close(final=True)
+
+    assert steps_in(RunStore(path, RUN, read_only=True)) == [0, 1, 2, 3, 4]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_that_loses_its_name_when_it_has_been_finalized_is_restored(path, store, monkeypatch):
+    send_to(store, 5)
+    leave = store._leave_wal_mode
+
+    def leave_and_lose():
+        monkeypatch.setattr(store, "_leave_wal_mode", leave)
+        leave()
+        path.unlink()
+
+    monkeypatch.setattr(store, "_leave_wal_mode", leave_and_lose)
+    store.close(final=True)
+
+    assert steps_in(RunStore(path, RUN, read_only=True)) == [0, 1, 2, 3, 4]
+
+
+def test_a_run_is_not_complete_while_its_lost_file_cannot_be_restored(tmp_path, monkeypatch):
+    async def scene():
+        async with ingest_in(tmp_path) as ingest:
+            rundir = rundir_of(tmp_path, RUN)
+            await ingest.open(RUN, rundir)
+            await ingest.publish(rundir, Spool().batch(step(0)))
+            rundir.telemetry.unlink()
+            monkeypatch.setattr(run_file.sqlite, "back_up", refuse)
+
+            assert await ingest.finish(RUN) is False
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    asyncio.run(scene())
+
+
 def test_a_file_that_is_damaged_in_a_loop_is_not_rebuilt_in_a_loop(path, store, monkeypatch):
     for _ in range(2):
         send_to(store, 5)

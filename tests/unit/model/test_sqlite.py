@@ -98,7 +98,7 @@ def test_a_second_connection_of_this_process_does_not_release_the_locks_of_the_f
     first.execute("PRAGMA journal_mode = DELETE")  # in WAL mode the locks are in the -shm file
     first.execute("BEGIN IMMEDIATE")
 
-    sqlite._create(path)
+    sqlite.create(path)
 
     other = subprocess.run([sys.executable, "-c", WRITE, str(path)], capture_output=True, text=True, timeout=60)
     assert "database is locked" in other.stderr

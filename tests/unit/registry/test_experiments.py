@@ -65,9 +65,10 @@ def test_further_seeds_and_axis_values_extend_it_and_fewer_take_none_away(regist
     [
         ({"worker": "cleanrl"}, "its worker is toy, not cleanrl"),
         ({"base": {"steps": 20}}, "its steps is 10, not 20"),
-        ({"base": {"steps": 10, "extras": {"a": 1}}}, "its extras.a is not set, not 1"),
-        ({"axes": {"rate": [1], "agents": [1]}}, "it varies rate, not agents, rate"),
-        ({"seeds": []}, "it has seeds"),
+        ({"base": {"steps": 10, "extras": {"a": 1}}}, "it does not set extras.a, which is 1 now"),
+        ({"base": {}}, "it sets steps to 10, which is not set now"),
+        ({"axes": {"rate": [1], "agents": [1]}}, "it varies rate, and now agents, rate would vary"),
+        ({"seeds": []}, "it has seeds, and now there are none"),
     ],
 )
 def test_another_experiment_with_its_name_is_refused_with_what_differs(registry, change, said):

@@ -108,6 +108,9 @@ DAMAGES = {
     "link": lambda path: (path.unlink(), path.symlink_to("/dev/zero")),
     "fifo": lambda path: (path.unlink(), os.mkfifo(path)),
     "other program": lambda path: (path.unlink(), foreign(path)),
+    "an id of another type": lambda path: change(path, "UPDATE runs SET id = x'ff' WHERE number = 1"),
+    "an empty id": lambda path: change(path, "UPDATE runs SET id = '' WHERE number = 2"),
+    "an id that is a path": lambda path: change(path, "UPDATE runs SET id = '../' || id WHERE number = 3"),
 }
 
 
@@ -115,6 +118,13 @@ def overwrite(path, offset, data):
     with open(path, "r+b") as file:
         file.seek(offset)
         file.write(data)
+
+
+def change(path, sql):
+    db = sqlite3.connect(path)
+    with db:
+        db.execute(sql)
+    db.close()
 
 
 def foreign(path):
@@ -150,6 +160,24 @@ def test_every_page_that_is_overwritten_is_noticed_or_changes_no_row(path, fille
         assert noticed or read(path) == filled, page
         lose(path)
         path.write_bytes(whole)
+
+
+@pytest.mark.parametrize("damage", ["'not a number'", "1", "x'ff'"])
+def test_a_revision_that_is_damaged_under_an_open_registry_is_noticed_at_the_next_start(path, filled, damage):
+    """The next change must not count on from the damaged value: that would hide the damage, and shorten the records."""
+    registry = Registry.open(path)
+    before, runs = registry.revision(), registry.list([S.INIT])
+    change(path, f"UPDATE clock SET revision = {damage}")
+
+    registry.move(runs[0].run_id, S.CANCELLED, "by request")
+
+    assert (registry.revision(), registry.get(runs[0].run_id).revision) == (before + 1, before + 1)
+    known = everything(registry)
+    registry.close()
+    why = problem_of(path, has_traces=True)
+    assert why
+    assert rebuilt(path, why).problems == []
+    assert read(path) == known
 
 
 def test_a_new_root_has_no_problem(path):

@@ -134,10 +134,14 @@ def test_telemetry_on_stderr_is_counted_and_never_parsed():
     line = b'{"type": "episode", "episode_index": 1, "total_reward": 2, "steps": 3}'
 
     Parser(RUN_ID).look(
-        b"warming up {}\n" + line + b'\nINFO {"type": "run_started"}\n{"loss": 1, "step": 2}\n', request
+        b"warming up {}\n"
+        + line
+        + b'\nINFO {"type": "run_started"}\n{"loss": 1, "step": 2}\n'
+        + b'INFO {"loss": 1, "step": 2}\n{"port": 80}\n',  # nor are these telemetry on stdout
+        request,
     )
 
-    assert (request.lookalikes.count, request.lookalikes.why) == (2, foreign.ON_STDERR)
+    assert (request.lookalikes.count, request.lookalikes.why) == (3, foreign.ON_STDERR)
     assert bytes(request.lookalikes.first) == line
     assert not request.events
 

@@ -119,7 +119,7 @@ class FrameSource(QObject):
 
     def _attach(self) -> bool:
         self._news_at = time.monotonic()
-        if self._context.root is None:
+        if self._context.root is None or self._is_elsewhere():
             self._frames = relay = Relay(self._context.hub, self.run_id, self._lane)
             relay.ended.connect(self._lose_relay)
             return True
@@ -185,6 +185,11 @@ class FrameSource(QObject):
         if self._frames and (frame := self._frames.fresh_frame()):
             self.arrived.emit(frame)
         self._look()
+
+    def _is_elsewhere(self) -> bool:
+        """Whether the run is on another machine than the daemon, which relays its frames then."""
+        run = self._context.hub.runs.get(self.run_id)
+        return bool(run and run.on)
 
     def _situation_now(self) -> Situation:
         hub = self._context.hub
