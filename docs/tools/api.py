@@ -16,7 +16,7 @@ CLIENT = {  # module → the documented names; empty: all public ones
     "mosaic.catalog.request": ("RunOptions",),
     "mosaic.client.asynchronous": ("AsyncTrainerClient",),
     "mosaic.client.run": ("Run", "RunList"),
-    "mosaic.model.run": ("RunSummary", "Move"),
+    "mosaic.model.listed": ("RunSummary", "Move"),
     "mosaic.model.states": ("RunState",),
     "mosaic.client.events": ("Step", "Episode", "Metric", "Lifecycle", "LogPiece", "Curve"),
     "mosaic.client.frames": ("Frame",),
