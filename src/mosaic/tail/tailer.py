@@ -163,7 +163,7 @@ def tail_on_node(run: RunDir, write_fds: "dict[pb.Stream, int | None]") -> None:
     daemon = FarDaemon(durable.read_json(run.launch) or {})
     link = NodeLink(run, daemon)
     try:
-        tail(run, daemon, write_fds, link.start)
+        tail(run, daemon, write_fds, link.start, on_node=True)
     finally:
         link.close()
 
@@ -173,6 +173,7 @@ def tail(
     finder: Finder,
     write_fds: "dict[pb.Stream, int | None]",
     begin: "Callable[[Publisher], None]" = lambda _: None,
+    on_node: bool = False,
 ) -> None:
     """Tail one run to its end; return when nothing is left to do. `begin` is called once it is this one's turn."""
     try:
@@ -187,7 +188,10 @@ def tail(
             pb.STDERR: Spool(run.stderr, b"\n\r", write_fds[pb.STDERR]),
         }
         watch = SpoolWatch(run, [spool.own_path for spool in spools.values()])
-        reporter = Reporter(run, publisher, FilesHome(run, Publisher(run, finder))) if launch.get("home") else None
+        # A tailer that the daemon starts for what came home has nothing to report: its pids and files are not those of
+        # the node.
+        is_apart = on_node and launch.get("home")
+        reporter = Reporter(run, publisher, FilesHome(run, Publisher(run, finder))) if is_apart else None
         Tailer(run, publisher, Requests(launch["run_id"], parser), spools, watch, reporter).run()
         publisher.close()
     except RunGone as why:
