@@ -145,7 +145,8 @@ def test_a_slow_squeue_is_asked_for_all_runs_at_once_and_ends_no_run(slurm_lab, 
 
     assert asked < len(runs) / 2
     assert {slurm_lab.state(run) for run in runs} == {RunState.CANCELLED}
-    assert not [job for job in cluster.ask("squeue", "-h", "-t", "PENDING", "-o", "%j").splitlines() if "mosaic" in job]
+    waiting = cluster.ask("squeue", "-h", "-t", "PENDING", "-o", "%j %r %k")
+    assert not [run.run_id for run in runs if run.run_id in waiting], waiting
 
 
 def _config(number):

@@ -52,13 +52,14 @@ class SlurmLauncher:
         self._cpu_of = cpu_of
         self._slurm = slurm
         self._local = local
-        self._jobs: JobWatch[Job] = JobWatch(slurm)
+        self._jobs: JobWatch[Job] = JobWatch(slurm, self._cancel_leftovers)
         self._now = clock
         self._pool = ThreadPoolExecutor(4, f"slurm-{slurm.cluster.name}")
         self._changed_at: dict[str, float] = {}  # job name → when this daemon changed it: older answers do not count
         self._absent_since: dict[str, float] = {}
         self._seen_started: set[str] = set()  # job names
         self._stops: dict[str, tuple[float, float]] = {}  # job name → when its stop began, and the last signal
+        self._over: set[str] = set()  # runs of which no job may wait any more
 
     # ---- the start
 
@@ -213,13 +214,22 @@ class SlurmLauncher:
 
     def forget(self, ref: Ref) -> None:
         name = _name(ref)
-        newest = self._jobs.newest()
         self._jobs.forget(name)
         for kept in (self._changed_at, self._absent_since, self._stops):
             kept.pop(name, None)
         self._seen_started.discard(name)
-        for job in _leftovers(newest, ref):
-            self._pool.submit(self._cancel_waiting, job.id)
+        self._over.add(ref.rundir.run_id)
+        self._jobs.newest()  # ask on for a while
+
+    def _cancel_leftovers(self, newest: Jobs[Job]) -> None:
+        """Cancel waiting jobs of runs that are over.
+
+        An administrator has requeued them, or the answer to their submission was lost and they appeared late.
+        """
+        for job in newest.by_name.values():
+            run_id = job.name.removeprefix(PREFIX).rpartition("-")[0]
+            if run_id in self._over and _STAGES.get(job.state) is Stage.QUEUED:
+                self._pool.submit(self._cancel_waiting, job.id)
 
     def _cancel_waiting(self, job_id: str) -> None:
         try:
@@ -246,13 +256,6 @@ def _is_locked(ref: Ref) -> bool:
     if lock is not None:
         os.close(lock)
     return lock is None
-
-
-def _leftovers(newest: Jobs[Job] | None, ref: Ref) -> list[Job]:
-    """Jobs of this run that wait: requeued by an administrator, or queued by a daemon that was killed."""
-    start = f"{PREFIX}{ref.rundir.run_id}-"
-    jobs = newest.by_name.values() if newest else ()
-    return [job for job in jobs if job.name.startswith(start) and _STAGES.get(job.state) is Stage.QUEUED]
 
 
 def _waits_for(job: Job) -> str:

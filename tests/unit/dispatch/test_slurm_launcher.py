@@ -22,8 +22,14 @@ class Answers:
     state = "PENDING"
     name = ""
 
+    def __init__(self):
+        self.cancelled = []
+
     def jobs(self):
         return [Job("7", self.state, "None", "", self.name, "N/A", "main")]
+
+    def cancel_waiting(self, job_id):
+        self.cancelled.append(job_id)
 
 
 @pytest.fixture
@@ -74,3 +80,27 @@ def test_a_held_lock_is_a_live_holder_whatever_slurm_says(slurm, ref):
     os.close(lock)
 
     assert seen is Stage.RUNNING
+
+
+def test_a_job_that_appears_after_the_end_of_its_run_is_cancelled(slurm, ref):
+    launcher = SlurmLauncher(slurm, LocalLauncher())
+    name, slurm.name = slurm.name, "mosaic-of-another-daemon-1"
+    look_until(launcher, ref, Stage.ABSENT)
+
+    launcher.forget(Ref(ref.rundir, 2, "8"))
+    slurm.name = name
+
+    wait_until(lambda: slurm.cancelled, 30, "a cancelled job")
+    assert set(slurm.cancelled) == {"7"}
+
+
+def test_a_waiting_job_of_a_run_that_is_not_over_is_left_alone(slurm, ref):
+    launcher = SlurmLauncher(slurm, LocalLauncher())
+    launcher.forget(Ref(StateRoot(ref.rundir.path.parent.parent).run("runs", new_ulid()), 1, "8"))
+    answers = []
+    jobs = slurm.jobs
+    slurm.jobs = lambda: answers.append("one") or jobs()
+
+    wait_until(lambda: launcher.look(ref) and len(answers) > 1, 30, "two answers")
+
+    assert slurm.cancelled == []
