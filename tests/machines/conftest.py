@@ -11,6 +11,7 @@ from mosaic.cli.root import split_root
 from mosaic.model.rundir import StateRoot
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Two processes of xdist: in each, all tests share one cluster."""
     for item in items:
