@@ -43,9 +43,12 @@ class Storage:
             self._release(newest)
 
     def _array(self, dtype: np.dtype, shape: tuple[int, ...], folder: Path | None) -> np.ndarray:
-        if folder is None:
-            return np.zeros(shape, dtype)  # not touched before it is used: empty, it takes no memory
         size = max(mmap.PAGESIZE, dtype.itemsize * int(np.prod(shape)))
+        if folder is None:
+            # Empty, it takes no memory. Not np.zeros, which asks for huge pages: where memory is fragmented, the kernel
+            # takes several times as long to make one as the steps in it take to be inserted.
+            mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            return np.frombuffer(mapped, dtype, int(np.prod(shape))).reshape(shape)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
             file.truncate(size)

@@ -29,6 +29,15 @@ def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def test_an_empty_buffer_takes_no_memory():
+    before = resident()
+
+    buffer = buffer_with(1 << 18)  # half a gigabyte
+
+    assert buffer.steps == 0
+    assert resident() - before < 20e6
+
+
 def test_what_is_on_disk_is_drawn_and_updated_as_if_it_were_in_memory(tmp_path):
     whole, split = buffer_with(4096), buffer_with(512, 3584, tmp_path)
     for buffer in (whole, split):
