@@ -20,11 +20,14 @@ def test_grouped(number):
 
 def test_the_tests_of_a_group_run_in_one_process(tmp_path):
     (tmp_path / "test_grouped.py").write_text(GROUPED)
-    command = ["-m", "pytest", "-c", TESTS.parent / "pyproject.toml", "-p", "conftest", "-n", "2", "--dist", "loadgroup"]
+    options = ["-c", TESTS.parent / "pyproject.toml", "-p", "conftest", "-n", "2", "--dist", "loadgroup"]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
 
     done = subprocess.run(
-        [sys.executable, *command, tmp_path], env={**env, "PYTHONPATH": str(TESTS)}, capture_output=True, text=True
+        [sys.executable, "-m", "pytest", *options, tmp_path],
+        env={**env, "PYTHONPATH": str(TESTS)},
+        capture_output=True,
+        text=True,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
