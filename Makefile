@@ -159,9 +159,9 @@ test-setup: setup debian-gui debian-slurm
 # The platform and the SDK.
 test-core: check test-flow
 
-# Flow and fault tests, runs on a real Slurm and a real Ray. How-to pages and the search also start workers. One process more than
-# cores: these tests wait for other processes a third of the time.
-MORE_JOBS = $(shell expr $(JOBS) + 1)
+# Flow and fault tests, runs on a real Slurm and a real Ray. How-to pages and the search also start workers. More processes than
+# cores: these tests wait for other processes a third of the time, and those of one cluster are all in one process.
+MORE_JOBS = $(shell expr 2 '*' $(JOBS) + 1)
 test-flow: setup debian-slurm .venv-ray-cluster/.ready .venv-frames/.ready .venv-cleanrl/.ready .venv-dreamer/.ready .venv-eval/.ready .venv-llm/.ready .venv-llm-server/.ready .venv-search/.ready
 	$(BIN)/python -m pytest tests/machines tests/flow tests/faults -m "not slow" -n $(MORE_JOBS) --dist loadgroup $(ONCE_MORE)
 

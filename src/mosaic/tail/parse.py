@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from msgspec import Raw
 
-from mosaic.model.run import LONGEST_NAME
+from mosaic.model.listed import LONGEST_NAME
 from mosaic.tail import foreign
 from mosaic.tail.fields import (
     MAX_DEPTH,
