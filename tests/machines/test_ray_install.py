@@ -48,12 +48,11 @@ def test_a_worker_is_installed_on_the_nodes_once_and_its_runs_use_that(ray_lab, 
     assert (missing.state, missing.attempt) == (RunState.FAULTED, 1)
     assert f"worker toy is not installed here ({apart.envs}/toy)" in missing.reason
     assert "Install it with: mosaic worker install toy --on apart:nodeB" in missing.reason
-    # The tests' nodes share a disk, so only the first one has to do it.
+    # The tests' nodes share a disk, so only the first one has to do it. How many there are is not asserted: Ray's
+    # dashboard lists a node that another test has killed and started again late.
     found = json.loads(done.stdout)
-    assert sorted((one["name"], one["is_new"], one["problem"]) for one in found) == [
-        ("toy", False, ""),
-        ("toy", True, ""),
-    ]
+    assert {(one["name"], one["problem"]) for one in found} == {("toy", "")}
+    assert [one["is_new"] for one in found].count(True) == 1
     assert "Creating an environment" in done.stderr
     assert (over.state, steps_of(ray_lab, over)) == (RunState.TERMINATED, [0, 1, 2])
     started = read_json(apart.run("runs", over.run_id).launch)
