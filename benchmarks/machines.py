@@ -154,15 +154,27 @@ def measure_queue(lab: Lab, cluster: SlurmCluster, count: int) -> None:
 async def queue_and_run(lab: Lab, queued: int, running: int) -> None:
     """Of the fake cluster: the first jobs run and their tailers are registered, the others wait."""
     runs = await asyncio.to_thread(lambda: [lab.submit(steps=1, on="slurm") for _ in range(running + queued)])
-    waiting = lambda: [run for run in _live(lab) if run.waiting_for.startswith("Slurm: ")]  # noqa: E731
-    await asyncio.to_thread(wait_until, lambda: len(waiting()) == queued, 900)
+    await asyncio.to_thread(wait_until, lambda: _placed(lab) == (queued, running), 900)
     tailers = _tailers(lab, "tls")
     for run in runs[:running]:
         await tailers.register(run)
         await tailers.publish(run, 1, 1)
+    await asyncio.sleep(5)  # until nothing of the start is left
+    before = _own_cpu_s(lab.daemon_pid())
     share = await asyncio.to_thread(_share, lab.daemon_pid(), 30.0)
-    print(f"{queued} queued and {running} running jobs: the daemon uses {share:.1%} of a core (aim 3 %)")
+    own = (_own_cpu_s(lab.daemon_pid()) - before) / 30
+    print(
+        f"{queued} queued and {running} running jobs, load {os.getloadavg()[0]:.0f}: the daemon uses {share:.1%} of a "
+        f"core (aim 3 %), {own:.1%} by itself and the rest in squeue"
+    )
     await tailers.close()
+
+
+def _placed(lab: Lab) -> tuple[int, int]:
+    """How many runs wait in the cluster's queue, and how many have been started."""
+    live = _live(lab)
+    waiting = sum(run.waiting_for.startswith("Slurm: ") for run in live)
+    return waiting, sum(run.state == "HANDSHAKE" for run in live)
 
 
 def _share(pid: int, seconds: float) -> float:
@@ -271,6 +283,11 @@ def _cpu_s(pid: int) -> float:
     """The daemon's own CPU time, and that of the commands that it has waited for."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(int(fields[n]) for n in (11, 12, 13, 14)) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

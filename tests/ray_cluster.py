@@ -37,7 +37,9 @@ class RayCluster:
         self.ray = Ray(Cluster("ray", engine="ray"))
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "PYTHON"))}
         # Of processes that call themselves `ray::IDLE` only the environment shows whose they are.
+        tools = f"{ENVIRONMENT.parent}/.tools/bin"  # uv, for installs on nodes
         self.environment = {**kept, **VARIABLES, "MOSAIC_TEST_RAY": str(folder)}
+        self.environment["PATH"] = f"{tools}:{kept.get('PATH', os.defpath)}"
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
         self._gcs_port = 0
 
@@ -58,7 +60,8 @@ class RayCluster:
         """`nodeB`, again: with a custom resource of that name."""
         with _free_ports(1) as ports:
             more = [f"--address=127.0.0.1:{self._gcs_port}", f"--dashboard-agent-listen-port={ports[0]}"]
-        self._spawn(name, *more, f'--resources={{"{name}": 1}}')
+        # Jobs are sent to a node by its address, so it needs one of its own.
+        self._spawn(name, *more, f'--resources={{"{name}": 1}}', "--node-ip-address=127.0.0.2")
         self._wait(lambda: sum(node.state == "alive" for node in self.ray.nodes()) == 2)
 
     def _start_head(self) -> None:

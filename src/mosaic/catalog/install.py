@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import Distribution, distributions
@@ -54,13 +55,14 @@ class InstallRequest:
     files: tuple[str, ...] = ()  # requirements files with such packages
 
 
-def install(root: StateRoot, request: InstallRequest, progress: Progress) -> tuple[Installed, bool]:
+def install(
+    root: StateRoot, request: InstallRequest, progress: Progress, prepare: Callable[[StateRoot], None] = check_root
+) -> tuple[Installed, bool]:
     """The environment, and whether it is new. After an error the previous one is unchanged."""
-    _refuse_bad_request(request)
-    request, source = _where_from(root, _with_absolute_paths(request))
+    request, source = resolve(root, request)
     extra = source.extra(request.variant)
     uv = Uv(find_uv(), progress)
-    check_root(root)
+    prepare(root)
     with place.changing(root.envs, progress), _naming_request(request):
         refuse_unknown_build(request.torch)
         python = find_python(request.python, uv)
@@ -76,6 +78,12 @@ def install(root: StateRoot, request: InstallRequest, progress: Progress) -> tup
         finally:
             shutil.rmtree(new, ignore_errors=True)
         return made, True
+
+
+def resolve(root: StateRoot, request: InstallRequest) -> tuple[InstallRequest, Source]:
+    """The request with what an earlier install of that name was asked for, and where the worker comes from."""
+    _refuse_bad_request(request)
+    return _where_from(root, _with_absolute_paths(request))
 
 
 def _refuse_bad_request(request: InstallRequest) -> None:
@@ -145,7 +153,8 @@ class Parts:
         sdk, gym_gui = (_for_uv(part, "", python, uv) for part in (sdk_source(), gym_gui_source()))
         lock = source.lock(request.variant)
         # Without the build of torch: _has_build looks at the installed one.
-        parts = [worker, sdk, gym_gui, lock.read_text() if lock else "", python, request.variant]
+        wheels = [_without_folder(part) for part in (worker, sdk, gym_gui)]
+        parts = [*wheels, lock.read_text() if lock else "", python, request.variant]
         parts += [*request.packages, *(Path(file).read_text(errors="replace") for file in request.files)]
         fingerprint = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return cls(source, python, worker, sdk, gym_gui, lock, fingerprint)
@@ -318,6 +327,11 @@ def _refuse_silent(new: Path, made: Installed) -> None:
 def _for_uv(source: Source, extra: str, python: str, uv: Uv) -> str:
     """A folder's wheel by its path and checksum; a requirement of the user's as it was written."""
     return Wheels().of(source.folder, python, uv).requirement(extra) if source.folder else source.requirement + extra
+
+
+def _without_folder(requirement: str) -> str:
+    """A wheel by name and checksum: the same one may lie in another folder at the next install."""
+    return re.sub(r" @ file://[^#]*/", " @ ", requirement)
 
 
 def _distribution_of(source: Source) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mosaic.catalog.install import InstallRequest
     from mosaic.catalog.installed import Installed
     from mosaic.cli.verb import Verbs
+    from mosaic.engines.node_install import Install
 
 EXAMPLES = """
 mosaic worker install toy                        a worker that is included in MOSAIC
@@ -27,6 +28,8 @@ mosaic worker install ./my_worker --with gymnasium -r more.txt     with packages
 mosaic worker install cleanrl --variant jax      a variant, in a separate environment
 mosaic worker install "acme-worker>=2"           a worker from the package index
 mosaic worker install ./my_worker --python 3.12
+mosaic worker install cleanrl --on ray           on the nodes of a Ray cluster
+mosaic worker install cleanrl --on ray:a100 --torch cu128          on those with a resource
 """
 WHAT = "a worker that is included in MOSAIC or already installed, a folder, or a package of the index"
 
@@ -48,6 +51,12 @@ def add_verbs(actions: "Verbs") -> None:
     parser.add_argument(
         "--upgrade", action="store_true", help="rebuild the environment with the newest allowed versions"
     )
+    parser.add_argument(
+        "--on",
+        default="",
+        metavar="CLUSTER[:RESOURCE]",
+        help="install on the nodes of a Ray cluster that have environments of their own",
+    )
     add_json(parser)
 
     parser = add_verb(
@@ -61,6 +70,8 @@ def install_worker(args: argparse.Namespace) -> int:
     from mosaic.cli.install_progress import progress
 
     refuse_host(args, "worker install")
+    if args.on:
+        return _install_on_nodes(args)
     done: list[dict[str, Any]] = []
     failed: list[str] = []
     for what in args.what:
@@ -80,6 +91,24 @@ def install_worker(args: argparse.Namespace) -> int:
         print(json.dumps(done if len(args.what) > 1 else done[0], indent=1))
     if failed:
         raise MosaicError(f"Not installed: {', '.join(failed)}. The reasons are above.")
+    return 0
+
+
+def _install_on_nodes(args: argparse.Namespace) -> int:
+    from mosaic.cli.install_progress import progress
+    from mosaic.cli.node_install import as_json, install_on_nodes, print_installs, refuse_failed
+
+    done: list[tuple[str, list[Install]]] = []
+    for what in args.what:
+        with progress() as shown:
+            installs = install_on_nodes(StateRoot.from_environment(), args.on, _request(args, what), shown)
+        done.append((what, installs))
+        if not args.json:
+            print_installs(installs)
+    if args.json:
+        print(json.dumps([as_json(install) for _, installs in done for install in installs], indent=1))
+    for what, installs in done:
+        refuse_failed(installs, what, args.on)
     return 0
 
 

@@ -99,7 +99,7 @@ class Arrivals:
         }
         if node["environments"] == NODE:
             moves[str(root.envs)] = f"{node_paths.ROOT}/envs"
-            if not node["environment"].startswith(str(root.envs)):  # this platform's own, which has the toy worker
+            if node["worker"]:
                 moves[node["environment"]] = f"{node_paths.ROOT}/envs/{node['worker']}"
         return moves
 

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 PREFIX = "mosaic-"
 SHORTEST_PAUSE_S = 1.0
 PAUSE_PER_WORK = 20.0  # a slow cluster is asked less often: at most a twentieth of the time is spent in that
-INTEREST_S = 30.0  # after the last question nobody needs a new answer
+INTEREST_S = 60.0  # after the last question nobody needs a new answer; runs ask every 20 to 28 s (supervisor.py)
 
 
 class Named(Protocol):

@@ -1,11 +1,13 @@
 """Signs of life of one run, and when their absence means that it hangs. Times are monotonic and passed in."""
 
+import math
 from dataclasses import dataclass
 
 from mosaic.model.run import Limits
 
 HANDSHAKE_LIMIT_S = 600.0
 SHOW_QUIET_S = 120.0
+MEASUREMENTS = 60  # of the CPU time of a silent run's tree, within its heartbeat limit
 IDLE_SHARE = 0.01  # of one core: background threads of a hung library still use some CPU
 
 
@@ -73,6 +75,19 @@ class Vitals:
         if limits.quiet_s and self._silence(now) > limits.quiet_s:
             return f"hang: no output for {_format_span(self._silence(now))}"
         return ""
+
+    def next_deadline(self, now: float, limits: Limits) -> float:
+        """When the run must be looked at, at the latest, if it gives no sign of life until then."""
+        sign = self.since if self.last_activity is None else self.last_activity
+        times = [sign + limits.quiet_s] if limits.quiet_s else []
+        if self.progress_at is not None and limits.no_progress_s:
+            times.append(self.progress_at + limits.no_progress_s)
+        if self.last_heartbeat is not None:
+            # From then on the CPU time of its tree is measured again and again.
+            measured = now + limits.heartbeat_s / MEASUREMENTS
+            times.append(max(self.last_heartbeat + limits.heartbeat_s / 2, measured))
+            times += [sign + limits.spin_s] if limits.spin_s else []
+        return min(times, default=math.inf)
 
     def describe(self, now: float, limits: Limits) -> str:
         """What a listing shows: "no heartbeat 6 min", "quiet 6 min", "no progress 40 min", or nothing."""

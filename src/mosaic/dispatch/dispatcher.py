@@ -1,4 +1,5 @@
 """The dispatcher: one task that moves every live run forward. It is woken by events, and sweeps every 2 s in any case.
+A run on another machine rests between two sweeps in which something is due for it: see `Supervisor.next_look`.
 
 Each turn asks what is durably true of each run (registry row, run folder, lock) and takes the next step. A daemon that
 was killed at any point finds the same facts and continues: there is no separate recovery.
@@ -23,7 +24,7 @@ from mosaic.dispatch.reasons import cancelled
 from mosaic.dispatch.schedule import Start, Wait, decide, take_turns
 from mosaic.dispatch.situation import Case, Situation, situation
 from mosaic.dispatch.starter import Starter
-from mosaic.dispatch.supervisor import Supervisor
+from mosaic.dispatch.supervisor import Supervisor, far_pause_s
 from mosaic.ingest.receive import Ingest
 from mosaic.model import procfs
 from mosaic.model.errors import IllegalMove, MosaicError, UnknownRun
@@ -87,6 +88,7 @@ class Dispatcher:
         self._starter = Starter(root, registry, catalog, launchers, addresses, runs, self._finisher, driver_token, far)
         self._placer = Placer(root, registry, launchers, self._starter, self._finisher, runs)
         self._last_turn = runs.now()
+        self._known_started: tuple[int, list[RunRecord]] = (-1, [])
         # Revision, free GPUs and dead runs at a look at the queue that started nothing.
         self._nothing_to_start: tuple[int, tuple[str, ...], frozenset[str]] | None = None
 
@@ -166,12 +168,20 @@ class Dispatcher:
         """Take the next step of every live run, or of `only` these; then start runs that wait."""
         self._forget_lost_time()
         # Not the runs that wait: thousands of them may be in the queue, and nothing is due for them here.
-        for record in await self._registry.do(lambda r: r.started()):
+        for record in await self._started():
             if (only is None or record.run_id in only) and not record.damage and self._is_due(record):
                 await self._try_step(record.run_id)
         for run_id in self._runs.take_drained_late():
             await self._finisher.complete_late(run_id)
         await self._start_waiting()
+
+    async def _started(self) -> "list[RunRecord]":
+        """The live runs that are claimed or handed over; read again when a row has changed."""
+        revision = await self._registry.do(lambda r: r.revision())
+        if self._known_started[0] != revision:
+            # In this order: a change between the two is seen by the next turn.
+            self._known_started = revision, await self._registry.do(lambda r: r.started())
+        return self._known_started[1]
 
     def _forget_lost_time(self) -> None:
         """While the daemon was stopped or the machine slept nothing was received; no run was silent in that time."""
@@ -228,6 +238,8 @@ class Dispatcher:
                 await self._finisher.finish(record, live, now.facts)
             case Case.HELD:
                 await self._supervisor.check(record, live, now.facts)
+                if record.on and not now.words:
+                    self._runs.rest_until(record.run_id, self._supervisor.next_look(record, live))
             case Case.ORPHANED:
                 await self._finisher.clean_up(record, live, now.facts)
             case Case.UNSTARTED:
@@ -238,10 +250,18 @@ class Dispatcher:
                 await self._take_from_queue(record, live, bool(now.facts))
 
     def _is_due(self, record: RunRecord) -> bool:
+        """Whether a run is to be looked at in this sweep: on this machine always."""
+        if not record.on or record.cancel_requested:
+            return True
+        if self._runs.rests(record.run_id):
+            return False
         try:
-            return record.state is not RunState.INIT or not record.on or self._placer.is_due(record)
+            if record.state is not RunState.INIT or self._placer.is_due(record):
+                return True
         except MosaicError:
             return True  # its step says why
+        self._runs.rest_until(record.run_id, self._runs.now() + far_pause_s(record.run_id))
+        return False
 
     async def _take_from_queue(self, record: RunRecord, live: LiveRun, is_started: bool) -> None:
         """Its job waits again. If it was started, another start of it would do nothing: the job is cancelled."""

@@ -263,8 +263,8 @@ class Finisher:
             log.warning("%s", error, extra={"run_id": run_id})
         self._broadcaster.close(run_id)
         live = self._runs.get(run_id)
+        self._runs.forget(run_id)
         if live:
-            self._runs.forget(run_id)
             self._launchers.of(record.on).forget(_ref(record, live))
         self._runs.wake()
 

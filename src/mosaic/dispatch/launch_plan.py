@@ -18,7 +18,7 @@ from mosaic.catalog.workers import Catalog
 from mosaic.dispatch.operator_commands import OperatorCommand, write_operators
 from mosaic.model import node_paths
 from mosaic.model.errors import MosaicError
-from mosaic.model.run import RunConfig
+from mosaic.model.run import RunConfig, WorkerSpec
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.submit.record import write_worker_file
 
@@ -135,7 +135,7 @@ def plan_launch(
     if far:
         launch |= _far_part(launch, rundir, far)
     if far and far.node:
-        launch |= _apart_part(launch, far.node, python, config.worker.name or config.worker.module)
+        launch |= _apart_part(launch, far.node, python, _name_on_nodes(root, python, catalog, config.worker))
     return Plan(launch, command, python, operators)
 
 
@@ -164,6 +164,15 @@ def _apart_part(launch: Mapping[str, Any], node: Mapping[str, str], python: Path
         "tailer_argv": tailer,
         "tailer_env": {**variables, "PYTHONPATH": node_paths.CODE, "PATH": os.defpath},
     }
+
+
+def _name_on_nodes(root: StateRoot, python: Path, catalog: Catalog, worker: WorkerSpec) -> str:
+    """The folder in `envs/` of a node that `mosaic worker install --on` gives this environment; empty: none."""
+    environment = python.parent.parent
+    if environment.parent == root.envs:
+        return environment.name
+    # This platform's own, which has the toy worker; a script in it has no environment that could be installed.
+    return catalog.for_module(worker.module, worker.variant, worker.name).spelled if worker.module else ""
 
 
 def _report_s(far: Far) -> float:

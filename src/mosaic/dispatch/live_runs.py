@@ -47,6 +47,7 @@ class LiveRuns:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.now = clock
         self._runs: dict[str, LiveRun] = {}
+        self._rests: dict[str, float] = {}  # of runs on other machines: until when
         self._changed: set[str] = set()
         self._drained_late: set[str] = set()
         self._woken = asyncio.Event()
@@ -67,6 +68,14 @@ class LiveRuns:
 
     def forget(self, run_id: str) -> None:
         self._runs.pop(run_id, None)
+        self._rests.pop(run_id, None)
+
+    def rest_until(self, run_id: str, time: float) -> None:
+        """Nothing is due for a run until then, or until the dispatcher is woken for it. Not kept over a restart."""
+        self._rests[run_id] = time
+
+    def rests(self, run_id: str) -> bool:
+        return self.now() < self._rests.get(run_id, 0.0)
 
     # ---- waking the dispatcher
 
@@ -86,9 +95,11 @@ class LiveRuns:
             pass
 
     def take_changed(self) -> set[str]:
-        """The runs for which the dispatcher was woken since the last call."""
+        """The runs for which the dispatcher was woken since the last call. None of them rests any more."""
         self._woken.clear()
         changed, self._changed = self._changed, set()
+        for run_id in changed:
+            self._rests.pop(run_id, None)
         return changed
 
     def take_drained_late(self) -> set[str]:

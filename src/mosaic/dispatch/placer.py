@@ -53,10 +53,14 @@ class Placer:
         await self._starter.submit_far(await self._registry.do(lambda r: r.get(record.run_id)), attempt)
 
     def is_due(self, record: RunRecord) -> bool:
-        """Whether a step would change anything. Hundreds of runs may be queued, and most just wait."""
+        """Whether a step would change anything. Hundreds of runs may be queued, and most just wait.
+
+        If not, its cluster wakes the dispatcher for it when it says something else.
+        """
         if record.cancel_requested or not record.job:
             return True
         launcher, ref = self._launchers.of(record.on), self._ref(record)
+        launcher.watch(ref, lambda: self._runs.wake(record.run_id))
         sight = launcher.look(ref)
         return sight.stage is not Stage.QUEUED or sight.reason != record.waiting_for or launcher.is_pending(ref)
 

@@ -19,6 +19,7 @@ from typing import Any
 from mosaic.dispatch.cluster_jobs import PREFIX, Jobs, JobWatch
 from mosaic.dispatch.launcher import Ref, Sight, Stage, Stop
 from mosaic.dispatch.local_launcher import LocalLauncher, take_lock, write_launch
+from mosaic.engines.cluster import NODE
 from mosaic.engines.node_code import node_code
 from mosaic.engines.ray import Ray, RayJob, RayJobSpec
 from mosaic.model import durable
@@ -82,7 +83,7 @@ class RayLauncher:
         if launch.get("attempt") != ref.attempt:
             raise MosaicError(f"launch.json of run {ref.rundir.run_id} is not the one of attempt {ref.attempt}.")
         package = self._ray.ensure_package(*node_code())
-        self._ray.submit(_spec(ref, launch, package))
+        self._ray.submit(_spec(ref, launch, package, self._ray.cluster.name))
         failpoint("far.released")
         self._changed_at[_name(ref)] = self._now()
         return _name(ref)
@@ -204,7 +205,7 @@ class RayLauncher:
             log.info("Job %s stays in Ray's list: %s", name, error)
 
 
-def _spec(ref: Ref, launch: Mapping[str, Any], package: str) -> RayJobSpec:
+def _spec(ref: Ref, launch: Mapping[str, Any], package: str, cluster: str) -> RayJobSpec:
     wants, node = launch["resources"], launch["node"]
     ticket = {
         "run_id": ref.rundir.run_id,
@@ -215,6 +216,9 @@ def _spec(ref: Ref, launch: Mapping[str, Any], package: str) -> RayJobSpec:
         "job": _name(ref),
         **launch["daemon"],
     }
+    if node["environments"] == NODE and node["worker"]:
+        place = f"{cluster}:{wants['partition']}" if wants["partition"] else cluster
+        ticket |= {"worker": node["worker"], "install": f"mosaic worker install {node['worker']} --on {place}"}
     variables = {
         TICKET: json.dumps(ticket),
         "RAY_JOB_STOP_WAIT_TIME_S": str(math.ceil(launch["grace_s"]) + SENDING_S),

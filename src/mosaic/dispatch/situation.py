@@ -39,7 +39,8 @@ class Case(Enum):
 class Situation:
     case: Case
     facts: dict[str, Any] = field(default_factory=dict)  # exit.json or started.json
-    words: str = ""  # UNSTARTED: what its holder lacked to start the worker; LOST: what happened
+    # UNSTARTED: what its holder lacked to start the worker; LOST: what happened; HELD: why its cluster does not say so
+    words: str = ""
     node: str = ""  # of a cluster: the machine on which it started
 
 
@@ -55,7 +56,8 @@ def situation(ref: Ref, launcher: Launcher) -> Situation:
         return Situation(Case.ENDED, exit, node=node)
     is_started = bool(exit) or os.path.lexists(rundir.started)
     if sight.stage is Stage.RUNNING or (sight.stage is Stage.UNKNOWN and is_started):
-        return Situation(Case.HELD, started, node=node)
+        silent = "its cluster does not answer" if sight.stage is Stage.UNKNOWN else ""
+        return Situation(Case.HELD, started, sight.reason or silent, node)
     if sight.stage in (Stage.STARTING, Stage.UNKNOWN):
         return Situation(Case.STARTING)
     if sight.stage is Stage.LOST:

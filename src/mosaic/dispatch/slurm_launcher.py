@@ -117,7 +117,7 @@ class SlurmLauncher:
         sight = self._sight(ref)
         # A held lock is a live holder, whatever Slurm says; where locks do not work the lock looks free.
         if sight.stage in (Stage.ENDED, Stage.ABSENT, Stage.QUEUED) and _is_locked(ref):
-            return Sight(Stage.RUNNING, "", sight.node)
+            return Sight(Stage.RUNNING, "its holder lives", sight.node)
         if sight.stage is Stage.QUEUED and self._has_just_started(ref):
             return Sight(Stage.UNKNOWN)
         return sight

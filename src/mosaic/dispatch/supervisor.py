@@ -1,6 +1,7 @@
 """Supervises a run whose holder is alive: its state, a requested cancel, the handshake timeout, and hangs."""
 
 import asyncio
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,13 @@ from mosaic.ingest.receive import Ingest
 from mosaic.model.run import RunRecord
 from mosaic.model.states import RunState
 from mosaic.registry.thread import RegistryThread
+
+FAR_LOOK_S, FAR_SPREAD_S = 20.0, 8.0
+
+
+def far_pause_s(run_id: str) -> float:
+    """Between two looks at a run on another machine of which nothing is reported: not the same for all."""
+    return FAR_LOOK_S + zlib.crc32(run_id.encode()) / 2**32 * FAR_SPREAD_S
 
 
 class Supervisor:
@@ -34,6 +42,17 @@ class Supervisor:
             self._stop(record, live, ref)
         elif not live.end_reason:
             await self._check_life(record, live, ref)
+
+    def next_look(self, record: RunRecord, live: LiveRun) -> float:
+        """When a run on another machine is looked at again, if nothing is reported about it before.
+
+        Its cluster and its tailer report what happens to it. Nobody reports that its own deadlines have come; and a
+        report may be lost.
+        """
+        now = self._runs.now()
+        if record.cancel_requested or live.end_reason or not live.adopted:
+            return now
+        return min(now + far_pause_s(record.run_id), live.vitals.next_deadline(now, record.limits))
 
     async def _note_progress(self, record: RunRecord, live: LiveRun, held_by: str) -> None:
         if held_by and held_by != record.held_by:

@@ -69,6 +69,11 @@ class RayNode:
     gpus: int
     gpus_used: float
     memory_mb: int
+    address: str = ""
+    resources: frozenset[str] = frozenset()  # as the dashboard spells them
+
+    def has(self, resource: str) -> bool:
+        return _in_camel_case(resource) in self.resources
 
 
 class Ray:
@@ -209,4 +214,12 @@ def _node(one: Mapping[str, Any], used: Mapping[str, str]) -> RayNode:
         gpus=int(total.get("GPU", 0)),
         gpus_used=in_use.get("GPU", 0.0),
         memory_mb=int(total.get("memory", 0.0)) >> 20,
+        address=str(raylet.get("nodeManagerAddress") or one.get("ip") or ""),
+        resources=frozenset(total),
     )
+
+
+def _in_camel_case(name: str) -> str:
+    """What the dashboard makes of a name: my_gpu is myGpu."""
+    first, *others = name.split("_")
+    return first + "".join(word.title() for word in others)

@@ -29,6 +29,9 @@ def main() -> int:
     root = StateRoot(os.path.abspath(os.path.expanduser(ticket["root"])))
     code = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     run = root.run(ticket["area"], ticket["run_id"])
+    if lacking := _missing_environment(ticket, root):
+        print(f"Nothing was started on {node}: {lacking}", file=sys.stderr)
+        return NO_LAUNCH
     try:
         # All that is needed later must be there before anything is started.
         import mosaic.tail.tailer  # noqa: F401
@@ -53,6 +56,14 @@ def main() -> int:
     os.chdir("/")
     os.execv(words[0], words)
     return 0  # never reached
+
+
+def _missing_environment(ticket: "dict[str, str]", root: StateRoot) -> str:
+    """Of a cluster whose nodes have environments of their own: what to do if this node lacks that of the worker."""
+    folder = root.envs / ticket.get("worker", "")
+    if "worker" not in ticket or (folder / "bin" / "python").exists():
+        return ""
+    return f"worker {ticket['worker']} is not installed here ({folder}). Install it with: {ticket['install']}"
 
 
 if __name__ == "__main__":

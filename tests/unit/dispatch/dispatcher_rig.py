@@ -147,13 +147,14 @@ class Rig:
 
     # ---- the daemon's side
 
-    def submit(self, limits=None, gpus=0):
+    def submit(self, limits=None, gpus=0, on=""):
         run_id = new_ulid()
         document = {
             "metadata": {"run_id": run_id, "run_name": "train", "worker": {"script": str(self.script)}},
             "payload": {
                 "limits": limits or {},
                 "resources": {"gpus": {"requested": gpus, "mandatory": bool(gpus)}},
+                **({"on": on} if on else {}),
             },
         }
         config = read_config(document)
