@@ -13,7 +13,7 @@ TINY = {
     **{"env": "dummy_grid", "random_agent": True, "envs": 2, "eval_envs": 0, "batch_size": 4, "batch_length": 8},
     **{"train_ratio": 8, "replay_gb": 0.01, "log_every_s": 0.5, "save_every_s": 5, "report_every_s": 100},
 }
-WHOLE_NODE = {"cpus": 4}
+WHOLE_NODE = 4  # CPUs
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -23,12 +23,12 @@ pytestmark = [
 ]
 
 
-def submit(lab, on, steps, part_on):
+def submit(lab, on, steps, part_on, cpus):
     if not (lab.root.envs / "dreamer").exists():
         (lab.root.envs / "dreamer").symlink_to(ENVIRONMENT)
     worker = {"module": "dreamer_worker.cli", "config": {**TINY, "steps": steps}}
-    parts = [{"name": "env", "on": part_on, "resources": WHOLE_NODE}]
-    payload = {"on": on, "resources": WHOLE_NODE if on != "local" else {"cpus": 0.1}, "parts": parts}
+    parts = [{"name": "env", "on": part_on, "resources": {"cpus": cpus}}]
+    payload = {"on": on, "resources": {"cpus": cpus}, "parts": parts}
     return lab.client.submit_run({"metadata": {"worker": worker}, "payload": payload})
 
 
@@ -41,7 +41,7 @@ def wait_for_steps(lab, run, steps):
 
 
 def test_the_envs_of_a_run_on_another_node_are_replaced_when_their_job_is_cancelled(slurm_lab, cluster):
-    run = submit(slurm_lab, "slurm", 10**9, "slurm")
+    run = submit(slurm_lab, "slurm", 10**9, "slurm", WHOLE_NODE)
     wait_for_steps(slurm_lab, run, 50)
     [fleet] = parts_of(slurm_lab, run)
 
@@ -64,7 +64,7 @@ def test_the_envs_of_a_run_on_another_node_are_replaced_when_their_job_is_cancel
 
 
 def test_a_run_on_this_machine_has_its_envs_on_ray(ray_lab):
-    run = submit(ray_lab, "local", 300, "ray")
+    run = submit(ray_lab, "local", 300, "ray", 1)
 
     over = ray_lab.wait_until_over(run, LONG_S)
     wait_until(lambda: all(part.state.is_over for part in parts_of(ray_lab, run)), LONG_S, "the end of the parts")

@@ -171,15 +171,24 @@ def test_all_parts_are_ended_with_their_run_and_not_before(ground):
 
 
 def test_the_next_daemon_finds_runs_with_parts_and_parts_without_a_run(ground, monkeypatch):
+    found = []
+
+    def recovered():
+        found.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(Parts, "_look_at", lambda parts, run_id: found.append(run_id))
+            asyncio.run(Parts(ground.trainer, Tokens("owner")).recover())
+        return list(found)
+
+    before_its_parts = recovered()
     ground.look()
-    looked = []
-    monkeypatch.setattr(Parts, "_look_at", lambda parts, run_id: looked.append(run_id))
-    asyncio.run(Parts(ground.trainer, Tokens("owner")).recover())
+    ground.trainer.db.move(ground.main.run_id, S.FAULTED)
+    over_with_live_parts = recovered()
     for run in ground.children():
         ground.trainer.db.move(run.run_id, S.CANCELLED)
-    asyncio.run(Parts(ground.trainer, Tokens("owner")).recover())
 
-    assert looked == [ground.main.run_id] * 2
+    assert before_its_parts == over_with_live_parts == [ground.main.run_id]
+    assert recovered() == []
 
 
 def test_a_run_and_its_parts_get_the_same_secret_and_others_another(ground):
