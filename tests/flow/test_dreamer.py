@@ -165,3 +165,43 @@ def test_a_finished_run_is_evaluated_by_its_folder_and_resumed(lab, mosaic):
     assert done["payload"]["env_steps"] == 300
     [settings] = [event for event in lab.events(resumed, "lifecycle") if event["event"] == "settings"]
     assert (settings["payload"]["env"], settings["payload"]["batch_length"]) == ("dummy_grid", 8)
+
+
+def parts_of(lab, run):
+    return [lab.client.get_run(child) for child in lab.client.get_run(run.run_id).children]
+
+
+@pytest.mark.timeout(600)
+def test_a_fleet_of_envs_that_is_killed_is_replaced_and_the_run_plays_all_its_steps(lab):
+    worker = {**MODULE, "config": {**TINY, "eval_envs": 0, "steps": 5000}}
+    parts = [{"name": "env", "count": 2, "resources": {"cpus": 0.1}}]
+    run = lab.client.submit_run({"metadata": {"worker": worker}, "payload": {"parts": parts}})
+    lab.wait_until_run(run, lambda now: now.summary.env_steps > 20, "steps", LONG_S)
+    lost = next(part for number, part in enumerate(parts_of(lab, run)) if process_of(part, f"env{number}"))
+
+    os.kill(lab.root_pid(lost), signal.SIGKILL)
+    wait_until(lambda: len(parts_of(lab, run)) == 3, LONG_S, "the fleet that replaces it")
+    end = lab.wait_until_over(run, LONG_S)
+    wait_until(lambda: all(part.state.is_over for part in parts_of(lab, run)), LONG_S, "the end of the parts")
+
+    assert (end.state, end.progress) == (S.TERMINATED, 1.0)
+    assert lab.client.get_run(lost.run_id).state is S.FAULTED
+    assert stderr_of(lab, run).count("has joined the run.") == 3
+    assert not [pid for pid in lab.processes() if b"dreamer_worker" in cmdline(pid)]
+
+
+@pytest.mark.parametrize(
+    ("config", "count", "words"),
+    [({"script": "train"}, 1, "script: train is one process"), ({}, 4, "there are 3 envs for 4 runs of the part env")],
+    ids=["one process", "too many"],
+)
+def test_parts_that_a_run_cannot_have_end_it_in_one_sentence(lab, config, count, words):
+    worker = {**MODULE, "config": {**TINY, "steps": 200, **config}}
+    payload = {"parts": [{"name": "env", "count": count}]}
+    run = lab.client.submit_run({"metadata": {"worker": worker}, "payload": payload})
+
+    end = lab.wait_until_over(run, LONG_S)
+
+    assert end.state is S.FAULTED
+    assert words in end.reason
+    assert parts_of(lab, run) == []

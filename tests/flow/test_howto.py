@@ -49,7 +49,7 @@ NOT_RUN = {
     "commands.md": {},
     "comparing.md": {EVALUATES: 1},
     "comparing-runs.md": {},
-    "dreamer.md": {INSTALLS: 2, GPU: 3, ELSEWHERE: 3, TRAINED: 2},
+    "dreamer.md": {INSTALLS: 2, GPU: 3, SLURM: 1, ELSEWHERE: 3, TRAINED: 2},
     "dreamer-agent.md": {GPU: 11},
     "dreamer-envs.md": {},
     "evaluation-envs.md": {RECORDED: 1},
@@ -90,7 +90,7 @@ FRAGMENTS = {
     "dreamer-agent.md": 1,
     "dreamer-envs.md": 1,
     "evaluation-envs.md": 1,
-    "new-worker.md": 10,
+    "new-worker.md": 11,
 }
 ENVIRONMENTS = ("cleanrl", "dreamer")
 

@@ -16,6 +16,7 @@ EXAMPLES = "x-mosaic-examples"
 CHECKPOINT = "x-mosaic-checkpoint"
 RESUME = "x-mosaic-resume"
 EVAL = "x-mosaic-eval"
+PARTS = "x-mosaic-parts"
 INTERACTIVE = "x-mosaic-interactive"
 EXPORT = "x-mosaic-export"
 SCRIPTS = "x-mosaic-scripts"
@@ -90,6 +91,11 @@ KEYWORDS: Dict[str, Keyword] = {
         SCHEMA,
         '`{"settings": {"extras.mode": "interactive", "extras.policy_path": "{checkpoint}"}, "arguments": '
         '["--interactive"]}`: how the worker is started as an operator, for `mosaic eval --operator`. See section 5',
+    ),
+    PARTS: Keyword(
+        SCHEMA,
+        '`["env", "replay"]`: the parts of a run that may be runs of their own, on other machines: `mosaic run acme '
+        "--part env:2@slurm`. See section 5",
     ),
     EXPORT: Keyword(
         SCHEMA,

@@ -36,6 +36,9 @@ LIFECYCLE_EVENTS = (
 # Reports that a library of a script is heard: the payload says what, and by which hook. Recognised by its run_id.
 OBSERVING = "observing"
 
+# Says where a run's worker takes up its parts: the payload has the address (mosaic_sdk.parts).
+PARTS_WANTED = "parts_wanted"
+
 # Reports lines that could not be written (disk full). It is recognised by its run_id.
 TELEMETRY_GAP = "telemetry_gap"
 
@@ -74,7 +77,7 @@ EXPORT_FILE = "export.json"  # what a worker says about the files that it export
 
 
 class WorkerEnv:
-    """Environment variables that every worker receives; the last seven only some."""
+    """Environment variables that every worker receives; the last eleven only some."""
 
     RUN_ID = "MOSAIC_RUN_ID"
     RUN_DIR = "MOSAIC_RUN_DIR"
@@ -88,6 +91,10 @@ class WorkerEnv:
     NONCE = "MOSAIC_NONCE"
     DRIVER_ADDRESS = "MOSAIC_DRIVER_ADDRESS"  # of a driver: where it calls the daemon …
     DRIVER_TOKEN = "MOSAIC_DRIVER_TOKEN"  # … and the token of these calls, for runs of its experiment
+    PARTS = "MOSAIC_PARTS"  # of a run with parts: which (mosaic_sdk.parts) …
+    PARTS_SECRET = "MOSAIC_PARTS_SECRET"  # … and what it and its parts know and nobody else
+    PART = "MOSAIC_PART"  # of a part: its name, index and count …
+    PART_ADDRESS = "MOSAIC_PART_ADDRESS"  # … and where its run takes it up
     OBSERVE = "MOSAIC_OBSERVE"  # 1: mosaic_sdk.observe reports what the libraries of a script log
 
 

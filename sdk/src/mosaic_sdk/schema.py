@@ -33,6 +33,7 @@ def schema_of(
     resume: Optional[Mapping[str, Any]] = None,
     evaluate: Optional[Mapping[str, Any]] = None,
     interactive: Optional[Mapping[str, Any]] = None,
+    parts: Sequence[str] = (),
     export: str = "",
     inherits_with: Sequence[str] = (),
     variants: Optional[Mapping[str, Mapping[str, str]]] = None,
@@ -54,6 +55,7 @@ def schema_of(
     given: Dict[str, Any] = {"title": title, keywords.LAB: lab and {name: dict(keys) for name, keys in lab.items()}}
     given.update({keywords.EXAMPLES: list(examples), keywords.INHERITS_WITH: list(inherits_with)})
     given.update({keywords.RESUME: resume, keywords.EVAL: evaluate, keywords.INTERACTIVE: interactive})
+    given.update({keywords.PARTS: list(parts)})
     given.update({keywords.VARIANTS: variants, keywords.SCRIPTS: scripts, keywords.EXPORT: export})
     return {**schema, **{name: value for name, value in given.items() if value}}
 

@@ -26,6 +26,7 @@ FIELDS = {  # fields of the trainer config, as a caller of `client.run` writes t
     "payload.limits": "run_options.limits",
     "payload.on": "run_options.on",
     "payload.requeue_as_resume": "run_options.requeue_as_resume",
+    "payload.parts": "run_options.parts",
 }
 
 
@@ -43,6 +44,7 @@ class RunOptions:
     commands: bool = False  # the worker reads commands on its stdin: `TrainerClient.command_run` sends them
     on: str = ""  # where to run: `local`, or CLUSTER[:PARTITION] such as `slurm:gpu`; empty: the daemon's default
     requeue_as_resume: int = 0  # how often it is continued from its newest checkpoint after its cluster has ended it
+    parts: Sequence[str | Mapping[str, Any]] = ()  # NAME[:COUNT][@PLACE], or as in a config: runs that do a part of it
     idempotency_key: str = ""  # two submissions of one config with the same key are one run
 
     def __post_init__(self) -> None:
@@ -83,10 +85,22 @@ def trainer_config(worker: Mapping[str, Any], options: RunOptions) -> dict[str, 
     payload = {
         "on": options.on,
         "requeue_as_resume": options.requeue_as_resume,
+        "parts": [part_of(part) for part in options.parts],
         "resources": _given(gpus=gpus, cpus=options.cpus, memory_mb=options.memory_mb),
         "limits": dict(options.limits),
     }
     return {"metadata": metadata, "payload": {name: section for name, section in payload.items() if section}}
+
+
+def part_of(part: str | Mapping[str, Any]) -> dict[str, Any]:
+    """`env:2@slurm:cpu` as an entry of `payload.parts`; a mapping is one already."""
+    if isinstance(part, Mapping):
+        return dict(part)
+    head, _, place = part.partition("@")
+    name, colon, count = head.partition(":")
+    if not name or (colon and not (count.isascii() and count.isdigit())) or (not place and part.endswith("@")):
+        raise BadConfig("run_options.parts", f"'{part}' is not a part. Write NAME[:COUNT][@PLACE]: env:2@slurm:cpu.")
+    return {"name": name, **({"count": int(count)} if count else {}), **({"on": place} if place else {})}
 
 
 def worker_section(worker: str, settings: dict[str, Any], root: StateRoot | None) -> dict[str, Any]:

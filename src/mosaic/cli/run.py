@@ -41,6 +41,7 @@ mosaic run toy steps=200 --seeds 0-4                   an experiment: one run fo
 mosaic run toy steps=200 --sweep agents=1,2 --seeds 0-4 --name agents --max-parallel 2 --detach
 mosaic run cleanrl algo=ppo env=CartPole-v1 --on slurm:gpu --gpus 1 --time-limit 12h    a job of the cluster
 mosaic run cleanrl algo=ppo env=CartPole-v1 --on slurm:spot --requeue-as-resume 5       continued if it is preempted
+mosaic run dreamer env=crafter_reward --on slurm:gpu --gpus 1 --part env:2@slurm:cpu    its envs in jobs of their own
 mosaic run toy --help                                  the settings of this worker
 mosaic run python train.py --lr 3e-4                   your own script, in the environment of its project
 mosaic run --gpus 1 --env-of cleanrl python train.py   the same in the environment of a worker
@@ -122,6 +123,14 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="on a cluster: after a preemption, a lost node or a time limit of the cluster, continue it from its "
         "newest checkpoint, as a new run, at most N times",
+    )
+    parser.add_argument(
+        "--part",
+        action="append",
+        default=[],
+        metavar="NAME[:N][@PLACE]",
+        help="do this part of the run in N runs of their own, which are replaced if they are lost; repeat for more "
+        "(docs/howto/dreamer.md)",
     )
     parser.add_argument("--time-limit", type=parse_duration, metavar="2h", help="stop the run after this time")
     parser.add_argument(
@@ -211,6 +220,7 @@ def run_options(args: argparse.Namespace) -> RunOptions:
         tags=args.tag,
         on=args.on,
         requeue_as_resume=args.requeue_as_resume,
+        parts=args.part,
         gpus=args.gpus,
         gpus_mandatory=args.gpus_mandatory,
         cpus=args.cpus,

@@ -4,6 +4,8 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mosaic.cli.asked_runs import CSV_COLUMNS, columns_csv, columns_json, columns_table, parse_columns, tell_left_out
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from mosaic.client import Run
     from mosaic.client.run import RunList
 
+PART = "part"  # the relation of a part to its run
 SHORT_ID = 13  # the ten characters of the timestamp and three random ones
 NEWEST = 20
 SAME_AS_SETTINGS = ("algo", "env", "seed", "id", "worker")  # fields that have the value of the setting of this name
@@ -53,6 +56,7 @@ def add_verbs(verbs: "Verbs") -> None:
         WHERE_HELP,
     )
     parser.add_argument("--all", action="store_true", help=f"list all runs, not only the newest {NEWEST}")
+    parser.add_argument("--parts", action="store_true", help="list parts of runs (mosaic run --part), too")
     parser.add_argument("--limit", type=count, default=NEWEST, metavar="N", help="list the newest N runs")
     parser.add_argument(
         "--state",
@@ -128,16 +132,27 @@ def ask_runs(args: argparse.Namespace, columns: "Sequence[str]") -> "RunList":
 
             parse_where(args.where)  # the place in an error is the one in the user's own text
         with connected(args) as client:
-            return client.list_runs(
+            ask = partial(
+                client.list_runs,
                 args.state,
-                0 if args.all else args.limit,
                 experiment=args.experiment,
                 where=args.where,
                 sort=args.sort,
                 columns=columns,
             )
+            found = ask(limit=0 if args.all else args.limit)
+            are_shown = args.parts or args.json or args.csv or args.where
+            if are_shown or not any(run.relation == PART for run in found.runs):
+                return found
+            return without_parts(ask(limit=0), 0 if args.all else args.limit)
     except BadQuery as error:
         raise BadUsage(str(error)) from None
+
+
+def without_parts(found: "RunList", limit: int) -> "RunList":
+    """The runs that are not parts of others, at most `limit`; `mosaic show` lists the parts of a run."""
+    runs = tuple(run for run in found.runs if run.relation != PART)
+    return replace(found, runs=runs[: limit or None], total=len(runs))
 
 
 def _data(args: argparse.Namespace, runs: "Sequence[Run]", columns: "Sequence[str]") -> str:

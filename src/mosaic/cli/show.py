@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected, host_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_VALUES = 40
 MOST_CHILDREN = 12
+MOST_PARTS = 100  # runs that are looked at to find the newest ones
 NONE: "Mapping[str, Run]" = {}
 
 
@@ -42,11 +43,11 @@ def show_run(args: argparse.Namespace) -> int:
         if args.json:
             print(json.dumps(run.to_dict(), indent=1))
             return 0
-        relatives = find_relatives(client, run)
+        relatives, parts = find_relatives(client, run), find_parts(client, run)
         results = eval_results(client, run, is_remote=bool(host_of(args)))
     # The folder of a run on another machine cannot be read.
     best = None if host_of(args) else read_best(run.run_dir)
-    print(describe(run, relatives, best, results))
+    print(describe(run, relatives, best, results, parts))
     return 0
 
 
@@ -61,7 +62,7 @@ def eval_results(client: "TrainerClient", run: "Run", is_remote: bool) -> str:
 
 
 def find_relatives(client: "TrainerClient", run: "Run") -> "dict[str, Run]":
-    """The parent of a run and its children; deleted runs are left out."""
+    """The parent of a run and its first children; deleted runs are left out."""
     found: dict[str, Run] = {}
     for run_id in (run.parent_run_id, *run.children[:MOST_CHILDREN]):
         try:
@@ -72,8 +73,37 @@ def find_relatives(client: "TrainerClient", run: "Run") -> "dict[str, Run]":
     return found
 
 
-def describe(run: "Run", relatives: "Mapping[str, Run]" = NONE, best: Best | None = None, results: str = "") -> str:
-    sections = [_headline(run), _facts(run, relatives, best), results, _observed(run), _history(run), _metrics(run)]
+def find_parts(client: "TrainerClient", run: "Run") -> "list[Run]":
+    """The newest run of each part of this run, in the order of their names and indices."""
+    found: dict[tuple[str, int], Run] = {}
+    wanted = run_facts.wanted_parts(run)
+    for run_id in reversed(run.children[-MOST_PARTS:] if wanted else ()):
+        try:
+            child = client.get_run(run_id)
+        except UnknownRun:
+            continue
+        if slot := run_facts.slot(child):
+            found.setdefault(slot, child)
+        if len(found) == wanted:
+            break
+    return [found[slot] for slot in sorted(found)]
+
+
+def describe(
+    run: "Run",
+    relatives: "Mapping[str, Run]" = NONE,
+    best: Best | None = None,
+    results: str = "",
+    parts: "Sequence[Run]" = (),
+) -> str:
+    sections = [
+        _headline(run),
+        _facts(run, relatives, best, parts),
+        results,
+        _observed(run),
+        _history(run),
+        _metrics(run),
+    ]
     sections += [settings_section(run), _config(run)]
     return "\n\n".join(section for section in sections if section)
 
@@ -86,7 +116,7 @@ def _headline(run: "Run") -> str:
     return "\n".join([name, f"{paint(state, STATE_STYLE[run.state])}: {explanation}", *more])
 
 
-def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str:
+def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None, parts: "Sequence[Run]") -> str:
     facts = {
         "worker": run.worker_name,
         "origin": printable(run.origin),
@@ -99,6 +129,7 @@ def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None) -> str
         "stored": run_facts.stored(run),
         "rejected": _rejected(run),
         "parent": _relative(run.parent_run_id, run.relation, relatives),
+        "parts": ("\n" + " " * 13).join(map(run_facts.part, parts)),
         "children": _children(run, relatives),
         "operators": ("\n" + " " * 13).join(operator_lines(run)),
         "requests": run_facts.requests(run),
@@ -144,8 +175,9 @@ def _relative(run_id: str, relation: str, relatives: "Mapping[str, Run]") -> str
 
 def _children(run: "Run", relatives: "Mapping[str, Run]") -> str:
     known = [relatives[child] for child in run.children if child in relatives]
-    lines = [f"{child.run_id}  {printable(child.name)}  ({child.relation or 'started from it'})" for child in known]
-    if left := len(run.children) - len(known):
+    shown = [child for child in known if not run_facts.slot(child)]
+    lines = [f"{child.run_id}  {printable(child.name)}  ({child.relation or 'started from it'})" for child in shown]
+    if (left := len(run.children) - len(known)) and not run_facts.wanted_parts(run):
         lines.append(f"… and {left} more")
     return ("\n" + " " * 13).join(lines)
 

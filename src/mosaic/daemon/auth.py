@@ -41,6 +41,10 @@ class Tokens:
         """The token of one attempt of a driver. Only runs that are drivers are ever given one."""
         return self._derived(f"driver {run_id} {attempt} {experiment}")
 
+    def parts(self, run_id: str) -> str:
+        """What a run and its parts know each other by. It is no token: the daemon accepts it for nothing."""
+        return self._derived(f"parts {run_id}")
+
     def _derived(self, text: str) -> str:
         return hmac.new(self._owner.encode(), text.encode(), hashlib.sha256).hexdigest()
 

@@ -5,7 +5,7 @@ import logging
 import math
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -82,6 +82,14 @@ class Nodes:
         node = {name: getattr(cluster, name) for name in _OF_NODES} if cluster.engine == RAY else None
         heartbeat_s = record.limits.heartbeat_s
         return Far(cluster.reach or address, certificate.decode(), resources, heartbeat_s, lost_s, node)
+
+    async def towards(self, places: Iterable[str]) -> str:
+        """A host that leads runs at these places to each other; loopback if all are on this machine."""
+        far = next(filter(None, places), "")
+        if not far:
+            return "127.0.0.1"
+        cluster = await asyncio.to_thread(load_cluster, self._root, split_place(far)[0])
+        return (cluster.reach or await self.open(cluster)).rpartition(":")[0]
 
     async def open(self, cluster: Cluster | None = None) -> str:
         """Listen for nodes, where the last daemon did if there was one: live tailers know no other address."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mosaic_sdk.keywords import PARTS
+
 from mosaic.catalog.descriptor import Descriptor
 from mosaic.catalog.inspector import Inspector
 from mosaic.catalog.schema import CHECKPOINT_KEY, Schema, parameters
@@ -215,6 +217,18 @@ async def refuse_unresumable(config: RunConfig, inspector: Inspector) -> None:
             "payload.requeue_as_resume",
             f"'{config.worker_name}' does not say how its runs are resumed (docs/howto/new-worker.md). Leave it out.",
         )
+
+
+async def refuse_unknown_parts(config: RunConfig, inspector: Inspector) -> None:
+    """BadConfig for a part that the worker of this run does not have."""
+    if not config.parts:
+        return
+    descriptor = await inspector.descriptor_of(config.worker)
+    known = [str(name) for name in (descriptor.schema.get(PARTS) if descriptor else None) or ()]
+    for part in config.parts:
+        if part.name not in known:
+            hint = f"Its parts: {', '.join(known)}." if known else "It has no parts. Leave payload.parts out."
+            raise BadConfig("payload.parts", f"'{config.worker_name}' has no part '{part.name}'. {hint}")
 
 
 def record_parent(metadata: Section, record: RunRecord, relation: str, found: Checkpoint) -> None:

@@ -43,6 +43,7 @@ from mosaic.daemon.node_links import NodeLinks
 from mosaic.daemon.nodes import Nodes
 from mosaic.daemon.operators import Operators
 from mosaic.daemon.parents import Parents
+from mosaic.daemon.parts import Parts
 from mosaic.daemon.receiving import Receiving
 from mosaic.daemon.registry_care import RegistryCare
 from mosaic.daemon.requeue import Requeue
@@ -66,6 +67,7 @@ from mosaic.model.old_layout import give_control_folders
 from mosaic.model.place import refuse_shifted
 from mosaic.model.reserve import Reserve
 from mosaic.model.root import check_root
+from mosaic.model.run import RunRecord
 from mosaic.model.rundir import StateRoot
 from mosaic.registry.thread import RegistryThread
 from mosaic.wire.mosaic_pb2_grpc import add_TrainerServiceServicer_to_server
@@ -113,7 +115,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
 
     restore_if_needed(root)
     registry = RegistryThread(root.registry)
-    live_runs = LiveRuns()
+    live_runs = LiveRuns(parts_wanted=lambda run_id: parts.wanted(run_id))
     broadcaster = Broadcaster()
     ingest = Ingest(broadcaster, Index(root.index), live_runs)
     local, catalog = LocalLauncher(umask, nofile), Catalog(root)
@@ -129,6 +131,10 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         add_TrainerServiceServicer_to_server(Service(trainer, stop), server)  # type: ignore[no-untyped-call]
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         return server
+
+    def ended(record: RunRecord) -> None:
+        requeue.after(record)
+        parts.after(record)
 
     endpoints = Endpoints(root, make_server)
     node_links = NodeLinks()
@@ -152,7 +158,8 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         lock.is_in_place,
         tokens.driver,
         nodes.far,
-        lambda record: requeue.after(record),
+        ended,
+        lambda config: parts.variables(config),
     )
 
     async def open_tcp() -> str:
@@ -186,7 +193,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         registry_problem=care.problem,
         started_at=time.time(),
     )
-    requeue = Requeue(trainer)
+    requeue, parts = Requeue(trainer), Parts(trainer, tokens)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop, False)
     dispatching: asyncio.Task[None] | None = None
@@ -200,7 +207,8 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         await nodes.open_stored()
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         dispatching = asyncio.create_task(dispatcher.run())
-        keeping = [asyncio.create_task(work) for work in (care.keep(), keep_giving_back(), requeue.recover())]
+        works = (care.keep(), keep_giving_back(), requeue.recover(), parts.recover())
+        keeping = [asyncio.create_task(work) for work in works]
         log.info("The daemon (pid %d) serves %s at %s.", os.getpid(), root.path, ", ".join(endpoints.addresses))
         await _until_stopped(stopping, dispatching, ingest, health, partial(_look_after, root, lock, endpoints))
     finally:

@@ -10,17 +10,19 @@ from mosaic.catalog.answers import Answers
 from mosaic.catalog.inspector import Inspector, Verdict
 from mosaic.catalog.one_look import OneLook, inspector_of_batch
 from mosaic.catalog.workers import Catalog
-from mosaic.daemon.parents import Parents, refuse_unresumable
+from mosaic.daemon.parents import Parents, refuse_unknown_parts, refuse_unresumable
 from mosaic.model.errors import BadConfig
 from mosaic.model.experiment import MAX_RUNS
 from mosaic.model.failpoints import failpoint
 from mosaic.model.machine import ANY_MACHINE
 from mosaic.model.run import RunConfig, RunRecord
 from mosaic.registry.registry import NewExperiment, Registry
+from mosaic.submit.config import PART
 from mosaic.submit.document import fingerprint, read_document
 from mosaic.submit.needs import with_worker_needs
 from mosaic.submit.operator_record import Resolved
 from mosaic.submit.record import record_all
+from mosaic.submit.section import Section
 from mosaic.submit.validate import SubmitContext, settle, validate
 
 if TYPE_CHECKING:
@@ -65,9 +67,11 @@ class Prepared:
     note: str  # for its history
 
 
-async def read(config_json: str, key: str) -> tuple[dict[str, Any], IdempotencyKey]:
-    """The document, parsed once: the rest of the submit works on it and completes it."""
+async def read(config_json: str, key: str, is_own: bool = False) -> tuple[dict[str, Any], IdempotencyKey]:
+    """The document, parsed once: the rest of the submit works on it and completes it. `is_own`: the daemon's own."""
     document = await asyncio.to_thread(read_document, config_json)
+    if not is_own:
+        refuse_part(document)
     return document, IdempotencyKey(key, await asyncio.to_thread(fingerprint, document))
 
 
@@ -100,6 +104,7 @@ async def prepare_all(
     )
     for config in settled:
         await refuse_unresumable(config, look.inspector)
+        await refuse_unknown_parts(config, look.inspector)
     notes = [
         ", ".join(filter(None, (each.note, await _note_of(trainer, config))))
         for each, config in zip(traced, settled, strict=True)
@@ -173,7 +178,16 @@ async def submit_all(
 
 def _read_all(requests: Sequence[tuple[str, str]]) -> list[tuple[dict[str, Any], IdempotencyKey]]:
     documents = [(read_document(config), key) for config, key in requests]
+    for document, _ in documents:
+        refuse_part(document)
     return [(document, IdempotencyKey(key, fingerprint(document))) for document, key in documents]
+
+
+def refuse_part(document: dict[str, Any]) -> None:
+    """BadConfig for a config that says that it is a part of a run: only the daemon starts these, and ends them."""
+    metadata = Section(document, "").section("metadata")
+    if metadata.text("relation") == PART or metadata.values.get("role"):
+        raise metadata.bad("relation", "only MOSAIC itself starts a part of a run. Start the run: mosaic run … --part")
 
 
 def _refuse_doubles(keys: Sequence[IdempotencyKey]) -> None:

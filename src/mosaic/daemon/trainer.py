@@ -41,6 +41,7 @@ from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.registry.registry import Registry
 from mosaic.registry.thread import RegistryThread
 from mosaic.submit.cancelling import refuse_bad_reason
+from mosaic.submit.config import PART
 from mosaic.submit.record import record as record_submission
 from mosaic.wire import mosaic_pb2 as pb
 from mosaic.wire.bounds import LISTED_BYTES, WHOLE_BYTES, document_or_note
@@ -83,7 +84,7 @@ class Trainer:
 
     async def submit(self, config_json: str, idempotency_key: str, why: str = "") -> pb.RunInfo:
         """`why`: for the run's history, if nobody but the daemon submits it."""
-        document, key = await read(config_json, idempotency_key)
+        document, key = await read(config_json, idempotency_key, is_own=bool(why))
         # One at a time for each key: the second must find the first one's run, not its unfinished folder.
         async with self.turn(key.text):
             return await self._submit(document, key, why)
@@ -126,12 +127,13 @@ class Trainer:
         return await self.info(record)
 
     async def delete(self, run_id: str) -> int:
-        """Delete a run that is over. Returns the number of bytes freed."""
+        """Delete a run that is over, and its parts. Returns the number of bytes freed."""
         record = await self.find(run_id)
         if not record.state.is_over:
             raise RunIsLive(record.run_id, str(record.state))
         if record.damage:
             raise StoreFailed(f"Run {record.run_id} is not deleted: {record.damage}")
+        of_parts = sum([await self.delete(part.run_id) for part in await self._parts_of(record)])
         rundir = self.rundir(record)
         self.sessions.forget(record.run_id)
         self.commands.forget(record.run_id)
@@ -150,7 +152,11 @@ class Trainer:
         failpoint("delete.done")
         if removal.problems:
             raise FolderRemains(record.run_id, rundir.path, removal.problems)
-        return removal.freed
+        return removal.freed + of_parts
+
+    async def _parts_of(self, record: RunRecord) -> list[RunRecord]:
+        children = await self.registry.do(lambda r: r.children(record.run_id))
+        return [child for child in children if child.lineage.relation == PART]
 
     async def get(self, run_id: str) -> pb.RunInfo:
         record = await self.find(run_id)

@@ -29,7 +29,7 @@ from mosaic.ingest.receive import Ingest
 from mosaic.model import procfs
 from mosaic.model.errors import IllegalMove, MosaicError, UnknownRun
 from mosaic.model.machine import Machine
-from mosaic.model.run import RunRecord
+from mosaic.model.run import RunConfig, RunRecord
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 from mosaic.registry.thread import RegistryThread
@@ -43,6 +43,10 @@ LONGEST_TURN_S = 5 * SWEEP_S  # a longer pause between turns means that the daem
 
 async def no_far(record: RunRecord) -> Far:
     raise MosaicError(f"Run {record.run_id} is for {record.on}, and this daemon serves no cluster.")
+
+
+async def no_parts(config: RunConfig) -> dict[str, str]:
+    return {}
 
 
 class Dispatcher:
@@ -72,8 +76,9 @@ class Dispatcher:
         driver_token: DriverToken = lambda *_: "",
         far: Callable[[RunRecord], Awaitable[Far]] = no_far,
         ended: Callable[[RunRecord], None] = lambda _: None,
+        part_variables: Callable[[RunConfig], Awaitable[dict[str, str]]] = no_parts,
     ) -> None:
-        """`ended` is called with each run that has reached its final state."""
+        """`ended` is called with each run that has reached its final state; `part_variables`: see daemon/parts.py."""
         self._root = root
         self._root_is_here = root_is_here
         self._registry = registry
@@ -85,7 +90,9 @@ class Dispatcher:
         self._runs = runs
         self._finisher = Finisher(registry, ingest, broadcaster, launchers, runs, ended)
         self._supervisor = Supervisor(registry, ingest, launchers, runs)
-        self._starter = Starter(root, registry, catalog, launchers, addresses, runs, self._finisher, driver_token, far)
+        self._starter = Starter(
+            root, registry, catalog, launchers, addresses, runs, self._finisher, driver_token, far, part_variables
+        )
         self._placer = Placer(root, registry, launchers, self._starter, self._finisher, runs)
         self._last_turn = runs.now()
         self._known_started: tuple[int, list[RunRecord]] = (-1, [])

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from mosaic_sdk.names import WorkerEnv
@@ -94,8 +95,12 @@ def plan_launch(
     environment: Mapping[str, str],
     driver_token: DriverToken = lambda *_: "",
     far: Far | None = None,
+    of_parts: Mapping[str, str] = MappingProxyType({}),
 ) -> Plan:
-    """Resolve the worker, write its config file and its operators, and describe what the holder is to start."""
+    """Resolve the worker, write its config file and its operators, and describe what the holder is to start.
+
+    `of_parts`: variables of a run with parts, or of a part.
+    """
     python = catalog.python_for(config.worker)
     worker_file = write_worker_file(root, config)
     answers = Answers(root.answers)
@@ -120,6 +125,7 @@ def plan_launch(
             **command.env,
             **_registration(config, attempt, nonce),
             **_drivers_variables(config, attempt, addresses.tcp, driver_token),
+            **of_parts,
         },
         "cwd": str(command.cwd),
         "inputs": config.worker.inputs,

@@ -44,8 +44,12 @@ class LiveRuns:
     Built before ingest and the dispatcher, which both get it. Used on the daemon's event loop only.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, parts_wanted: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """`parts_wanted` is called with the run whose worker says where it takes up its parts."""
         self.now = clock
+        self.parts_wanted = parts_wanted
         self._runs: dict[str, LiveRun] = {}
         self._rests: dict[str, float] = {}  # of runs on other machines: until when
         self._changed: set[str] = set()

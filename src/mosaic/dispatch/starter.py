@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
 from mosaic.catalog import provenance
 from mosaic.catalog.workers import Catalog
@@ -44,7 +44,9 @@ class Starter:
         finisher: Finisher,
         driver_token: DriverToken,
         far: Callable[[RunRecord], Awaitable[Far]],
+        part_variables: Callable[[RunConfig], Awaitable[dict[str, str]]],
     ) -> None:
+        self._part_variables = part_variables
         self._far = far
         self._root = root
         self._registry = registry
@@ -113,8 +115,8 @@ class Starter:
         launcher, ref = self._launchers.of(record.on), Ref(live.rundir, attempt)
         try:
             config = await asyncio.to_thread(load, self._root, record.run_id, record.worker_name)
-            far = await self._far(record)
-            plan = await asyncio.to_thread(self._plan, config, live.rundir, record, attempt, far)
+            far, of_parts = await self._far(record), await self._part_variables(config)
+            plan = await asyncio.to_thread(self._plan, config, live.rundir, record, attempt, of_parts, far)
             failpoint("spawn.planned")
             job = await asyncio.to_thread(launcher.submit, ref, plan.launch)
         except EngineSilent as error:
@@ -173,7 +175,8 @@ class Starter:
         live = self._runs.remember(record, self._root.run(record.area, record.run_id))
         try:
             config = await asyncio.to_thread(load, self._root, record.run_id, record.worker_name)
-            plan = await asyncio.to_thread(self._plan, config, live.rundir, record, attempt)
+            of_parts = await self._part_variables(config)
+            plan = await asyncio.to_thread(self._plan, config, live.rundir, record, attempt, of_parts)
             failpoint("spawn.planned")
             launcher, ref = self._launchers.of(record.on), Ref(live.rundir, attempt)
             await asyncio.to_thread(launcher.submit, ref, plan.launch)
@@ -204,11 +207,20 @@ class Starter:
             live.shortage, live.retry_at = lacking, self._runs.now() + RETRY_S
         return live.shortage
 
-    def _plan(self, config: RunConfig, rundir: RunDir, record: RunRecord, attempt: int, far: Far | None = None) -> Plan:
+    def _plan(
+        self,
+        config: RunConfig,
+        rundir: RunDir,
+        record: RunRecord,
+        attempt: int,
+        of_parts: Mapping[str, str],
+        far: Far | None = None,
+    ) -> Plan:
         return plan_launch(
             *(self._root, rundir, config, self._catalog, attempt, record.granted, self._addresses, os.environ),
             driver_token=self._driver_token,
             far=far,
+            of_parts=of_parts,
         )
 
     async def _record_provenance(self, config: RunConfig, plan: Plan, rundir: RunDir) -> None:

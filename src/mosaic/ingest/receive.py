@@ -45,6 +45,9 @@ class Listener(Protocol):
     def had_heartbeats(self, run_id: str) -> None:
         """The file already had heartbeats when it was opened."""
 
+    def parts_wanted(self, run_id: str) -> None:
+        """Its worker says where it takes up its parts."""
+
     def activity(self, run_id: str) -> None:
         """Bytes arrived."""
 
@@ -183,6 +186,10 @@ class Ingest:
         self, rundir: RunDir, since: int, until: "int | None", kinds: "Collection[str] | None", limit: int = 1000
     ) -> EventPage:
         return await self._ask(rundir, lambda store: store.events(since, until, kinds, limit))
+
+    async def parts_wanted(self, rundir: RunDir) -> bytes:
+        """The payload of the line that says where the run's worker takes up parts; empty before it was printed."""
+        return await self._ask(rundir, lambda store: store.parts_wanted())
 
     async def tail(self, rundir: RunDir, n: int, kinds: "Collection[str] | None" = None) -> pb.EventBatch:
         return await self._ask(rundir, lambda store: store.tail(n, kinds))
@@ -380,6 +387,8 @@ class Ingest:
         self._report_measured(run, commit.measured)
         if commit.heartbeat:
             self.listener.heartbeat(run_id, commit.progress)
+        if commit.wants_parts:
+            self.listener.parts_wanted(run_id)
         self._report_flags(run, request)
 
     def _report_measured(self, run: OpenRun, measured: bool) -> None:

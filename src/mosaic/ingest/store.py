@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mosaic_sdk.names import PARTS_WANTED
+
 from mosaic.ingest.check import check
 from mosaic.ingest.curve import CurveReader
 from mosaic.ingest.events import EventPage, EventReader
@@ -40,6 +42,7 @@ class Commit:
     renumbered: bool = False  # events before these were lost with their numbers: see Memory.is_renumbered
     heartbeat: bool = False
     progress: int | None = None  # of the newest heartbeat in it
+    wants_parts: bool = False  # its worker says where it takes up its parts
 
 
 class RunStore(RunFile):
@@ -186,6 +189,7 @@ class RunStore(RunFile):
             measured=self._is_measured,
             renumbered=renumbered,
             heartbeat=bool(beats),
+            wants_parts=any(row[2] == PARTS_WANTED for row in rows.lifecycle),
             progress=progress_of(beats[-1][3]) if beats else None,
         )
 
@@ -258,6 +262,13 @@ class RunStore(RunFile):
     def _is_measured(self) -> bool:
         it = self._memory.summary
         return bool(it.steps or it.episodes or it.metrics)
+
+    @on_file
+    def parts_wanted(self) -> bytes:
+        """The payload of the newest line that says where its worker takes up parts; empty if there is none."""
+        sql = "SELECT payload FROM lifecycle WHERE event = ? ORDER BY seq DESC LIMIT 1"
+        row = self._open_db.execute(sql, (PARTS_WANTED,)).fetchone()
+        return bytes(row[0]) if row else b""
 
     @property
     @on_file

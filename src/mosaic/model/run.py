@@ -36,7 +36,7 @@ class Lineage:
     """The run that another one was derived from."""
 
     parent_run_id: str = ""
-    relation: str = ""  # "resume" or "eval"; empty without a parent
+    relation: str = ""  # "resume", "eval" or "part"; empty without a parent
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,32 @@ class Operator:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of a run that is done by `count` runs of their own (ADR 54)."""
+
+    name: str  # one of those that the worker's schema names
+    count: int = 1
+    on: str = ""  # where they run, as in a config: CLUSTER[:PARTITION] or local; empty: where the run itself is
+    gpus: GpuRequest = GpuRequest()
+    resources: ResourceRequest = ResourceRequest()
+
+
+@dataclass(frozen=True)
+class Role:
+    """Which part of its parent a run is."""
+
+    part: str
+    index: int  # 0 … count - 1
+    count: int
+    number: int  # 1 for the first run of this index; each that replaces another has the next one
+    address: str  # where the parent's worker takes it up
+
+    @property
+    def slot(self) -> tuple[str, int]:
+        return self.part, self.index
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """A trainer config that passed validation."""
 
@@ -122,6 +148,8 @@ class RunConfig:
     on: str = ""  # where to run it: empty for this machine, else CLUSTER or CLUSTER:PARTITION
     requeue_as_resume: int = 0  # how often its daemon may continue it, as a new run, after its cluster has ended it
     operators: Mapping[str, Operator] = field(default_factory=dict)  # by their names
+    parts: tuple[Part, ...] = ()
+    role: Role | None = None  # of a run that is a part
     settings: Settings = field(default_factory=Settings)
     raw: Mapping[str, Any] = field(default_factory=dict)  # the config document, completed by the submit
 

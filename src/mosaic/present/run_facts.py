@@ -122,6 +122,27 @@ def how_derived(relation: str) -> str:
     return {"resume": "resumed", "eval": "evaluated"}.get(relation, relation)
 
 
+def wanted_parts(run: "Run") -> int:
+    """How many runs are to do a part of this one."""
+    parts = ((run.config or {}).get("payload") or {}).get("parts") or ()
+    return sum(int(part.get("count") or 1) for part in parts)
+
+
+def slot(run: "Run") -> tuple[str, int] | None:
+    """Which part of its parent a run is: its name and index. None for a run that is not a part."""
+    role = ((run.config or {}).get("metadata") or {}).get("role")
+    return (str(role["part"]), int(role["index"])) if role else None
+
+
+def part(run: "Run") -> str:
+    """`env-1  READY  slurm:cpu, node17, job 4711  01M7…  replaced 2 times`."""
+    role = (run.config or {})["metadata"]["role"]
+    replaced = role["number"] - 1
+    times = f"replaced {count(replaced, 'time')}" if replaced else ""
+    words = (f"{role['part']}-{role['index']}", str(run.state), place(run) or "this machine", run.run_id, times)
+    return "  ".join(filter(None, words))
+
+
 def clock(at: float) -> str:
     """A time of day with milliseconds: 2026-11-16 20:31:07.250."""
     return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]

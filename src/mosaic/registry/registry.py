@@ -154,9 +154,11 @@ class Registry:
         return [found[run_id] for run_id in run_ids if run_id in found]
 
     def submitted_before(self, n: int, trainings_only: bool = False) -> RunRecord | None:
-        """The newest run for 0, the one before it for 1, and so on."""
-        where = f"WHERE area != '{EVALS}'" if trainings_only else ""
-        return next(iter(self._records(f"{where} ORDER BY number DESC LIMIT 1 OFFSET ?", (n,))), None)
+        """The newest run for 0, the one before it for 1, and so on. Parts of runs do not count."""
+        where = f"AND area != '{EVALS}'" if trainings_only else ""
+        return next(
+            iter(self._records(f"WHERE relation != 'part' {where} ORDER BY number DESC LIMIT 1 OFFSET ?", (n,))), None
+        )
 
     def named(self, name: str, limit: int) -> "builtins.list[RunRecord]":
         """Runs with this name, newest first."""
@@ -231,6 +233,11 @@ class Registry:
         """Runs on other machines that were FAULTED after `since` (unix seconds)."""
         where = "WHERE state = ? AND runs_on != '' AND updated_at > ? ORDER BY number"
         return self._records(where, (RunState.FAULTED.value, since))
+
+    def parts(self, live_only: bool = False) -> "builtins.list[RunRecord]":
+        """Runs that are parts of others, oldest first."""
+        where, names = _in_states(LIVE_STATES if live_only else ())
+        return self._records(f"{where} {'AND' if where else 'WHERE'} relation = 'part' ORDER BY number", names)
 
     def incomplete(self) -> "builtins.list[RunRecord]":
         """Runs that are over but whose last output is not stored yet."""
@@ -328,6 +335,13 @@ class Registry:
         sets = ", ".join(f"{name} = ?" for name in news)
         with self._changes.change() as revision:
             self._db.execute(f"UPDATE runs SET {sets}, revision = ? WHERE id = ?", (*news.values(), revision, run_id))
+
+    def remark(self, run_id: str, text: str) -> None:
+        """Add a line to the history of a run that does not change its state."""
+        state = self.state(run_id)
+        with self._changes.change() as revision:
+            self._write_history(run_id, state, state, text)
+            self._stamp(run_id, revision)
 
     def note_waiting(self, texts: Mapping[str, str]) -> None:
         """Change what many runs wait for, in one transaction."""

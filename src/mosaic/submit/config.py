@@ -1,10 +1,10 @@
 """A trainer config as a typed object: shapes and ranges, nothing that depends on this machine.
 
-metadata   run_id run_name tags[] notes parent_run_id relation parent_checkpoint operators{}
+metadata   run_id run_name tags[] notes parent_run_id relation parent_checkpoint operators{} role
   experiment       name axes{}
   worker   module|script name variant arguments[] config{} environment{} use_grpc grpc_target worker_id commands
            python cwd inputs observe drives
-payload    on requeue_as_resume
+payload    on requeue_as_resume parts[]
   resources        cpus memory_mb
     gpus           requested mandatory
   limits           time_s heartbeat_s spin_s no_progress_s quiet_s grace_s
@@ -18,11 +18,12 @@ from typing import Any
 
 from mosaic.engines.cluster import LOCAL, split_place
 from mosaic.model.labels import MAX_NAME, MAX_TAG, MAX_TAGS, is_label
-from mosaic.model.machine import MAX_CPUS, MAX_MEMORY_MB
 from mosaic.model.names import VALID, is_worker_name
 from mosaic.model.run import GpuRequest, Limits, Lineage, Membership, ResourceRequest, RunConfig, WorkerSpec
 from mosaic.model.ulid import is_ulid
 from mosaic.submit.operators import read_operators
+from mosaic.submit.parts import read_parts, read_role
+from mosaic.submit.resources import read_gpus, read_resources
 from mosaic.submit.route import area_of
 from mosaic.submit.section import Section
 from mosaic.submit.variables import check_for_kernel, read_variables
@@ -37,6 +38,7 @@ METADATA = {  # keys and their meaning
     "relation": "`resume` or `eval`; without a module or script, the parent's config completes this one",
     "parent_checkpoint": "written by the daemon: `path` and `step` of the checkpoint that was used",
     "experiment": "the experiment that the run belongs to: `name`, and in `axes` the settings that vary in it",
+    "role": "written by the daemon, in a part of a run: which one it is",
     "operators": "policies, LLMs and other workers that this run's worker asks for actions, by their names",
 }
 FIELDS: dict[
@@ -46,14 +48,14 @@ FIELDS: dict[
     "metadata": tuple(METADATA),
     "metadata.experiment": ("name", "axes"),
     "metadata.worker": tuple(field.name for field in fields(WorkerSpec)),
-    "payload": ("on", "requeue_as_resume", "resources", "limits"),
+    "payload": ("on", "requeue_as_resume", "parts", "resources", "limits"),
     "payload.resources": ("gpus", *(field.name for field in fields(ResourceRequest))),
     "payload.resources.gpus": tuple(field.name for field in fields(GpuRequest)),
     "payload.limits": tuple(field.name for field in fields(Limits)),
 }
 RELATIONS = ("resume", "eval")
+PART = "part"  # a relation that only the daemon submits
 
-MAX_GPUS = 64
 MAX_REQUEUES = 1000
 MAX_STEP = 2**63 - 1  # the wire and the databases have 64 bits for it
 MAX_AXES = 4096  # bytes, as JSON: every listing contains them
@@ -77,8 +79,8 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
         area=area_of(worker, bool(operators)),
         worker_name=worker_name or worker.script.rpartition("/")[2] or worker.module.partition(".")[0],
         worker=worker,
-        gpus=_read_gpus(payload.section("resources").section("gpus")),
-        resources=_read_resources(payload.section("resources")),
+        gpus=read_gpus(payload.section("resources").section("gpus")),
+        resources=read_resources(payload.section("resources")),
         limits=_read_limits(payload.section("limits")),
         tags=read_tags(metadata),
         total_steps=total_steps(worker.config),
@@ -86,6 +88,8 @@ def read_config(document: dict[str, Any], worker_name: str = "", idempotency_key
         lineage=_read_lineage(metadata),
         membership=read_membership(metadata.section("experiment")),
         operators=operators,
+        parts=read_parts(payload),
+        role=read_role(metadata),
         raw=document,
     )
 
@@ -198,7 +202,7 @@ def _read_lineage(metadata: Section) -> Lineage:
     parent, relation = metadata.text("parent_run_id"), metadata.text("relation")
     if parent and not is_ulid(parent):
         raise metadata.bad("parent_run_id", f"'{parent}' is not a valid run id (26 letters and digits).")
-    if relation and relation not in RELATIONS:
+    if relation and relation not in (*RELATIONS, PART):
         raise metadata.bad("relation", f"must be one of {', '.join(RELATIONS)}, not '{relation}'.")
     if bool(parent) != bool(relation):
         raise metadata.bad("relation", "set both metadata.parent_run_id and metadata.relation, or neither.")
@@ -230,16 +234,6 @@ def _check_parent_checkpoint(metadata: Section, parent: str) -> None:
     checkpoint.whole("step", 0, MAX_STEP)
     if checkpoint.values and not parent:
         raise metadata.bad("parent_checkpoint", "needs the run that saved it in metadata.parent_run_id.")
-
-
-def _read_gpus(section: Section) -> GpuRequest:
-    return GpuRequest(section.whole("requested", 0, MAX_GPUS), section.flag("mandatory"))
-
-
-def _read_resources(section: Section) -> ResourceRequest:
-    cpus = section.number("cpus", MAX_CPUS)
-    # submit/needs.py fills in what the config leaves out.
-    return ResourceRequest(ResourceRequest.cpus if cpus is None else cpus, section.whole("memory_mb", 0, MAX_MEMORY_MB))
 
 
 def _read_limits(section: Section) -> Limits:

@@ -210,8 +210,11 @@ def _base(parent: Parent, relation: str, asked: Mapping[str, Any]) -> dict[str, 
 
 def _payload(parent: Parent, relation: str) -> dict[str, Any]:
     payload: Mapping[str, Any] = parent.document.get("payload") or {}
-    parts = ("resources", "limits") if relation == RESUME else ("resources",)
-    return {name: _known(payload[name], f"payload.{name}") for name in parts if payload.get(name)}
+    sections = ("resources", "limits") if relation == RESUME else ("resources",)
+    found: dict[str, Any] = {name: _known(payload[name], f"payload.{name}") for name in sections if payload.get(name)}
+    if relation == RESUME and payload.get("parts"):
+        found["parts"] = copy.deepcopy(payload["parts"])
+    return found
 
 
 def _known(values: Mapping[str, Any], path: str) -> dict[str, Any]:

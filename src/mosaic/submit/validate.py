@@ -17,11 +17,12 @@ from mosaic.catalog.workers import Catalog
 from mosaic.engines.cluster import LOCAL, RAY, load_cluster, split_place
 from mosaic.model.errors import BadConfig
 from mosaic.model.machine import Machine, format_memory
-from mosaic.model.run import RunConfig, Settings, WorkerSpec
+from mosaic.model.run import Lineage, Part, RunConfig, Settings, WorkerSpec
 from mosaic.model.rundir import StateRoot
 from mosaic.model.ulid import is_ulid, new_ulid
-from mosaic.submit.config import read_config, read_name, refuse_unknown, total_steps
+from mosaic.submit.config import PART, read_config, read_name, refuse_unknown, total_steps
 from mosaic.submit.header import total_timesteps
+from mosaic.submit.parts import place_of, resources_of
 from mosaic.submit.paths import check_writes, resolve, resolve_reads
 from mosaic.submit.program import check_program
 from mosaic.submit.section import Section
@@ -64,15 +65,13 @@ def validate(document: dict[str, Any], context: SubmitContext) -> RunConfig:
     worker_name = _find_worker(read, worker, context)
     run_id = _choose_run_id(metadata, worker.section("config"), context)
     _check_grpc_target(read, worker, context.tcp_address)
-    if read.on:
-        _check_far(read, context)
-    elif read.requeue_as_resume:
+    if read.requeue_as_resume and not read.on:
         raise BadConfig(
             "payload.requeue_as_resume", "only a cluster preempts runs, and this one is for this machine. Leave it out."
         )
-    else:
-        _check_gpus(read, context.gpu_count)
-        _check_resources(read, context.machine)
+    _check_room(read, context)
+    for part in read.parts:
+        _check_part(part, read, context)
     _check_parent(read, context)
     _check_worker_config(read, worker)
     check_writes(worker.section("config"), context.root.run(read.area, run_id).path)
@@ -167,6 +166,25 @@ def _choose_place(document: dict[str, Any], context: SubmitContext) -> None:
         document["payload"] = {**payload.values, "on": context.default_on}
 
 
+def _check_room(read: RunConfig, context: SubmitContext) -> None:
+    """Whether the place that a run is for exists, and could ever have what it asks for."""
+    if read.on:
+        _check_far(read, context)
+    else:
+        _check_gpus(read, context.gpu_count)
+        _check_resources(read, context.machine)
+
+
+def _check_part(part: Part, read: RunConfig, context: SubmitContext) -> None:
+    """The same for each run of a part. It gets what it needs from its run, so a checkpoint may be out of its sight."""
+    raw = {"payload": {"resources": resources_of(dict(read.raw), part.name)}}
+    asked = replace(read, on=place_of(part, read.on), gpus=part.gpus, resources=part.resources, raw=raw)
+    try:
+        _check_room(replace(asked, lineage=Lineage()), context)
+    except BadConfig as error:
+        raise BadConfig("payload.parts", f"'{part.name}': {error}") from None
+
+
 def _check_far(read: RunConfig, context: SubmitContext) -> None:
     """What a run on another machine cannot do yet, and whether its cluster is known."""
     name, _ = split_place(read.on)
@@ -183,7 +201,7 @@ def _check_far(read: RunConfig, context: SubmitContext) -> None:
 
 def _check_apart(read: RunConfig) -> None:
     """What a run needs from the daemon's disk, which the nodes of Ray do not see."""
-    parent = read.lineage.parent_run_id
+    parent = read.lineage.parent_run_id if read.lineage.relation != PART else ""
     needs = {f"the checkpoint of run {parent}": parent, "its operators": read.operators}
     needs[f"the folder {read.worker.inputs}"] = read.worker.inputs
     if lacking := [words for words, is_needed in needs.items() if is_needed]:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from mosaic_sdk.cli import WorkerStopped, conduct, print_dry_run, refuse, standard_parser
 from mosaic_sdk.config import ConfigError, load_config
+from mosaic_sdk.parts import own_part
 
 from dreamer_worker.config import SCRIPTS, DreamerConfig
 
@@ -38,7 +39,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.verbose:
         _log_to_stderr()
+    part = own_part()
     try:
+        if part and not (args.dry_run or args.interactive):
+            from dreamer_worker.meeting import run_part
+
+            return run_part(part, str(load_config(args.config)["run_id"]))
         config = DreamerConfig.from_dict(load_config(args.config))
         if args.script:
             config = config.replace(script=args.script)

@@ -265,6 +265,7 @@ EVALUATE = {
     **{"extras.mode": "policy_eval", "checkpoint": "{checkpoint}", "episodes": "{episodes}", "seed": "{seed}"},
     **{"capture_video": "{video}", "env_options": "{parent}"},
 }
+PARTS = ("env",)  # see meeting.py
 INTERACTIVE = {
     "settings": {"checkpoint": "{checkpoint}", "env": "{env_id}", "env_options": "{parent}"},
     "arguments": ["--interactive"],
@@ -285,6 +286,7 @@ def make_schema() -> dict[str, Any]:
         resume={"extras.mode": "resume_training", "checkpoint": "{checkpoint}"},
         evaluate=EVALUATE,
         interactive=INTERACTIVE,
+        parts=PARTS,
         export="dreamer_worker.export",
         inherits_with=["checkpoint", "extras.policy_path", "extras.checkpoint_path"],
     )

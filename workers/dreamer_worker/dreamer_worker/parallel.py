@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic_sdk.config import ConfigError
+from mosaic_sdk.parts import wanted
 
 from dreamer_worker.agent_process import PART, run_agent
 from dreamer_worker.checkpoint import COMMIT, Claim, Counters, Epochs
@@ -27,6 +28,7 @@ from dreamer_worker.factories import factories
 from dreamer_worker.fastlane import hidden_request
 from dreamer_worker.life import Life
 from dreamer_worker.logger import run_logger
+from dreamer_worker.meeting import with_parts
 from dreamer_worker.replay import run_replay
 from dreamer_worker.rpc import free_address, make_secret
 from dreamer_worker.supervisor import PATIENT_S, AgentThread, Child, RoleFailed, Supervisor
@@ -35,6 +37,8 @@ from dreamer_worker.supervisor import PATIENT_S, AgentThread, Child, RoleFailed,
 def prepare(config: DreamerConfig) -> DreamerConfig:
     """Fill in what the config leaves open (addresses, secret, presets) and create the run's folder."""
     config = config.resolved()
+    if asked := wanted():
+        config = with_parts(config, asked)
     names = ("actor_addr", "replay_addr", "logger_addr")
     given = {name: getattr(config, name) for name in names}
     taken = {name: free_address() if value == "auto" else value for name, value in given.items()}
@@ -132,9 +136,13 @@ def variables_of(name: str, config: DreamerConfig) -> dict[str, str]:
 
 def run_role(config: DreamerConfig, names: Sequence[str]) -> None:
     """Run these processes of a run that is launched elsewhere, and restart each one that dies, until stopped."""
+    supervise_role(config, names).run()
+
+
+def supervise_role(config: DreamerConfig, names: Sequence[str]) -> Supervisor:
     every = works(config)
     children = [Child(name, every[name], variables_of(name, config)) for name in names]
-    Supervisor(children, last_s=PATIENT_S).run()
+    return Supervisor(children, last_s=PATIENT_S)
 
 
 def run_parallel(config: DreamerConfig) -> dict[str, Any]:

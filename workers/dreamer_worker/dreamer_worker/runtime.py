@@ -11,6 +11,7 @@ from typing import Any
 from mosaic_sdk.checkpoints import CheckpointError
 from mosaic_sdk.cli import WorkFailed
 from mosaic_sdk.heartbeat import Heartbeat
+from mosaic_sdk.parts import announce, wanted
 
 from dreamer_worker import settings
 from dreamer_worker.analytics import write_manifest
@@ -76,7 +77,17 @@ class DreamerRuntime:
             return run_eval(config, self.telemetry)
         from dreamer_worker.parallel import run_parallel
 
-        return run_parallel(config)
+        asked = wanted()
+        if not asked:
+            return run_parallel(config)
+        from dreamer_worker.meeting import Meeting
+
+        meeting = Meeting(config, asked).start()
+        announce(meeting.address, self.telemetry)
+        try:
+            return run_parallel(config)
+        finally:
+            meeting.close()
 
     def _resume(self, config: DreamerConfig, counters: Counters) -> None:
         from dreamer_worker.parallel import resume

@@ -188,6 +188,8 @@ class Supervisor:
                 self._start(child)
             while True:
                 child, code = self._events.get()
+                if child is None:
+                    return
                 if code is None:
                     self._start(child)
                 elif child.name == self._agent and code == 0:
@@ -197,6 +199,10 @@ class Supervisor:
                     self._restart(child, code)
         finally:
             self.stop()
+
+    def finish(self) -> None:
+        """Have `run` return soon; any thread may call it."""
+        self._events.put((None, None))
 
     def stop(self) -> None:
         """Stop the agent first, because its last checkpoint needs the others; then the rest; kill what remains."""

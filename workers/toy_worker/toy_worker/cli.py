@@ -22,10 +22,15 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 def run(config: ToyConfig) -> int:
+    from mosaic_sdk.parts import own_part
+
+    from toy_worker.helpers import help_run
     from toy_worker.runtime import ToyRuntime
     from toy_worker.telemetry import Telemetry
 
-    telemetry = Telemetry(config)
+    telemetry, part = Telemetry(config), own_part()
+    if part:
+        return conduct(lambda: help_run(part, config, telemetry), telemetry)
     code = conduct(ToyRuntime(config, telemetry).run, telemetry)
     if config.no_newline_at_end:
         telemetry.raw(b'{"event_type":"metric","name":"toy/last","value":1,"step":0}', "unterminated", 0)

@@ -39,6 +39,7 @@ class ToyConfig(Settings):
 
     crash_at: AtStep = setting(None, "Raise an exception at this step.")
     exit_code: int = setting(0, "Exit with this code after a successful run.")
+    helpers_fail: bool = setting(False, "Its helpers (--part helper:N) fail at once.")
     signal_at: AtStep = setting(None, "Kill itself with the signal `kill_self` at this step.")
     kill_self: str = setting("SIGKILL", "Name of the signal for `signal_at`.")
     hang_at: AtStep = setting(None, "Stop working at this step: no CPU time, no heartbeats.")

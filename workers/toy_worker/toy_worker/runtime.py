@@ -8,6 +8,7 @@ from mosaic_sdk.names import EVAL_AGENT, EVAL_MEAN_RETURN
 
 from toy_worker.analytics import write_manifest
 from toy_worker.config import COMMANDS, POLICY_EVAL, ToyConfig
+from toy_worker.helpers import take_up_helpers
 from toy_worker.learning import ENV_ID, Noise, skill
 from toy_worker.misbehaviour import Misbehaviour
 from toy_worker.telemetry import Telemetry
@@ -43,8 +44,11 @@ class ToyRuntime:
             from toy_worker.fastlane import show_picture
 
             self.picture = show_picture(self.config)
+        helpers = take_up_helpers(self.telemetry)
         with self.heart:
             self._train()
+        if helpers:
+            helpers.close()
         if self.picture:
             self.picture.close()
         self.misbehaviour.at_end()

@@ -32,6 +32,8 @@ INTERACTIVE: Dict[str, Any] = {
 def make_schema() -> Dict[str, Any]:
     from mosaic_sdk.schema import schema_of
 
+    from toy_worker.helpers import HELPER
+
     return schema_of(
         ToyConfig,
         title="Toy worker",
@@ -40,4 +42,5 @@ def make_schema() -> Dict[str, Any]:
         resume=RESUME,
         evaluate=EVALUATE,
         interactive=INTERACTIVE,
+        parts=(HELPER,),
     )
