@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from mosaic.model.listed import UNNUMBERED
+from mosaic.model.run import UNNUMBERED
 from mosaic.tail.fields import NULL, Fields, InvalidField, encode, plain, scalar
 
 EPISODE = {"episode_end", "episode_done", "episode_ended", "episode_complete", "episode_completed", "episode_finished"}

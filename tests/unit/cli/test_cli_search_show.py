@@ -1,11 +1,15 @@
 """`mosaic search show` of a search whose driver ended early."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 
+from mosaic.cli import search
 from mosaic.cli.experiment import describe
 from mosaic.cli.main import main
 from mosaic.cli.resume import next_steps
-from mosaic.cli.search import results, text_of
+from mosaic.cli.search import cancel_search, results, text_of
 from mosaic.model.experiment import Experiment, reconstructed
 
 
@@ -72,3 +76,11 @@ def test_a_word_that_is_no_worker_is_not_asked_for_a_range(tmp_path, monkeypatch
 
     assert main(["search", "list"]) == 1
     assert "Worker 'list' is not installed." in capsys.readouterr().err
+
+
+def test_a_search_that_is_over_is_not_said_to_be_cancelled(driver, monkeypatch, capsys):
+    monkeypatch.setattr(search, "connected", lambda args: nullcontext(Client(driver("TERMINATED"))))
+
+    assert cancel_search(SimpleNamespace(name="lr")) == 0
+
+    assert capsys.readouterr().out == "Nothing to cancel: the search 'lr' is TERMINATED.\n"
