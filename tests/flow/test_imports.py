@@ -67,6 +67,15 @@ def test_a_folder_of_event_files_becomes_runs_with_curves(lab, imported, tmp_pat
     assert run.summary.episodes == 100
 
 
+def test_the_progress_counts_the_events(lab, imported, tmp_path, capsys):
+    with SummaryWriter(str(tmp_path / "one")) as writer:
+        writer.add_scalar("x", 1, 0)
+
+    main(["import", str(tmp_path / "one")])
+
+    assert "    1 event\n" in capsys.readouterr().err
+
+
 def test_the_times_are_those_of_the_files(lab, imported, tmp_path):
     with SummaryWriter(str(tmp_path / "one")) as writer:
         for step in range(3):

@@ -63,6 +63,7 @@ def test_a_search_completes_exactly_the_trials_that_were_asked(lab, search, show
     assert best["command"].startswith(f"mosaic run toy steps=120 episode_length={best['settings']['episode_length']}")
     assert lab.client.get_run(best["runs"][0]).axes == best["settings"]
     assert "Best: trial" in mosaic("search", "show", "s")
+    assert "***" not in mosaic("show", driver.run_id)  # no setting of a search is taken for a secret
 
 
 def test_a_killed_driver_is_resumed_without_losing_or_doubling_a_trial(lab, search, show, mosaic):

@@ -157,7 +157,10 @@ def _lock(name: str) -> str:
     path = os.path.join(path, "uv.lock") if os.path.isdir(path) else path
     if os.path.basename(path) != "uv.lock":
         raise InstallFailed(f"{path} is not a uv.lock. For a requirements file use: -r {name}")
-    return existing_file(path)
+    found = existing_file(path)
+    if not os.path.isfile(os.path.join(os.path.dirname(found), "pyproject.toml")):
+        raise InstallFailed(f"{found} has no pyproject.toml beside it, without which a lock file cannot be read.")
+    return found
 
 
 def _fingerprint(request: EnvRequest, python: str) -> str:

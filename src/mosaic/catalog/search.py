@@ -40,10 +40,10 @@ def search_config(search: Search, root: StateRoot) -> dict[str, Any]:
     trials = worker_section(search.worker, dict(search.settings), root)
     _, descriptor = describe_worker(trials["name"], str(trials.get("variant", "")), root)
     schema = {} if descriptor.problem else descriptor.schema
-    keys = place_space(dimensions, trials["config"], with_common(schema)) if schema else {}
+    places = place_space(dimensions, trials["config"], with_common(schema)) if schema else {}
     payload = trainer_config({}, search.of_trials)["payload"]
     config = {
-        **{"experiment": search.name, "worker": trials, "space": dict(search.space), "keys": keys},
+        **{"experiment": search.name, "worker": trials, "space": dict(search.space), "places": places},
         **{"payload": payload, "tags": list(search.of_trials.tags), **search.options},
     }
     section = {**worker_section(DRIVER, config, root), "drives": True}
@@ -62,16 +62,16 @@ def read_space(space: Mapping[str, str]) -> dict[str, Dimension]:
 def place_space(dimensions: Mapping[str, Dimension], fixed: Mapping[str, Any], schema: Schema) -> dict[str, str]:
     """The dotted key of each setting in the worker's config. BadConfig if the worker does not accept all its values."""
     whole = {name: dimension.ends[0] for name, dimension in dimensions.items()}
-    keys: dict[str, str] = {}
+    places: dict[str, str] = {}
     for name, dimension in dimensions.items():
         for value in dimension.ends:
             placed = _placed(fixed, {**whole, name: value}, schema)
             check(placed, schema, PATH)
         others = flattened(_placed(fixed, {key: whole[key] for key in whole if key != name}, schema))
-        keys[name] = next((key for key in flattened(placed) if key not in others), "")
-        if not keys[name]:
+        places[name] = next((key for key in flattened(placed) if key not in others), "")
+        if not places[name]:
             raise BadConfig("--space", f"{name} is searched and has a fixed value as well. Leave one of them out.")
-    return keys
+    return places
 
 
 def _placed(fixed: Mapping[str, Any], chosen: Mapping[str, Any], schema: Schema) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def list_experiments(args: argparse.Namespace) -> int:
 def _row(experiment: "Experiment") -> tuple[str, ...]:
     document = experiment.document
     varies = ", ".join(f"{key} ({len(values)})" for key, values in document.get("axes", {}).items())
-    note = experiment.note or ("its record is lost" if experiment.is_reconstructed else "")
+    note = experiment.note or _origin(experiment)[0]
     return (
         printable(experiment.name),
         clip(printable(document.get("worker", "")), 16),
@@ -165,7 +165,8 @@ def describe(experiment: "Experiment", runs: "list[Run]") -> str:
     current = shown.current(runs)
     lines = [headline(paint(printable(experiment.name), "bold"), current), _facts(experiment)]
     if replaced := len([run for run in runs if run.axes]) - len(current):
-        lines.append(f"{count(replaced, 'earlier run')} not shown: retried or resumed")
+        why = "equal settings" if experiment.document.get("search") else "retried or resumed"
+        lines.append(f"{count(replaced, 'earlier run')} not shown: {why}")
     if current:
         headings, rows, right = shown.table(current)
         lines += ["", render_table(headings, rows, right)]
@@ -185,10 +186,17 @@ def _facts(experiment: "Experiment") -> str:
         f"worker {document.get('worker', '')}{variant}",
         label(document.get("base", {})),
         f"at most {limit} at a time" if limit else "",
-        "its record is lost: this is what its runs show" if experiment.is_reconstructed else "",
+        ": ".join(filter(None, _origin(experiment))),
         experiment.note,
     ]
     return printable(" · ".join(filter(None, facts)))
+
+
+def _origin(experiment: "Experiment") -> tuple[str, str]:
+    """What it is, if it has no record of its own, and what follows from that."""
+    if experiment.document.get("search"):
+        return "a search", f"mosaic search show {experiment.name}"
+    return ("its record is lost", "this is what its runs show") if experiment.is_reconstructed else ("", "")
 
 
 # ---- cancel, resume, rm

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mosaic.catalog.request import SHORT, nest
+from mosaic.catalog.request import SHORT, RunOptions, nest
 from mosaic.cli.sweep import parse_seeds
 from mosaic.model.errors import BadConfig, MosaicError
 from mosaic.model.experiment import FIELDS, read_document
@@ -34,9 +34,16 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
     worker_in(path, found)
     found.pop("name", None)
     try:
-        return name, read_document(_complete(found))
+        document = read_document(_complete(found))
+        RunOptions.of(document["options"])
+        return name, document
     except BadConfig as error:
-        raise MosaicError(f"{path}: {str(error).removeprefix('experiment.')}") from None
+        raise MosaicError(f"{path}: {as_in_file(error)}") from None
+
+
+def as_in_file(error: BadConfig) -> str:
+    """The message, with the field as it is written in a file."""
+    return str(error).removeprefix("experiment.").removeprefix("run_").removeprefix("--")
 
 
 def refuse_unknown(path: Path, found: Mapping[str, Any], keys: Sequence[str]) -> None:
@@ -90,7 +97,15 @@ def load(path: Path, keys: str) -> dict[str, Any]:
     try:
         found = yaml.load(text, ScriptLoader)  # a safe loader
     except yaml.YAMLError as error:
-        raise MosaicError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+        raise MosaicError(f"{path} is not valid YAML: {_problem(error)}") from None
     if not isinstance(found, dict):
         raise MosaicError(f"{path} must contain keys such as {keys}.")
     return found
+
+
+def _problem(error: Exception) -> str:
+    """`line 3, column 7: expected …`; what PyYAML says itself has several lines and quotes the text."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is None or problem is None:
+        return " ".join(str(error).split())
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}."

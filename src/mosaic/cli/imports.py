@@ -130,7 +130,7 @@ def _import_one(
             found.path,
             lambda cursor: open_source(found, cursor),
             describe,
-            lambda events: shown.detail(f"{events:,} events") if events % 100_000 < 40_000 else None,
+            lambda events: shown.detail(count(events, "event")) if events % 100_000 < 40_000 else None,
         )
     except NoDaemon:
         raise

@@ -16,6 +16,7 @@ from mosaic.cli.follow import follow, wait_quietly
 from mosaic.cli.run import add_run_options, print_submitted, run_options
 from mosaic.cli.settings import parse_settings
 from mosaic.cli.verb import RUN_HELP, add_verb
+from mosaic.model.states import RunState
 from mosaic.present.text import printable
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def next_steps(run: "Run") -> list[str]:
     if not run.state.is_over or run.area != "runs" or not _has_checkpoints(run):
         return []
     if run.worker_name == "search" and run.experiment:
+        if run.state is not RunState.TERMINATED:
+            return []  # its summary says how it is continued
         return [f"mosaic search resume {run.experiment} --trials N"]
     schema = _schema_of(run)
     steps = [f"mosaic eval {run.run_id}"] if schema.get(keywords.EVAL) else []

@@ -114,6 +114,7 @@ def start_search(args: argparse.Namespace) -> int:
         raise BadUsage("a search is known by its --name; leave --idempotency-key out")
     described = _file_search(args) if is_file(args.worker) else None
     if not args.space and not described:
+        _refuse_unknown_worker(args.worker)
         raise BadUsage("nothing to search. Add a range, such as --space learning_rate=log:1e-5:1e-2")
     with connected(args) as client:
         search = described or _search(args, args.name or _free_name(client, args.worker.partition("@")[0]))
@@ -126,6 +127,14 @@ def start_search(args: argparse.Namespace) -> int:
             )
         run = client.submit_run(config, f"experiment/{name}/driver")
         return _follow(client, run, name, args)
+
+
+def _refuse_unknown_worker(worker: str) -> None:
+    """UnknownWorker for what is no worker: a mistyped action, for one."""
+    from mosaic.catalog.workers import Catalog
+
+    name, _, variant = worker.partition("@")
+    Catalog(StateRoot.from_environment()).find(name, variant)
 
 
 def _file_search(args: argparse.Namespace) -> "Search":
@@ -218,7 +227,8 @@ def cancel_search(args: argparse.Namespace) -> int:
     from mosaic.cli.cancel import wait_until_over
 
     with connected(args) as client:
-        drivers = [run for run in drivers_of(client, args.name) if not run.state.is_over]
+        newest, *_ = all_drivers = drivers_of(client, args.name)
+        drivers = [run for run in all_drivers if not run.state.is_over]
         for run in drivers:
             client.cancel_run(run.run_id)
         # First the driver: it would replace the trials.
@@ -227,6 +237,9 @@ def cancel_search(args: argparse.Namespace) -> int:
         trials = [run for run in runs_of(client, args.name) if not run.state.is_over]
         for run in trials:
             client.cancel_run(run.run_id, "the search was cancelled")
+    if not drivers and not trials:
+        print(f"Nothing to cancel: the search '{args.name}' is {newest.state}.")
+        return 0
     what = f"and {len(trials)} of its trials are" if trials else "is"
     print(f"The search '{args.name}' {what} cancelled. Continue it with: mosaic search resume {args.name}")
     return 0

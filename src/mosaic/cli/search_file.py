@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.catalog.request import SHORT, RunOptions, nest
-from mosaic.catalog.search import Search, read_seeds
-from mosaic.cli.experiment_file import load, name_in, refuse_unknown, worker_in
+from mosaic.catalog.search import Search, read_seeds, read_space
+from mosaic.cli.experiment_file import as_in_file, load, name_in, refuse_unknown, worker_in
 from mosaic.model.errors import BadConfig, MosaicError
 
 ENDINGS = (".yaml", ".yml", ".json")
@@ -45,9 +45,10 @@ def read_search(path: Path, name: str = "") -> Search:
             raise BadConfig("space", "nothing to search. Add a range, such as learning_rate: log:1e-5:1e-2")
         settings = nest((str(key), value) for key, value in base.items())
         ranges = {SHORT.get(str(key), str(key)): _range(value) for key, value in space.items()}
+        read_space(ranges)
         return Search(name, worker, settings, ranges, _options(found), RunOptions.of(_mapping(found, "options")))
     except BadConfig as error:
-        raise MosaicError(f"{path}: {error}") from None
+        raise MosaicError(f"{path}: {as_in_file(error)}") from None
 
 
 def _options(found: Mapping[str, Any]) -> dict[str, Any]:

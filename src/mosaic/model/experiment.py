@@ -6,7 +6,7 @@ document   {"worker": "cleanrl", "variant": "",
             "seeds": [0, 1, 2],                                    of each combination; []: the seed does not vary
             "max_parallel": 0,                                     at most this many runs at a time; 0: no limit
             "options": {"gpus": 1, "tags": ["a"]},                 what each run requests
-            "search": null}                                        what a search that adds runs itself keeps here
+            "search": null}                                        {"driver": RUN}: a search, whose driver adds the runs
 
 A point is one combination: {"learning_rate": 1e-4, "seed": 0}. A run's `axes` are its point.
 """
@@ -241,6 +241,8 @@ def merged(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[st
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    if old["search"] and not new["search"]:
+        yield "it is a search, whose driver adds the runs"
     for key in ("worker", "variant"):
         if old[key] != new[key]:
             yield f"its {key} is {_shown(old[key])}, not {_shown(new[key])}"
@@ -287,8 +289,8 @@ def _shown(value: object) -> str:
 # ---- an experiment without a record
 
 
-def reconstructed(worker: str, found: Sequence[Point]) -> dict[str, Any]:
-    """The document as far as the points of its runs show it. The base is lost."""
+def reconstructed(worker: str, found: Sequence[Point], driver: str = "") -> dict[str, Any]:
+    """The document as far as the points of its runs show it. The base is lost. `driver`: of a search."""
     axes: dict[str, list[Any]] = {}
     for point in found:
         for key, value in point.items():
@@ -302,5 +304,5 @@ def reconstructed(worker: str, found: Sequence[Point]) -> dict[str, Any]:
         "seeds": sorted(seeds),
         "max_parallel": 0,
         "options": {},
-        "search": None,
+        "search": {"driver": driver} if driver else None,
     }

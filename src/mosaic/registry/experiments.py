@@ -17,6 +17,7 @@ from mosaic.registry.file import fetch
 from mosaic.registry.row import is_time, read_object
 
 COLUMNS = "name, document, note, created_at, revision"
+SEARCH_WORKER = "search"  # the worker of a search's driver
 MOST_POINTS = 10_000  # that are read to reconstruct an experiment
 # SQLite keeps a value of any type in any column: a name that is not text names nothing.
 _NAMED = "typeof(name) = 'text'"
@@ -114,11 +115,15 @@ class Experiments:
         return self._from_runs(name) or Experiment(name, reconstructed("", []), is_reconstructed=True)
 
     def _from_runs(self, name: str) -> Experiment | None:
-        sql = "SELECT axes, worker_name, created_at FROM runs WHERE experiment = ? ORDER BY number LIMIT ?"
+        sql = "SELECT axes, worker_name, created_at, id FROM runs WHERE experiment = ? ORDER BY number LIMIT ?"
         rows = fetch(self._db, sql, (name, MOST_POINTS))
         if not rows:
             return None
-        document = reconstructed(str(rows[0][1]), [read_object(axes) for axes, _, _ in rows])
+        found = [(read_object(axes), str(worker)) for axes, worker, _, _ in rows]
+        # A search has no record: its driver is a member without axes, and the others are its trials.
+        driver = str(rows[0][3]) if found[0] == ({}, SEARCH_WORKER) else ""
+        workers = [worker for axes, worker in found if axes or not driver]
+        document = reconstructed(next(iter(workers), SEARCH_WORKER), [axes for axes, _ in found], driver)
         created_at = rows[0][2] if is_time(rows[0][2]) else 0.0
         return Experiment(name, document, created_at=created_at, is_reconstructed=True)
 

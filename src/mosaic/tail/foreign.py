@@ -42,6 +42,7 @@ _WORDS = rb"reward|return|total_reward|episode_return|episode_reward|loss|step|s
 _NAMED = rb"[\"'](?:event_type|type|event)[\"']\s*:\s*[\"'](?:" + "|".join(KINDS).encode() + rb")[\"']"
 _MEMBERS = re.compile(rb"[\"'](?:" + _WORDS + rb")[\"']\s*:|" + _NAMED)
 _KIND_MEMBER = re.compile(rb'\s+"(?:event_type|type|event)"\s*:\s*"(\w+)",?\s*$')
+_STEP_MEMBER = re.compile(rb'\s+"(?:global_step|step)"\s*:\s*\d+,?\s*$')
 
 ON_STDERR = "it was printed to stderr; print it to stdout"
 NO_KIND = 'it has no known "type"; docs/howto/telemetry-lines.md lists them'
@@ -108,6 +109,8 @@ def without_prefix(line: bytes) -> bytes:
 def looks_like_telemetry(line: bytes) -> str:
     """Why this line of text, which a user may take for telemetry, is none; empty for ordinary text."""
     if (inside := _KIND_MEMBER.match(line)) and inside[1].decode().lower() in KINDS:
+        return NOT_ONE_LINE
+    if _STEP_MEMBER.match(line):
         return NOT_ONE_LINE
     start = line.lstrip()[:2]
     if start[:1] != b"{" or not _MEMBERS.search(line):

@@ -42,6 +42,15 @@ def test_numbers_under_unambiguous_names_are_masked_and_settings_are_not():
     }
 
 
+def test_passwords_inside_texts_are_masked_at_any_depth():
+    texts = {"url": f"https://me:{SECRET}@box/v1", "header": f"Bearer {SECRET}"}
+
+    shown = redact({"a": [texts], **texts})
+
+    assert SECRET not in json.dumps(shown)
+    assert shown["url"] == "https://me:***@box/v1"
+
+
 def test_redacting_does_not_change_the_original():
     config = {"metadata": {"worker": {"environment": {"API_KEY": SECRET}, "arguments": ["--api-key", SECRET]}}}
     before = json.dumps(config)

@@ -82,6 +82,15 @@ def test_a_bad_request_is_refused(root, request_, expected):
     assert not root.script_envs.exists()
 
 
+def test_a_uv_lock_without_its_project_file_is_refused(root, tmp_path):
+    (tmp_path / "uv.lock").write_text("version = 1\n")
+
+    with pytest.raises(InstallFailed, match=r"uv\.lock has no pyproject\.toml beside it"):
+        create(root, EnvRequest("a", lock=str(tmp_path)), Progress())
+
+    assert not root.script_envs.exists()
+
+
 def test_a_uv_lock_is_installed_without_its_project(root, wheel, tmp_path):
     project = tmp_path / "project"
     project.mkdir()

@@ -69,8 +69,12 @@ def test_the_name_is_that_of_the_file_or_of_the_command_line(file):
         ("space: {a: int:1:2}", "the worker is missing"),
         ("worker: toy\nspace: [a]", "space: must have keys and values"),
         ("worker: toy\nspace: {a: int:1:2}\nseeds: x", "not a list of seeds"),
-        ("worker: toy\nspace: {a: int:1:2}\noptions: {cpu: 1}", "Did you mean 'cpus'"),
-        ("[", "is not valid YAML"),
+        (
+            "worker: toy\nspace: {a: int:1:2}\noptions: {cpu: 1}",
+            ": options.cpu: there is no such option. Did you mean 'cpus'",
+        ),
+        ("worker: toy\nspace: {a: int:9:1}", ": space: a: the lowest value must be less"),
+        ("[", "is not valid YAML: line 1, column 2: "),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_with_the_reason(file, text, said):

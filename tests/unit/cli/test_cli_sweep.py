@@ -86,7 +86,8 @@ def test_a_file_has_the_same_document_as_the_options(tmp_path):
         ("worker: toy\naxes: {lr: 3}\n", "axes.lr: must be a list"),
         ("worker: toy\nworker: dqn\n", "is given twice"),
         ("- a\n", "must contain keys such as worker"),
-        ("a: [\n", "is not valid YAML"),
+        ("worker: toy\noptions: {cpu: 1}\n", "x.yaml: options.cpu: there is no such option. Did you mean 'cpus'"),
+        ("a: [\n", "is not valid YAML: line 2, column 1: expected the node content"),
     ],
 )
 def test_a_file_that_is_no_experiment_is_refused_with_its_name(tmp_path, text, said):

@@ -147,6 +147,14 @@ def test_a_number_under_a_secret_name_is_a_secret(trainer):
     assert json.loads(shown) == {"db_password": "***"}
 
 
+def test_that_a_run_has_no_settings_is_not_kept():
+    column, row = SettingColumns().of("lr"), {"id": "A", "number": 1}
+
+    assert column.values([row], {}) == [("", None)]
+    assert column.unread([row]) == [row]
+    assert column.values([row], {1: '{"lr": 0.5}'}) == [("lr", 0.5)]
+
+
 def test_only_the_newest_columns_of_settings_are_kept_in_memory():
     columns = SettingColumns()
     first = columns.of("name 0")

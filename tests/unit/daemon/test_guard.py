@@ -1,6 +1,7 @@
 """The edge of every call: the token, the message, the status codes."""
 
 import asyncio
+from types import SimpleNamespace
 
 import grpc
 import pytest
@@ -11,9 +12,11 @@ from mosaic.daemon.guard import LONGEST_SENTENCE, STATUS, Guard
 from mosaic.daemon.receiving import Receiving
 from mosaic.daemon.scope import Scope
 from mosaic.model import errors
+from mosaic.model.ulid import new_ulid
 from mosaic.wire import mosaic_pb2 as pb
 
 Code = grpc.StatusCode
+DRIVER, OTHER = new_ulid(), new_ulid()
 
 
 class Aborted(Exception):
@@ -38,6 +41,13 @@ class NoRuns:
 
     async def run_of(self, token):
         return ""
+
+
+class OneDriver(NoRuns):
+    """A daemon with a live driver of the experiment `lr`."""
+
+    async def allow_driver(self, run_id, token):
+        return "lr"
 
 
 class Sent:
@@ -102,6 +112,31 @@ async def echo(request, context):
 
 def test_a_call_with_the_owners_token_reaches_the_handler():
     assert call(echo, data=pb.RunRequest(run_id="a").SerializeToString()) == "a"
+
+
+def test_a_driver_reaches_no_handler_whose_message_is_outside_its_experiment():
+    async def find(read):
+        return [OTHER]  # as the registry answers for a run of another experiment
+
+    details = Details("GetRun", "driver")
+    details.invocation_metadata += (("mosaic-run-id", DRIVER),)
+    admission = Admission(Tokens("owner"), OneDriver(), is_private=True)
+    guard = Guard(admission, Receiving(limit_s=0.01), Scope(SimpleNamespace(do=find)))
+    reached = []
+
+    async def get_run(request, context):
+        reached.append(request.run_id)
+
+    async def run():
+        async def continuation(details):
+            return grpc.unary_unary_rpc_method_handler(get_run, pb.RunRequest.FromString, pb.RunInfo.SerializeToString)
+
+        guarded = (await guard.intercept_service(continuation, details)).stream_stream
+        return [reply async for reply in guarded(Sent(pb.RunRequest(run_id=OTHER).SerializeToString()), Context())]
+
+    with pytest.raises(Aborted, match=f"'{OTHER}' is not the id of a run of the experiment 'lr'"):
+        asyncio.run(run())
+    assert reached == []
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xff"])

@@ -12,6 +12,7 @@ from mosaic.model.errors import (
     ExperimentTaken,
     UnknownExperiment,
 )
+from mosaic.model.experiment import merged, read_document
 from mosaic.model.run import Membership
 from mosaic.model.states import RunState
 from mosaic.registry.condition import problem_of
@@ -145,6 +146,20 @@ def test_an_experiment_that_only_its_runs_name_is_listed_as_they_show_it(registr
     assert found.document["axes"] == {"rate": [1, 2]}
     assert found.document["seeds"] == [0, 1]
     assert registry.experiments.get("lost") == found
+
+
+def test_a_search_is_shown_as_its_trials_show_it_and_no_grid_takes_its_name(registry, make_config):
+    driver, _ = registry.add(make_config(membership=Membership("lr"), worker_name="search"))
+    registry.add(member(make_config, "lr", rate=1))
+
+    found = registry.experiments.get("lr")
+
+    assert found.document["worker"] == "toy"
+    assert found.document["axes"] == {"rate": [1]}
+    assert found.document["search"] == {"driver": driver.run_id}
+    grid = read_document({"worker": "toy", "axes": {"rate": [1]}})
+    with pytest.raises(ExperimentDiffers, match="it is a search, whose driver adds the runs"):
+        merged("lr", found.document, grid)
 
 
 def test_a_rebuild_keeps_experiments_and_their_deletion(tmp_path, make_config):

@@ -116,6 +116,8 @@ def test_what_is_not_certain_stays_text_without_a_hint(line):
         ('{"event": "training_update", "loss": 0.1}\n', 1, foreign.NO_KIND),
         ('{"loss": 0.1, "name": "x"}\n', 1, foreign.NO_KIND),
         ('{\n  "type": "episode",\n  "return": 3\n}\n', 1, foreign.NOT_ONE_LINE),
+        ('{\n  "loss": 0.5,\n  "step": 3\n}\n', 1, foreign.NOT_ONE_LINE),
+        ('{\n  "steps": 500,\n  "step_size": 3\n}\n', 0, ""),
         ("{'loss': 0.1, 'step': 3}\n", 1, foreign.NOT_JSON),
         ('{"loss": 0.1, "step": 3} {"loss": 0.2, "step": 4}\n', 1, foreign.NOT_JSON),
     ],

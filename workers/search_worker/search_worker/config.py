@@ -18,7 +18,8 @@ class SearchConfig(Settings):
     experiment: str = setting("", "The experiment that the trials belong to; its driver has it too.")
     worker: dict[str, Any] = setting({}, "The worker of the trials: module, name, variant, and its fixed config.")
     space: dict[str, Any] = setting({}, "The settings to search, such as {'learning_rate': 'log:1e-5:1e-2'}.")
-    keys: dict[str, Any] = setting({}, "Where the worker's config has a setting of the space, if not on top.")
+    # Not `keys`: values under a name with "key" are masked where settings are shown.
+    places: dict[str, Any] = setting({}, "Where the worker's config has a setting of the space, if not on top.")
     trials: int = setting(20, "Number of trials to complete; failed ones are replaced.", minimum=1)
     metric: str = setting("return", "The curve to optimise: return, length, eval, or the name of a metric.")
     direction: str = setting("maximize", "What is better.", choices=("maximize", "minimize"))

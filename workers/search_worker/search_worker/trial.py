@@ -80,7 +80,7 @@ def plan_runs(config: SearchConfig, number: int, settings: dict[str, Any]) -> li
 
 
 def _plan(config: SearchConfig, number: int, settings: dict[str, Any], seed: int | None) -> TrialRun:
-    axes = {config.keys.get(name, name): value for name, value in settings.items()}
+    axes = {config.places.get(name, name): value for name, value in settings.items()}
     axes |= {} if seed is None else {"seed": seed}
     own = _nested(config.worker.get("config") or {}, axes)
     name = f"{config.experiment} trial {number}{'' if seed is None else f' seed {seed}'}"

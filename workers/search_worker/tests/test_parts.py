@@ -15,7 +15,7 @@ CONFIG = SearchConfig(
     experiment="s",
     worker={"module": "toy_worker.cli", "name": "toy", "config": {"steps": 100, "extras": {"mode": "train"}}},
     space={"lr": "log:1e-5:1e-2", "layers": "int:1:4", "act": "choice:tanh,relu"},
-    keys={"lr": "extras.algo_params.lr"},
+    places={"lr": "extras.algo_params.lr"},
     seed=1,
 )
 
