@@ -168,7 +168,7 @@ def insert_remotely(client: Client, pid: int, count: int) -> float:
 def serve(folder: str) -> None:
     server = Server("0", "benchmark")
     replay = Replay(lambda spaces: Buffer(spaces, LENGTH, int(2e9)), SamplesPerInsert(0, 1, 1))
-    ReplayService(replay, make_streams(replay), server, Epochs(folder))
+    ReplayService(replay, make_streams(replay), server, Vault(Epochs(folder)))
     server.start()
     print(server.address, flush=True)
     signal.pause()

@@ -190,6 +190,30 @@ def test_a_fleet_of_envs_that_is_killed_is_replaced_and_the_run_plays_all_its_st
     assert not [pid for pid in lab.processes() if b"dreamer_worker" in cmdline(pid)]
 
 
+@pytest.mark.timeout(600)
+def test_a_replay_that_is_lost_is_replaced_from_the_newest_checkpoint_and_the_run_plays_all_its_steps(lab):
+    worker = {**MODULE, "config": {**TINY, "eval_envs": 0, "steps": 4000}}
+    parts = [{"name": "replay", "count": 1, "resources": {"cpus": 0.1}}]
+    run = lab.client.submit_run({"metadata": {"worker": worker}, "payload": {"parts": parts}})
+    checkpoints = lab.rundir(run).checkpoints
+    wait_until(lambda: any(checkpoints.glob("epoch-*/commit.json")), LONG_S, "a checkpoint")
+    [lost] = parts_of(lab, run)
+    agent = process_of(run, "agent")
+
+    os.kill(lab.root_pid(lost), signal.SIGKILL)
+    wait_until(lambda: process_of(run, "agent") not in (0, agent), LONG_S, "an agent at the replay that replaces it")
+    end = lab.wait_until_over(run, LONG_S)
+    wait_until(lambda: all(part.state.is_over for part in parts_of(lab, run)), LONG_S, "the end of the parts")
+
+    assert (end.state, end.progress) == (S.TERMINATED, 1.0)
+    newest = max(checkpoints.glob("epoch-*/commit.json")).parent
+    saved = json.loads((newest / "replay.json").read_text())
+    assert saved["buffers"]["train"]["blocks"]
+    replaced = parts_of(lab, run)[-1]
+    assert "The replay continues from checkpoint" in stderr_of(lab, replaced)
+    assert not list(lab.rundir(replaced).path.rglob("*.npz"))
+
+
 @pytest.mark.parametrize(
     ("config", "count", "words"),
     [({"script": "train"}, 1, "script: train is one process"), ({}, 4, "there are 3 envs for 4 runs of the part env")],

@@ -1,5 +1,6 @@
-"""A run whose parts are jobs of their own: Dreamer on one node, its envs on another, one of them lost."""
+"""A run whose parts are jobs of their own: Dreamer on one node, its envs and its replay on others."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,11 @@ pytestmark = [
 ]
 
 
-def submit(lab, on, steps, part_on, cpus):
+def submit(lab, on, steps, part_on, cpus, *names):
     if not (lab.root.envs / "dreamer").exists():
         (lab.root.envs / "dreamer").symlink_to(ENVIRONMENT)
     worker = {"module": "dreamer_worker.cli", "config": {**TINY, "steps": steps}}
-    parts = [{"name": "env", "on": part_on, "resources": {"cpus": cpus}}]
+    parts = [{"name": name, "on": part_on, "resources": {"cpus": cpus}} for name in names]
     payload = {"on": on, "resources": {"cpus": cpus}, "parts": parts}
     return lab.client.submit_run({"metadata": {"worker": worker}, "payload": payload})
 
@@ -41,7 +42,7 @@ def wait_for_steps(lab, run, steps):
 
 
 def test_the_envs_of_a_run_on_another_node_are_replaced_when_their_job_is_cancelled(slurm_lab, cluster):
-    run = submit(slurm_lab, "slurm", 10**9, "slurm", WHOLE_NODE)
+    run = submit(slurm_lab, "slurm", 10**9, "slurm", WHOLE_NODE, "env")
     wait_for_steps(slurm_lab, run, 50)
     [fleet] = parts_of(slurm_lab, run)
 
@@ -63,12 +64,16 @@ def test_the_envs_of_a_run_on_another_node_are_replaced_when_their_job_is_cancel
     wait_until(lambda: not cluster.ask("squeue", "--noheader").strip(), LONG_S, "the end of the jobs")
 
 
-def test_a_run_on_this_machine_has_its_envs_on_ray(ray_lab):
-    run = submit(ray_lab, "local", 300, "ray", 1)
+def test_a_run_on_this_machine_has_its_envs_and_its_replay_on_ray_and_all_of_its_checkpoints(ray_lab):
+    run = submit(ray_lab, "local", 300, "ray", 1, "env", "replay")
 
     over = ray_lab.wait_until_over(run, LONG_S)
     wait_until(lambda: all(part.state.is_over for part in parts_of(ray_lab, run)), LONG_S, "the end of the parts")
 
     assert over.state is RunState.TERMINATED
     assert over.summary.env_steps >= 300
-    assert [part.on for part in parts_of(ray_lab, run)] == ["ray"]
+    assert [part.on for part in parts_of(ray_lab, run)] == ["ray", "ray"]
+    newest = max(ray_lab.rundir(run).checkpoints.glob("epoch-*/commit.json")).parent
+    saved = json.loads((newest / "replay.json").read_text())["buffers"]["train"]["blocks"]
+    assert saved
+    assert all((newest.parent / "blocks" / block["file"]).exists() for block in saved)

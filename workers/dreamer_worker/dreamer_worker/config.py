@@ -265,7 +265,7 @@ EVALUATE = {
     **{"extras.mode": "policy_eval", "checkpoint": "{checkpoint}", "episodes": "{episodes}", "seed": "{seed}"},
     **{"capture_video": "{video}", "env_options": "{parent}"},
 }
-PARTS = ("env",)  # see meeting.py
+PARTS = ("env", "replay")  # see meeting.py
 INTERACTIVE = {
     "settings": {"checkpoint": "{checkpoint}", "env": "{env_id}", "env_options": "{parent}"},
     "arguments": ["--interactive"],

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dreamer_worker.buffer import Buffer
-from dreamer_worker.checkpoint import Counters
+from dreamer_worker.checkpoint import Counters, Epochs
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.limiter import SamplesPerInsert
 from dreamer_worker.logger import Logger
-from dreamer_worker.replay import Replay
+from dreamer_worker.replay import Replay, Vault
+from dreamer_worker.rpc import Client
 from dreamer_worker.storage import free_bytes
 from dreamer_worker.streams import METHODS, Stream
 
@@ -24,6 +25,7 @@ def factories(config: DreamerConfig) -> dict[str, Callable[..., Any]]:
         "agent": partial(make_agent, config),
         "replay": partial(make_replay, config),
         "stream": make_stream,
+        "vault": partial(make_vault, config),
         "logger": partial(make_logger, config),
     }
 
@@ -84,6 +86,15 @@ def make_buffer(config: DreamerConfig, spaces: Mapping[str, Any]) -> Buffer:
         good = 2 * (envs + 1) * buffer.block_rows * buffer.row_bytes / 1e9
         raise ValueError(f"A replay of {config.replay_gb} GB has no room for {envs} envs. Set replay_gb to {good:.2g}.")
     return buffer
+
+
+def make_vault(config: DreamerConfig, keeper: str = "") -> Vault:
+    """Where the replay's part of checkpoints is kept: here, or by the run at this address."""
+    if not keeper:
+        return Vault(Epochs(config.checkpoint_dir))
+    from dreamer_worker.far_vault import FarVault
+
+    return FarVault(Path(config.logdir) / "on its way", Client(keeper, config.secret), config.replay_addr)
 
 
 def make_stream(replay: Replay, name: str) -> Stream:

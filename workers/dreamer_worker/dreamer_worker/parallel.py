@@ -28,7 +28,7 @@ from dreamer_worker.factories import factories
 from dreamer_worker.fastlane import hidden_request
 from dreamer_worker.life import Life
 from dreamer_worker.logger import run_logger
-from dreamer_worker.meeting import with_parts
+from dreamer_worker.meeting import Meeting, with_parts
 from dreamer_worker.replay import run_replay
 from dreamer_worker.rpc import free_address, make_secret
 from dreamer_worker.supervisor import PATIENT_S, AgentThread, Child, RoleFailed, Supervisor
@@ -94,12 +94,18 @@ def adopt(source: Epochs, epoch: int, target: Epochs) -> None:
     shutil.copytree(source.path(epoch), target.begin(epoch), dirs_exist_ok=True)
 
 
-def works(config: DreamerConfig) -> dict[str, Callable[[Life], None]]:
-    """What each process of the run does, in starting order."""
+def works(config: DreamerConfig, keeper: str = "") -> dict[str, Callable[[Life], None]]:
+    """What each process of the run does, in starting order. `keeper`: where a replay that is a part saves."""
     make = factories(config)
     found: dict[str, Callable[[Life], None]] = {
         "logger": partial(run_logger, make_logger=make["logger"], config=config),
-        "replay": partial(run_replay, make_replay=make["replay"], make_stream=make["stream"], config=config),
+        "replay": partial(
+            run_replay,
+            make_replay=make["replay"],
+            make_stream=make["stream"],
+            make_vault=partial(make["vault"], keeper),
+            config=config,
+        ),
         "agent": partial(run_agent, make_agent=make["agent"], config=config),
     }
     for index in range(config.envs + config.eval_envs):
@@ -139,15 +145,24 @@ def run_role(config: DreamerConfig, names: Sequence[str]) -> None:
     supervise_role(config, names).run()
 
 
-def supervise_role(config: DreamerConfig, names: Sequence[str]) -> Supervisor:
-    every = works(config)
+def supervise_role(config: DreamerConfig, names: Sequence[str], keeper: str = "") -> Supervisor:
+    every = works(config, keeper)
     children = [Child(name, every[name], variables_of(name, config)) for name in names]
     return Supervisor(children, last_s=PATIENT_S)
 
 
-def run_parallel(config: DreamerConfig) -> dict[str, Any]:
-    """The whole run; `config` comes from `prepare`, and `resume` has been called."""
+def run_parallel(config: DreamerConfig, meeting: Meeting | None = None) -> dict[str, Any]:
+    """The whole run; `config` comes from `prepare`, and `resume` has been called. `meeting`: of its parts."""
+    if meeting and meeting.has_replay:
+        config = config.replace(replay_addr=meeting.wait_for_replay())
     supervisor = Supervisor(plan(config))
+    if meeting and meeting.has_replay:
+        meeting.follow_replay(config.replay_addr, partial(_follow, supervisor, config))
     supervisor.run()
     counters = Counters(Path(config.logdir) / "counters.bin").to_dict()
     return {"total_steps": counters["env_steps"], **counters, "restarts": supervisor.restarts}
+
+
+def _follow(supervisor: Supervisor, config: DreamerConfig, address: str) -> None:
+    """The replay is another one, at the newest checkpoint: the agent goes back to it as well."""
+    supervisor.renew("agent", works(config.replace(replay_addr=address))["agent"])

@@ -105,6 +105,10 @@ class Vault:
         self.folder = epochs.folder / "blocks"
         self._written: dict[tuple[str, int, int], dict[str, Any]] = {}
 
+    def newest(self) -> int | None:
+        """The newest complete epoch, if there is one."""
+        return self.epochs.newest()
+
     def write(self, replay: Replay, snapshot: dict[str, Any], epoch: int) -> None:
         """Write the blocks of a snapshot that are not on disk yet, then the part that lists all of them."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -159,12 +163,12 @@ class ReplayService:
         replay: Replay,
         streams: Mapping[str, Stream],
         server: Server,
-        epochs: Epochs,
+        vault: Vault,
         on_outdated: Callable[[], None] = lambda: None,
     ) -> None:
         self.replay = replay
         self.server = server
-        self.vault = Vault(epochs)
+        self.vault = vault
         self.timers = Timers()
         self._lock = threading.Lock()
         self.is_outdated = False
@@ -190,7 +194,7 @@ class ReplayService:
 
     def restore(self) -> int | None:
         """Restore the newest complete epoch, if there is one."""
-        epoch = self.vault.epochs.newest()
+        epoch = self.vault.newest()
         if epoch is not None and (self.vault.epochs.path(epoch) / PART).exists():
             self.vault.restore(self.replay, epoch)
             self._initial = self.replay.limiter.save()
@@ -258,13 +262,17 @@ def _draw_report(stream: Stream, count: Any, length: Any) -> Rows | None:
 
 
 def run_replay(
-    life: Life, make_replay: Callable[[], Replay], make_stream: Callable[[Replay, str], Stream], config: DreamerConfig
+    life: Life,
+    make_replay: Callable[[], Replay],
+    make_stream: Callable[[Replay, str], Stream],
+    make_vault: Callable[[], Vault],
+    config: DreamerConfig,
 ) -> None:
     """The work of a replay process."""
     server = Server(config.replay_addr, config.secret, "replay", LEAVING_S)
     replay = make_replay()
     streams = {name: make_stream(replay, name) for name in METHODS}
-    service = ReplayService(replay, streams, server, Epochs(config.checkpoint_dir), on_outdated=life.stop)
+    service = ReplayService(replay, streams, server, make_vault(), on_outdated=life.stop)
     epoch = service.restore()
     if epoch is not None:
         log.info("the replay continues from epoch %d", epoch)

@@ -80,12 +80,13 @@ class DreamerRuntime:
         asked = wanted()
         if not asked:
             return run_parallel(config)
+        from dreamer_worker.far_vault import Keeper
         from dreamer_worker.meeting import Meeting
 
-        meeting = Meeting(config, asked).start()
+        meeting = Meeting(config, asked, Keeper(Epochs(config.checkpoint_dir))).start()
         announce(meeting.address, self.telemetry)
         try:
-            return run_parallel(config)
+            return run_parallel(config, meeting)
         finally:
             meeting.close()
 

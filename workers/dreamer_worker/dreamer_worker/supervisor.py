@@ -54,6 +54,13 @@ class Child:
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
+    def renew(self, work: Callable[[Life], None]) -> None:
+        """Do this work from its next start on, and end the process that does the old one."""
+        import cloudpickle
+
+        self._work = cloudpickle.dumps(work)
+        self.kill()
+
     def start(self, on_end: Callable[[Child, int], None]) -> None:
         self._ready_fd, child_fd = os.pipe()
         os.set_blocking(self._ready_fd, False)
@@ -199,6 +206,10 @@ class Supervisor:
                     self._restart(child, code)
         finally:
             self.stop()
+
+    def renew(self, name: str, work: Callable[[Life], None]) -> None:
+        """Have this process restarted with other work; any thread may call it."""
+        self.children[name].renew(work)
 
     def finish(self) -> None:
         """Have `run` return soon; any thread may call it."""

@@ -42,7 +42,7 @@ def make_replay():
 
 
 def service_of(replay, server, epochs, **more):
-    return ReplayService(replay, make_streams(replay), server, epochs, **more)
+    return ReplayService(replay, make_streams(replay), server, Vault(epochs), **more)
 
 
 def play(replay, begin, end):

@@ -8,7 +8,7 @@ from dreamer_worker.checkpoint import Epochs
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.factories import make_streams
 from dreamer_worker.limiter import SamplesPerInsert
-from dreamer_worker.replay import Replay, ReplayService
+from dreamer_worker.replay import Replay, ReplayService, Vault
 from dreamer_worker.rpc import Client, Server
 from dreamer_worker.selector import Mixture, Prioritized, Recent, Uniform, make_selector
 
@@ -371,7 +371,7 @@ def test_a_caller_that_waits_for_the_limiter_does_not_block_others(secret, tmp_p
     limiter = SamplesPerInsert(0.5, tolerance=4, min_inserts=10)
     replay = Replay(lambda spaces: Buffer(spaces, 5, 10_000, block_rows=10), limiter)
     server = Server("0", secret)
-    ReplayService(replay, make_streams(replay), server, Epochs(tmp_path))
+    ReplayService(replay, make_streams(replay), server, Vault(Epochs(tmp_path)))
     client = Client(server.start().address, secret)
 
     def insert(number, method="insert", env=0):
