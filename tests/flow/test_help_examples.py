@@ -30,7 +30,7 @@ from mosaic.model.states import RunState
 
 REPO = Path(__file__).parents[2]
 MOSAIC = Path(sys.executable).parent / "mosaic"
-CLEANRL = REPO / ".venv-cleanrl"
+CLEANRL, DREAMER = REPO / ".venv-cleanrl", REPO / ".venv-dreamer"
 TABLE = REPO / "docs/howto/cleanrl.md"
 READING = {"runs", "show", "logs", "export", "curve", "du", "diff"}
 READING_WORKERS = {("worker", "list"), ("worker", "describe"), ("daemon", "status")}
@@ -86,6 +86,7 @@ def lab():
         # The packages of the variant are not installed, but its schema is the same and it is never started.
         (home / "envs/cleanrl").symlink_to(CLEANRL)
         (home / "envs/cleanrl@jax").symlink_to(CLEANRL)
+        (home / "envs/dreamer").symlink_to(DREAMER)
     lab = Lab(home, ("--gpus", "1", "--max-runs", "1"))
     yield lab
     lab.close()
@@ -160,7 +161,7 @@ def on_this_machine(words):
         if option in words:
             at = words.index(option)
             words = words[:at] + words[at + 2 :]
-    return words
+    return [word.partition("@")[0] if words[at - 1] == "--part" else word for at, word in enumerate(words)]
 
 
 def cleanrl_examples():
