@@ -158,6 +158,18 @@ def _live(lab):
     return [run for run in lab.client.list_runs().runs if not run.state.is_over]
 
 
+def test_a_job_that_appears_after_the_end_of_its_run_is_cancelled_by_the_next_daemon(slurm_lab, cluster):
+    run = slurm_lab.submit(steps=1, on="slurm", limits=GRACE)
+    slurm_lab.wait_until_over(run)
+    slurm_lab.stop_daemon()
+
+    # As when the answer to a submission was lost.
+    late = cluster.ask("sbatch", "--parsable", "--hold", "-J", f"mosaic-{run.run_id}-2", "--wrap", "true")
+    slurm_lab.restart_daemon()
+
+    wait_until(lambda: cluster.jobs()[late] == "CANCELLED", 60, "a cancelled job")
+
+
 def test_a_second_daemon_over_the_shared_root_is_refused(slurm_lab):
     run = slurm_lab.submit(steps=100, rate=50, on="slurm", limits=GRACE)
     wait_for_steps(slurm_lab, run)

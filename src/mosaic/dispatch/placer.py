@@ -107,9 +107,14 @@ class Placer:
             await self._registry.do(lambda r: r.note_job(record.run_id, record.attempt, job))
             self._runs.wake(record.run_id)
         elif record.cancel_requested:
-            await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
+            await self._end(record, *cancelled(record, "cancelled before it started"))
         else:
             await self._place_again(record)
+
+    async def _end(self, record: RunRecord, state: RunState, reason: str) -> None:
+        await self._finisher.end(record, state, reason)
+        # Also if another daemon handed it over: a job of it that appears later must not wait for ever.
+        self._launchers.of(record.on).forget(self._ref(record))
 
     async def _arrive(self, record: RunRecord, sight: Sight) -> None:
         # What it waited for until now was not the worker: its clocks start here.
@@ -120,13 +125,10 @@ class Placer:
         self._runs.wake(record.run_id)
 
     async def _cancel(self, record: RunRecord, launcher: Launcher, ref: Ref, sight: Sight) -> None:
-        if sight.stage in (Stage.ENDED, Stage.ABSENT):
-            await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
-            launcher.forget(ref)
-        elif launcher.stop(ref) and sight.stage is Stage.QUEUED:
-            # It cannot start any more, and its job leaves the queue when its cluster gets to it.
-            await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
-            launcher.forget(ref)
+        is_over = sight.stage in (Stage.ENDED, Stage.ABSENT)
+        # Or it cannot start any more, and its job leaves the queue when its cluster gets to it.
+        if is_over or (launcher.stop(ref) and sight.stage is Stage.QUEUED):
+            await self._end(record, *cancelled(record, "cancelled before it started"))
 
     async def _end_unstarted(self, record: RunRecord, launcher: Launcher, ref: Ref, sight: Sight) -> None:
         """Its job ended before its holder had started anything."""
@@ -135,7 +137,7 @@ class Placer:
         elif "cancelled" in sight.reason or record.attempt >= MOST_LAUNCHES or sight.retry is False:
             await asyncio.to_thread(launcher.keep_log, ref)
             reason = await asyncio.to_thread(self._starter.why_unstarted, record, sight.reason)
-            await self._finisher.end(record, RunState.FAULTED, reason)
+            await self._end(record, RunState.FAULTED, reason)
         else:
             await self._place_again(record)
 
@@ -145,7 +147,7 @@ class Placer:
             reason = (
                 f"its cluster lost {MOST_LAUNCHES} jobs of it before they started. See its log, then submit it again"
             )
-            await self._finisher.end(record, RunState.FAULTED, reason)
+            await self._end(record, RunState.FAULTED, reason)
             return
         await self.place(record)
 
