@@ -36,11 +36,24 @@ _OURS = re.compile(r"telemetry\.sqlite.*|provenance\.json|operators\.json|operat
 class IncomingFiles:
     def __init__(self, runs: LiveRuns) -> None:
         self._runs = runs
+        self._without_room: set[str] = set()  # runs
 
     async def put(self, rundir: RunDir, request: pb.PutFileRequest) -> int:
         """Keep a piece of a file, and the file when it is complete. Returns how much of it is there."""
-        self._runs.arriving(request.run_id)
-        return await asyncio.to_thread(put_file, rundir, request)
+        run_id = request.run_id
+        try:
+            reached = await asyncio.to_thread(put_file, rundir, request)
+        except StoreUnavailable as error:
+            self._without_room.add(run_id)
+            self._runs.storage_problem(run_id, str(error))
+            raise
+        if run_id in self._without_room:
+            self._without_room.discard(run_id)
+            self._runs.storage_problem(run_id, "")
+        # Not a question, and not what the disk has refused: a run whose files never arrive ends all the same.
+        if request.data and reached > request.offset:
+            self._runs.arriving(run_id)
+        return reached
 
 
 def put_file(rundir: RunDir, request: pb.PutFileRequest) -> int:

@@ -116,6 +116,9 @@ class FilesHome:
         version = self._version(path)
         if version is None or self._sent.get(path) == version:
             return
+        if (name := path.encode(errors="backslashreplace").decode()) != path:
+            self._refused[name] = "its name is not UTF-8"
+            return
         if not self._is_registered:
             self._publisher.register()
             self._is_registered = True
