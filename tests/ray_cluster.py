@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from lab import alive, all_pids, cmdline, environ
-from slurm_cluster import _die_with_parent, _free_ports
+from slurm_cluster import _die_with_parent, free_ports
 
 from mosaic.engines.cluster import Cluster
 from mosaic.engines.ray import Ray
@@ -58,18 +58,23 @@ class RayCluster:
 
     def start_node(self, name: str) -> None:
         """`nodeB`, again: with a custom resource of that name."""
-        with _free_ports(1) as ports:
-            more = [f"--address=127.0.0.1:{self._gcs_port}", f"--dashboard-agent-listen-port={ports[0]}"]
+        [port] = free_ports(1)
+        more = [f"--address=127.0.0.1:{self._gcs_port}", f"--dashboard-agent-listen-port={port}"]
         # Jobs are sent to a node by its address, so it needs one of its own.
         self._spawn(name, *more, f'--resources={{"{name}": 1}}', "--node-ip-address=127.0.0.2")
         self._wait(lambda: sum(node.state == "alive" for node in self.ray.nodes()) == 2)
 
     def _start_head(self) -> None:
-        with _free_ports(3) as ports:
-            self._gcs_port = ports[0]
+        ports = free_ports(4)
+        self._gcs_port = ports[0]
         self.ray.cluster = Cluster("ray", engine="ray", address=f"http://127.0.0.1:{ports[1]}")
         more = [f"--port={ports[0]}", f"--dashboard-port={ports[1]}", f"--dashboard-agent-listen-port={ports[2]}"]
-        more += ["--dashboard-host=127.0.0.1", f"--temp-dir={self.folder}/ray", '--resources={"head": 1}']
+        more += [
+            f"--ray-client-server-port={ports[3]}",
+            "--dashboard-host=127.0.0.1",
+            f"--temp-dir={self.folder}/ray",
+            '--resources={"head": 1}',
+        ]
         self._spawn("head", "--head", *more)
         self._wait(lambda: _accepts(self._gcs_port))
 

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import getpass
 import os
+import random
 import shutil
 import signal
 import socket
@@ -16,6 +17,8 @@ from lab import alive, all_pids, cmdline, environ, wait_until
 PROGRAMS = ("munged", "slurmctld", "slurmd", "squeue", "sbatch")
 SBIN = "/usr/sbin:/sbin"  # not on the path of an ordinary user
 NODES = ("nodeA", "nodeB")
+STARTS = 3
+PORTS = (20_000, 32_000)
 _PR_SET_PDEATHSIG = 1
 
 CONF = """\
@@ -71,22 +74,40 @@ class SlurmCluster:
         return [program for program in PROGRAMS if not shutil.which(program, path=path)]
 
     def start(self) -> None:
+        for left in reversed(range(STARTS)):
+            try:
+                self._start()
+                return
+            except AssertionError:
+                if not left:
+                    raise
+                self._end()  # somebody else has taken one of its ports meanwhile
+
+    def _start(self) -> None:
         for name in ("state", *(f"spool-{node}" for node in NODES)):
-            (self.folder / name).mkdir(mode=0o700, parents=True)
-        with _free_ports(3) as ports:
-            self.conf.write_text(CONF.format(folder=self.folder, user=getpass.getuser(), ports=ports))
+            (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.conf.write_text(CONF.format(folder=self.folder, user=getpass.getuser(), ports=free_ports(3)))
         (self.folder / "gres.conf").write_text(GRES)
         key = self.folder / "munge.key"
+        key.unlink(missing_ok=True)
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
         self.start_daemon("munged")
         wait_until((self.folder / "munge.sock").exists, words="munged")
         for name in ("slurmctld", *NODES):
             self.start_daemon(name, "-c")
-        self.wait_until_idle()
+        wait_until(self._is_up, 60, "two idle nodes")
 
     def wait_until_idle(self, timeout_s: float = 60) -> None:
-        wait_until(lambda: self.ask("sinfo", "-h", "-t", "idle", "-o", "%D") == "2", timeout_s, "two idle nodes")
+        wait_until(self._is_idle, timeout_s, "two idle nodes")
+
+    def _is_idle(self) -> bool:
+        return self.ask("sinfo", "-h", "-t", "idle", "-o", "%D") == "2"
+
+    def _is_up(self) -> bool:
+        ended = [name for name, daemon in self._daemons.items() if daemon.poll() is not None]
+        assert not ended, f"{ended} ended: {(self.folder / f'{ended[0]}.out').read_text()}"
+        return self._is_idle()
 
     def start_daemon(self, name: str, *options: str) -> None:
         """`munged`, `slurmctld` or the name of a node."""
@@ -123,10 +144,29 @@ class SlurmCluster:
 
     def jobs(self) -> dict[str, str]:
         """The state of every job that Slurm knows, by job id."""
-        lines = self.ask("squeue", "-h", "-t", "all", "-o", "%i %T").splitlines()
-        return dict(line.split() for line in lines)  # type: ignore[misc]
+        return dict(line.split() for line in self.insist("squeue", "-h", "-t", "all", "-o", "%i %T"))  # type: ignore[misc]
+
+    def waiting(self) -> str:
+        """The names of the jobs that wait."""
+        return "\n".join(self.insist("squeue", "-h", "-t", "PENDING", "-o", "%j"))
+
+    def insist(self, *command: str) -> list[str]:
+        """The lines that a command of Slurm prints. One that fails, on a busy machine, is repeated."""
+        answers: list[str] = []
+
+        def is_answered() -> bool:
+            done = subprocess.run(command, env=self.environment, capture_output=True, text=True)
+            answers[:] = done.stdout.splitlines()
+            return done.returncode == 0
+
+        wait_until(is_answered, 60, f"an answer to {command}")
+        return answers
 
     def close(self) -> None:
+        self._end()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end(self) -> None:
         for daemon in self._daemons.values():
             daemon.terminate()
         for daemon in self._daemons.values():
@@ -139,7 +179,7 @@ class SlurmCluster:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.05)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._daemons.clear()
 
     def processes(self) -> list[int]:
         """Its daemons, and the steps and jobs that outlive them."""
@@ -148,14 +188,15 @@ class SlurmCluster:
         return [pid for pid in pids if alive(pid)]
 
 
-@contextlib.contextmanager
-def _free_ports(count: int):
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        ports = [probe.getsockname()[1] for probe in probes]
-    yield ports
+def free_ports(count: int) -> list[int]:
+    """Ports that the kernel gives nobody by itself: another process could get them before they are used here."""
+    found: list[int] = []
+    while len(found) < count:
+        port = random.SystemRandom().randrange(*PORTS)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("", port))
+            found += [port] if port not in found else []
+    return found
 
 
 def _die_with_parent() -> None:

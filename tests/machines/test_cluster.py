@@ -1,10 +1,13 @@
 """The tests' own Slurm: it starts in seconds, runs jobs on both nodes, and leaves nothing behind."""
 
+import socket
 import tempfile
 from pathlib import Path
 
+import pytest
+import slurm_cluster
 from lab import wait_until
-from slurm_cluster import SlurmCluster
+from slurm_cluster import SlurmCluster, free_ports
 
 
 def test_a_job_runs_on_each_node(cluster, tmp_path):
@@ -16,6 +19,34 @@ def test_a_job_runs_on_each_node(cluster, tmp_path):
 
     wait_until(lambda: all((tmp_path / node).exists() for node in ("nodeA", "nodeB")), words="two jobs")
     assert (tmp_path / "nodeB").read_text() == "nodeB\n"
+
+
+def test_clusters_at_the_same_time_do_not_know_each_other(cluster):
+    other = SlurmCluster(Path(tempfile.mkdtemp(prefix="slurm-")))
+    try:
+        other.start()
+        job = other.ask("sbatch", "--parsable", "--hold", "-J", "of the other", "-o", "/dev/null", "--wrap", "true")
+        cluster.wait_until_idle()
+
+        assert other.jobs() == {job: "PENDING"}
+        assert "of the other" not in cluster.ask("squeue", "-h", "-t", "all", "-o", "%j")
+    finally:
+        other.close()
+    assert cluster.ask("sinfo", "-h", "-o", "%D") == "2"
+
+
+@pytest.mark.slow  # Slurm's commands wait for a controller that is not there
+def test_a_start_whose_ports_are_taken_is_tried_again(monkeypatch):
+    cluster = SlurmCluster(Path(tempfile.mkdtemp(prefix="slurm-")))
+    found = free_ports(3)
+    with socket.create_server(("", found[0])):
+        monkeypatch.setattr(slurm_cluster, "free_ports", lambda count: tries.pop(0))
+        tries = [found, free_ports(3)]
+        try:
+            cluster.start()
+            assert cluster.ask("sinfo", "-h", "-t", "idle", "-o", "%D") == "2"
+        finally:
+            cluster.close()
 
 
 def test_nothing_is_left_of_a_closed_cluster():

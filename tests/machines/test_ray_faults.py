@@ -26,14 +26,17 @@ def test_a_killed_daemon_changes_nothing(ray_lab):
 
 
 def test_a_killed_tailer_is_replaced_and_nothing_is_lost(ray_lab):
-    run = ray_lab.submit(steps=150, rate=30, on="ray", limits=GRACE)
+    run = ray_lab.submit(steps=100_000, rate=30, on="ray", limits=GRACE)
     wait_for_steps(ray_lab, run)
 
     os.kill(ray_lab.tailer_pid(run), signal.SIGKILL)
+    wait_for_steps(ray_lab, run, ray_lab.client.get_run(run.run_id).summary.steps + 20)
+    ray_lab.client.cancel_run(run.run_id)
     over = ray_lab.wait_until_over(run)
 
-    assert (over.state, over.telemetry) == (RunState.TERMINATED, "")
-    assert steps_of(ray_lab, run) == list(range(150))
+    assert (over.state, over.telemetry) == (RunState.CANCELLED, "")
+    assert steps_of(ray_lab, run) == list(range(over.summary.steps))
+    assert len(node_folder(ray_lab, run).stdout.read_bytes().splitlines()) == over.summary.events
 
 
 def test_the_tailer_of_a_killed_holder_sends_the_rest(ray_lab):

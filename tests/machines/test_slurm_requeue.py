@@ -57,6 +57,27 @@ def test_a_preempted_run_is_continued_from_its_checkpoint_and_no_more_often_than
     assert not slurm_lab.client.get_run(second.run_id).children
 
 
+@pytest.mark.slow  # Slurm's shortest limit is a minute, and it looks at limits every half minute
+@pytest.mark.timeout(400)
+def test_a_run_that_reaches_slurms_own_limit_is_continued_with_that_reason(slurm_lab):
+    file = slurm_lab.root.clusters / "slurm.toml"
+    before = file.read_text()
+    file.write_text(before + 'sbatch = ["--time=1"]\n')
+    try:
+        first = submit(slurm_lab, 1, checkpoint_every=20)
+        over = slurm_lab.wait_until_over(first, 240)
+    finally:
+        file.write_text(before)
+    second = child_of(slurm_lab, first)
+    slurm_lab.client.cancel_run(second.run_id)
+    slurm_lab.wait_until_over(second)
+
+    assert over.state is RunState.FAULTED
+    assert over.reason.startswith("time limit of Slurm: its job ran longer than allowed")
+    assert over.telemetry == ""
+    assert second.relation == "resume"
+
+
 def test_a_run_that_was_cancelled_or_failed_by_itself_is_not_continued(slurm_lab):
     failing = submit(slurm_lab, 3, steps=20, checkpoint_every=5, exit_code=3)
     cancelled = submit(slurm_lab, 3, checkpoint_every=20)

@@ -103,39 +103,48 @@ def test_a_port_that_is_blocked_and_open_again_loses_and_doubles_nothing(slurm_l
     relay = Relay()
     relay.unblock(target)
     with settings(slurm_lab, f'reach = "{relay.address}"\n'):
-        run = slurm_lab.submit(steps=200, rate=50, on="slurm", limits=GRACE)
+        run = slurm_lab.submit(steps=100_000, rate=50, on="slurm", limits=GRACE)
         wait_for_steps(slurm_lab, run)
 
     relay.block()
     tailer_log = slurm_lab.rundir(run).tailer_log
     wait_until(lambda: "UNAVAILABLE" in tailer_log.read_text(), 60, "a tailer that gets no answer")
+    stored = slurm_lab.client.get_run(run.run_id).summary.steps
     relay.unblock(target)
+    wait_for_steps(slurm_lab, run, stored + 20)
+    slurm_lab.client.cancel_run(run.run_id)
     over = slurm_lab.wait_until_over(run)
     relay.block()
 
-    assert (over.state, over.telemetry) == (RunState.TERMINATED, "")
-    assert steps_of(slurm_lab, run) == list(range(200))
+    assert (over.state, over.telemetry) == (RunState.CANCELLED, "")
+    assert steps_of(slurm_lab, run) == list(range(over.summary.steps))
 
 
-def test_a_slow_squeue_is_asked_for_all_runs_at_once_and_ends_no_run(slurm_lab, cluster, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("count", "slow_s", "within_s"),
+    [(20, 0.5, 100), pytest.param(200, 3, 500, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])],
+)
+def test_a_slow_squeue_is_asked_for_all_runs_at_once_and_ends_no_run(
+    slurm_lab, cluster, tmp_path, monkeypatch, count, slow_s, within_s
+):
     calls = tmp_path / "calls"
     wrapper = tmp_path / "bin" / "squeue"
     wrapper.parent.mkdir()
     real = shutil.which("squeue", path=cluster.environment["PATH"])
-    wrapper.write_text(f'#!/bin/sh\necho x >> {calls}\nsleep 0.5\nexec {real} "$@"\n')
+    wrapper.write_text(f'#!/bin/sh\necho x >> {calls}\nsleep {slow_s}\nexec {real} "$@"\n')
     wrapper.chmod(0o755)
     cluster.ask("scontrol", "update", "NodeName=nodeA,nodeB", "State=DRAIN", "Reason=test")
     slurm_lab.stop_daemon()
     monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
     slurm_lab.restart_daemon()
     try:
-        configs = [_config(n) for n in range(20)]
+        configs = [_config(n) for n in range(count)]
         runs = [slurm_lab.client.submit_run(config) for config in configs]
-        wait_until(lambda: all(run.waiting_for.startswith("Slurm: ") for run in _live(slurm_lab)), 100, "a queue")
+        wait_until(lambda: all(run.waiting_for.startswith("Slurm: ") for run in _live(slurm_lab)), within_s, "a queue")
         asked = calls.read_text().count("x")
         for run in runs:
             slurm_lab.client.cancel_run(run.run_id)
-        wait_until(lambda: not _live(slurm_lab), 100, "an end of all")
+        wait_until(lambda: not _live(slurm_lab), within_s, "an end of all")
     finally:
         monkeypatch.undo()
         cluster.ask("scontrol", "update", "NodeName=nodeA,nodeB", "State=RESUME")
@@ -144,8 +153,8 @@ def test_a_slow_squeue_is_asked_for_all_runs_at_once_and_ends_no_run(slurm_lab, 
 
     assert asked < len(runs)  # and not once for each
     assert {slurm_lab.state(run) for run in runs} == {RunState.CANCELLED}
-    waiting = cluster.ask("squeue", "-h", "-t", "PENDING", "-o", "%j %r %k")
-    assert not [run.run_id for run in runs if run.run_id in waiting], waiting
+    # Of a submission whose answer came too late a job may appear after the end of its run.
+    wait_until(lambda: not any(run.run_id in cluster.waiting() for run in runs), 60, "an empty queue")
 
 
 def _config(number):
@@ -154,7 +163,7 @@ def _config(number):
 
 
 def _live(lab):
-    return [run for run in lab.client.list_runs().runs if not run.state.is_over]
+    return [run for run in lab.client.list_runs(limit=1000).runs if not run.state.is_over]
 
 
 def test_a_job_that_appears_after_the_end_of_its_run_is_cancelled_by_the_next_daemon(slurm_lab, cluster):
