@@ -20,6 +20,7 @@ from mosaic.model.end_proof import own_launch
 from mosaic.model.errors import BadConfig, NotAllowed, StoreUnavailable
 from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir, is_folder
+from mosaic.registry.thread import RegistryThread
 from mosaic.wire import mosaic_pb2 as pb
 
 LONGEST_PATH = 512
@@ -34,13 +35,17 @@ _OURS = re.compile(r"telemetry\.sqlite.*|provenance\.json|operators\.json|operat
 
 
 class IncomingFiles:
-    def __init__(self, runs: LiveRuns) -> None:
+    def __init__(self, registry: RegistryThread, runs: LiveRuns) -> None:
+        self._registry = registry
         self._runs = runs
         self._without_room: set[str] = set()  # runs
 
     async def put(self, rundir: RunDir, request: pb.PutFileRequest) -> int:
         """Keep a piece of a file, and the file when it is complete. Returns how much of it is there."""
         run_id = request.run_id
+        record = await self._registry.do(lambda r: r.get(run_id))
+        if record.state.is_over and not record.telemetry:  # its tailer has said that nothing is left to send
+            raise BadConfig("path", f"Run {run_id} is over, and its files are complete.")
         try:
             reached = await asyncio.to_thread(put_file, rundir, request)
         except StoreUnavailable as error:

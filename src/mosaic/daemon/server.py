@@ -187,7 +187,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         nodes=nodes,
         node_links=node_links,
         arrivals=Arrivals(root, registry, live_runs),
-        incoming=IncomingFiles(live_runs),
+        incoming=IncomingFiles(registry, live_runs),
         default_on=settings.on,
         open_tcp=open_tcp,
         registry_problem=care.problem,

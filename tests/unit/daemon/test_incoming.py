@@ -1,7 +1,9 @@
 """Files from nodes: whole or not at all, resumable, and never outside the run's folder."""
 
 import asyncio
+import contextlib
 import hashlib
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +12,7 @@ from mosaic.daemon.incoming import IncomingFiles, put_file
 from mosaic.model.durable import write_json
 from mosaic.model.errors import BadConfig, NotAllowed, StoreUnavailable
 from mosaic.model.rundir import StateRoot
+from mosaic.model.states import RunState
 from mosaic.model.ulid import new_ulid
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -121,9 +124,30 @@ class Heard:
         self.told.append(text and "problem")
 
 
+class OneRun:
+    """A registry with one run."""
+
+    def __init__(self, state=RunState.EXECUTING, telemetry=""):
+        self.record = SimpleNamespace(state=state, telemetry=telemetry)
+
+    async def do(self, _):
+        return self.record
+
+
+@pytest.mark.parametrize(("telemetry", "is_taken"), [("incomplete", True), ("", False)])
+def test_files_of_a_run_that_is_over_are_taken_until_they_are_complete(rundir, telemetry, is_taken):
+    files = IncomingFiles(OneRun(RunState.FAULTED, telemetry), Heard())
+    taken = contextlib.nullcontext() if is_taken else pytest.raises(BadConfig, match="is over")
+
+    with taken:
+        asyncio.run(files.put(rundir, request(rundir, piece=DATA)))
+
+    assert (rundir.checkpoints / "a.pt").exists() == is_taken
+
+
 def test_only_pieces_that_are_kept_count_as_arriving(rundir):
     heard = Heard()
-    files = IncomingFiles(heard)
+    files = IncomingFiles(OneRun(), heard)
 
     def send(**part):
         return asyncio.run(files.put(rundir, request(rundir, **part)))
@@ -139,7 +163,7 @@ def test_only_pieces_that_are_kept_count_as_arriving(rundir):
 
 def test_a_full_disk_is_told_until_there_is_room(rundir, monkeypatch):
     heard = Heard()
-    files = IncomingFiles(heard)
+    files = IncomingFiles(OneRun(), heard)
     with monkeypatch.context() as full:
         full.setattr(incoming, "SPARE_BYTES", 1 << 80)
         for _ in range(2):
