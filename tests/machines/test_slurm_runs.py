@@ -142,6 +142,22 @@ def test_gpus_are_requested_from_slurm(slurm_lab, cluster):
     assert "gpu:1" in cluster.ask("scontrol", "show", "job", "-o", over.job)
 
 
+def test_options_and_a_prolog_of_the_clusters_file_are_used_by_the_next_run(slurm_lab, tmp_path):
+    script = tmp_path / "says.py"
+    script.write_text("import os\nprint(os.environ['LD_LIBRARY_PATH'], os.environ['SLURM_JOB_ID'], flush=True)\n")
+    file = slurm_lab.root.clusters / "slurm.toml"
+    before = file.read_text()
+    more = 'sbatch = ["--exclude=nodeA"]\nprolog = ["export LD_LIBRARY_PATH=/opt/lab/lib"]\n'
+    file.write_text(before + more)
+    try:
+        over = slurm_lab.wait_until_over(slurm_lab.submit_worker({"script": str(script)}, on="slurm", limits=GRACE))
+    finally:
+        file.write_text(before)
+
+    assert (over.state, over.node) == (RunState.TERMINATED, "nodeB")
+    assert slurm_lab.text(over).decode() == f"/opt/lab/lib {over.job}\n"
+
+
 @pytest.mark.parametrize(
     ("on", "cpus", "words"),
     [("slurm:no-such-partition", 1, "invalid partition"), ("slurm", 64, "not available")],
