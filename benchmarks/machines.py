@@ -1,6 +1,7 @@
 """Runs on a real Slurm of two nodes on this machine: what MOSAIC adds to Slurm itself.
 
     python benchmarks/machines.py [--rounds 5]
+    python benchmarks/machines.py --ray [--rounds 5]
     python benchmarks/machines.py --queue [--queued 500] [--running 50]
     python benchmarks/machines.py --tls [--events 20000]
     python benchmarks/machines.py --simulate [--runs 200] [--nodes 1000]
@@ -8,6 +9,7 @@
 The first prints submit → first instruction beside a bare `sbatch` in the same rounds, and the CPU time of the daemon
 while jobs are queued. Slurm's scheduler works once a second in these tests, so a job waits
 for it between 0 and 1 s; slurmctld's log tells how long, and the last column is without that wait.
+The second does the same with a real Ray, beside a bare job of its Jobs API.
 The others have a fake Slurm with many nodes and a real daemon: what queued and running jobs cost it when nothing
 happens; the CPU time of an event that arrives over TLS, beside one over the Unix socket; what a live run costs, and how
 many events a second the daemon takes.
@@ -15,6 +17,7 @@ many events a second the daemon takes.
 
 import argparse
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -29,6 +32,7 @@ sys.path.insert(0, str(REPO / "tests"))
 
 from fake_cluster import Tailers, install  # noqa: E402
 from lab import Lab, alive, wait_until  # noqa: E402
+from ray_cluster import PYTHON, RayCluster  # noqa: E402
 from slurm_cluster import SlurmCluster  # noqa: E402
 
 MARK = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).write_text(repr(time.time()))"
@@ -37,6 +41,7 @@ MARK = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).write_text(repr(tim
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--ray", action="store_true")
     parser.add_argument("--queued", type=int, default=500)
     parser.add_argument("--running", type=int, default=50)
     parser.add_argument("--queue", action="store_true")
@@ -50,6 +55,8 @@ def main() -> None:
     try:
         if args.simulate or args.tls or args.queue:
             with_fake_cluster(folder, args)
+        elif args.ray:
+            with_ray(folder, args.rounds)
         else:
             with_slurm(folder, args)
     finally:
@@ -68,6 +75,41 @@ def with_slurm(folder: Path, args: argparse.Namespace) -> None:
             lab.close()
     finally:
         cluster.close()
+
+
+def with_ray(folder: Path, rounds: int) -> None:
+    cluster = RayCluster(Path(tempfile.mkdtemp(prefix="ray-")))  # a short path: Ray's sockets are in it
+    try:
+        cluster.start()
+        more = f'address = "{cluster.address}"\nroot = "{folder}/node"\npython = "{PYTHON}"\n'
+        lab = _lab(folder, f'engine = "ray"\n{more}')
+        script = folder / "mark.py"
+        script.write_text(MARK)
+        try:
+            took: dict[str, list[float]] = {"mosaic run": [], "Ray job": []}
+            for number in range(rounds + 1):
+                ours = _run(lab, script, folder / f"ours-{number}")
+                bare = _ray_job(cluster, script, folder / f"bare-{number}")
+                if number:  # the first uploads MOSAIC's code
+                    took["mosaic run"].append(ours)
+                    took["Ray job"].append(bare)
+        finally:
+            lab.close()
+    finally:
+        cluster.close()
+    print(f"submit → first instruction on Ray, {rounds} rounds, load {os.getloadavg()[0]:.0f}")
+    for name, found in took.items():
+        print(f"  {name:12} median {statistics.median(found):.2f} s ({min(found):.2f} to {max(found):.2f})")
+    added = statistics.median(took["mosaic run"]) - statistics.median(took["Ray job"])
+    print(f"  added        {added * 1000:.0f} ms (aim 150 ms)")
+
+
+def _ray_job(cluster: RayCluster, script: Path, mark: Path) -> float:
+    began_at = time.time()
+    body = {"entrypoint": f"exec {sys.executable} {script} {mark}", "entrypoint_num_cpus": 1}
+    cluster.ray._ask("POST", "/api/jobs/", json.dumps(body).encode())
+    wait_until(lambda: mark.exists() and mark.read_text() != "", 60)
+    return float(mark.read_text()) - began_at
 
 
 def _lab(folder: Path, settings: str = "") -> Lab:

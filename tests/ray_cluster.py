@@ -26,19 +26,26 @@ STARTS_WITHIN_S = 90.0
 SMALL = ("--num-cpus=2", "--num-gpus=2", "--object-store-memory=80000000", "--disable-usage-stats")
 SMALL += ("--include-log-monitor=False",)
 VARIABLES = {"RAY_enable_worker_prestart": "0", "RAY_DISABLE_IMPORT_WARNING": "1", "RAY_USAGE_STATS_ENABLED": "0"}
+# Otherwise half of Ray asks for a token that another Ray has left in the user's home.
+VARIABLES |= {"RAY_AUTH_MODE": "disabled"}
 VARIABLES |= {"RAY_num_prestart_python_workers": "0", "RAY_prestart_worker_first_driver": "0"}
 
 
 class RayCluster:
     """A head and one more node. `close` leaves no process and no file."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, token: str = "") -> None:
+        """With a token, everything in it asks for it; `token_file` has it."""
         self.folder = folder
+        self.token_file = str(folder / "token") if token else ""
         self.ray = Ray(Cluster("ray", engine="ray"))
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAY_", "PYTHON"))}
         # Of processes that call themselves `ray::IDLE` only the environment shows whose they are.
         tools = f"{ENVIRONMENT.parent}/.tools/bin"  # uv, for installs on nodes
         self.environment = {**kept, **VARIABLES, "MOSAIC_TEST_RAY": str(folder)}
+        if token:
+            (folder / "token").write_text(token)
+            self.environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": self.token_file}
         self.environment["PATH"] = f"{tools}:{kept.get('PATH', os.defpath)}"
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
         self._gcs_port = 0
@@ -67,7 +74,9 @@ class RayCluster:
     def _start_head(self) -> None:
         ports = free_ports(4)
         self._gcs_port = ports[0]
-        self.ray.cluster = Cluster("ray", engine="ray", address=f"http://127.0.0.1:{ports[1]}")
+        self.ray.cluster = Cluster(
+            "ray", engine="ray", address=f"http://127.0.0.1:{ports[1]}", token_file=self.token_file
+        )
         more = [f"--port={ports[0]}", f"--dashboard-port={ports[1]}", f"--dashboard-agent-listen-port={ports[2]}"]
         more += [
             f"--ray-client-server-port={ports[3]}",

@@ -103,7 +103,7 @@ def _is_older(version: str) -> bool:
 
 def _ray_remedy(cluster: Cluster, message: str) -> str:
     if "token" in message:
-        return f"The dashboard asks for a token: write it to a file and set `token_file`. {RAY_GUIDE}"
+        return f"Set `token_file` to a file with the token that it asks for, such as ~/.ray/auth_token. {RAY_GUIDE}"
     return (
         f"Is `address` ({cluster.address}) that of its dashboard, and does this machine reach it? If not, tunnel it, "
         f"such as: ssh -L 8265:localhost:8265 HEAD. {RAY_GUIDE}"

@@ -1,6 +1,7 @@
 """The Jobs API of one Ray cluster, over HTTP: submit, list, stop, delete, and the nodes. Ray itself is not imported."""
 
 import json
+import os
 import re
 import urllib.error
 import urllib.request
@@ -162,7 +163,7 @@ class Ray:
             headers["Content-Type"] = "application/json" if body[:1] == b"{" else "application/octet-stream"
         if self.cluster.token_file:
             try:
-                token = read_bytes(self.cluster.token_file, LARGEST_TOKEN).decode().strip()
+                token = read_bytes(os.path.expanduser(self.cluster.token_file), LARGEST_TOKEN).decode().strip()
             except (OSError, UnicodeDecodeError) as error:
                 raise RayRefused(f"The token of the cluster '{self.cluster.name}' cannot be read: {error}") from None
             headers["Authorization"] = f"Bearer {token}"
@@ -172,7 +173,8 @@ class Ray:
 def _failure(address: str, error: urllib.error.HTTPError) -> EngineSilent | EngineRefused:
     words = _last_line(error.read(1 << 20).decode(errors="replace"))
     if error.code in (401, 403):
-        return RayRefused(f"The dashboard of Ray at {address} refuses the caller (HTTP {error.code}). Set token_file.")
+        advice = "Set token_file to the file with its token, such as ~/.ray/auth_token."
+        return RayRefused(f"The dashboard of Ray at {address} refuses the caller (HTTP {error.code}). {advice}")
     # 502 to 504 are a proxy's. A 500 without a reason that we know is one of a head that is starting or ending.
     if error.code in (502, 503, 504) or (error.code == 500 and not _is_refusal(words)):
         return RaySilent(f"Ray at {address}: HTTP {error.code} {words}")
