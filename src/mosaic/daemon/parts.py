@@ -39,6 +39,7 @@ RETRY_S = 30.0  # after a part could not be submitted
 AGAIN_S = 0.1  # after a report that came while a run is being looked at
 _KEY = re.compile(r"part (?P<name>.+)-(?P<index>[0-9]{1,9}) #(?P<number>[0-9]{1,10}) of .*")  # see key_of
 _ADDRESS = re.compile(r"[A-Za-z0-9._-]{1,255}:[0-9]{1,5}")
+LARGEST_PAYLOAD = 4096  # bytes of a `parts_wanted` line; it is parsed on the daemon's loop
 _NOT_CARRIED = ("config", "worker_id", "commands", "drives")
 
 
@@ -253,6 +254,8 @@ def key_of(run_id: str, role: Role) -> str:
 
 def address_in(payload: bytes) -> str:
     """The address in the payload of a `parts_wanted` line; empty if it has none that could be one."""
+    if len(payload) > LARGEST_PAYLOAD:
+        return ""
     try:
         found = json.loads(payload or b"{}").get("address")
     except (ValueError, AttributeError, RecursionError):

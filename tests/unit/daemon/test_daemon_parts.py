@@ -288,7 +288,17 @@ def test_a_run_and_its_parts_get_the_same_secret_and_others_another(ground):
 
 
 @pytest.mark.parametrize(
-    "payload", [b"", b"[]", b"{", b"{}", b'{"address": 1}', b'{"address": "a b:1"}', b'{"address": "a:x"}']
+    "payload",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"{}",
+        b'{"address": 1}',
+        b'{"address": "a b:1"}',
+        b'{"address": "a:x"}',
+        b'{"address": "a:1", "x": "%s"}' % (b"x" * 9999),
+    ],
 )
 def test_what_is_no_address_is_none(payload):
     assert address_in(payload) == ""
