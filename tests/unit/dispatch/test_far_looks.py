@@ -115,6 +115,16 @@ def test_a_cancel_needs_no_report(rig, looks):
     assert looks_of(rig, looks, run, 10) == 5
 
 
+def test_a_run_whose_start_is_no_longer_recorded_is_cancelled_all_the_same(rig, looks):
+    run = far(rig)
+    rig.launcher.sights[run] = Sight(Stage.STARTING)
+
+    rig.cancel(run)
+    sweep(rig)
+
+    assert rig.launcher.stopped == [run]
+
+
 @pytest.mark.parametrize(
     ("sight", "words"),
     [
