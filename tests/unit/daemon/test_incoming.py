@@ -1,11 +1,14 @@
 """Files from nodes: whole or not at all, resumable, and never outside the run's folder."""
 
+import asyncio
 import hashlib
+import threading
 
 import pytest
 
 from mosaic.daemon import incoming
-from mosaic.daemon.incoming import put_file
+from mosaic.daemon.incoming import IncomingFiles, put_file
+from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.model.durable import write_json
 from mosaic.model.errors import BadConfig, NotAllowed, StoreUnavailable
 from mosaic.model.rundir import StateRoot
@@ -111,3 +114,35 @@ def test_the_disk_keeps_a_reserve(rundir, monkeypatch):
 
     with pytest.raises(StoreUnavailable, match="no room"):
         put(rundir, piece=DATA)
+
+
+def test_a_run_whose_file_takes_long_uses_one_thread_of_its_own(rundir, monkeypatch):
+    may_end, threads = threading.Event(), []
+
+    def store(_, request):
+        threads.append(threading.current_thread().name)
+        if request.run_id == "large":
+            may_end.wait(30)
+        return 0
+
+    monkeypatch.setattr(incoming, "put_file", store)
+
+    async def scene():
+        files = IncomingFiles(LiveRuns())
+        put = [files.put(rundir, pb.PutFileRequest(run_id=run)) for run in ("large", "large", "other", "other")]
+        first = asyncio.create_task(put[0])
+        await asyncio.sleep(0)
+        with pytest.raises(StoreUnavailable, match="still being stored"):
+            await put[1]
+        others = [await put[2], await put[3]]
+        first.cancel()  # its caller leaves; the thread is still at work
+        await asyncio.sleep(0)
+        with pytest.raises(StoreUnavailable):
+            await files.put(rundir, pb.PutFileRequest(run_id="large"))
+        may_end.set()
+        while files._busy:
+            await asyncio.sleep(0.001)
+        return others, await files.put(rundir, pb.PutFileRequest(run_id="large"))
+
+    assert asyncio.run(scene()) == ([0, 0], 0)
+    assert all(name.startswith("incoming") for name in threads)
