@@ -91,6 +91,9 @@ def _put(rundir: RunDir, parts: list[str], request: pb.PutFileRequest) -> int:
     fd = durable.open_regular(part, os.O_RDWR | os.O_CREAT)
     try:
         there = os.fstat(fd).st_size
+        if there > request.size:
+            os.unlink(part)  # not what this daemon wrote; reading it might take hours
+            return 0
         if request.offset == there and (request.data or not request.size):
             _keep_room(rundir, request.size - there)
             there += _write(fd, request.data, there)
@@ -121,7 +124,7 @@ def _keep_room(rundir: RunDir, more: int) -> None:
 
 def _part_of(rundir: RunDir, request: pb.PutFileRequest) -> Path:
     """Where this version is collected. Other versions of it are given up."""
-    folder = rundir.control / "incoming"
+    folder = rundir.incoming
     folder.mkdir(mode=0o700, exist_ok=True)
     if not is_folder(folder):
         raise OSError(errno.ELOOP, "its folder is a link")
