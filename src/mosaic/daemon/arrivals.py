@@ -27,6 +27,8 @@ from mosaic.registry.thread import RegistryThread
 from mosaic.wire import mosaic_pb2 as pb
 
 LONGEST_NOTE = 500
+LONGEST_WORD = 256  # of what a process says of itself
+LARGEST_REPORT = 64 << 10  # of a start or an end: both are shown
 LARGEST_FILES = 8 << 20  # together: a gRPC message has a limit
 _NOT_SENT = ("logs", "tensorboard", "checkpoints", "videos")
 
@@ -40,6 +42,8 @@ class Arrivals:
 
     async def take(self, request: pb.TakeLaunchRequest) -> pb.TakeLaunchReply:
         """The launch of an attempt, for the first process that asks with its ticket. It may ask again."""
+        if not request.taker or max(len(request.taker), len(request.node)) > LONGEST_WORD:
+            raise BadConfig("taker", f"and node have at most {LONGEST_WORD} characters, and the taker at least one.")
         async with self._turn:
             record = await self._registry.do(lambda r: r.get(request.run_id))
             launch = await asyncio.to_thread(self._check, record, request)
@@ -80,9 +84,7 @@ class Arrivals:
         rundir, moves = self._rundir(record), self._moves(launch)
         files = [self._root.worker_file(record.run_id), *_prepared(rundir)]
         names = [str(path.relative_to(self._root.path)) for path in files]
-        texts = [node_paths.replace_paths(_read(path), moves) for path in files]
-        if sum(map(len, texts)) > LARGEST_FILES:
-            raise MosaicError(f"The files of run {record.run_id} have more than {LARGEST_FILES >> 20} MiB.")
+        texts = [node_paths.replace_paths(text, moves) for text in _texts_of(files)]
         whole = {key: value for key, value in launch.items() if key not in ("node", "local_tailer_argv")}
         return pb.TakeLaunchReply(
             launch_json=node_paths.replace_paths(json.dumps(whole, ensure_ascii=False), moves),
@@ -108,8 +110,11 @@ class Arrivals:
 
 
 def _record_taker(rundir: RunDir, launch: Mapping[str, Any], request: pb.TakeLaunchRequest) -> None:
-    started = of_attempt(durable.read_json(rundir.started, LARGEST), request.attempt)
-    if started and started.get("taker") != request.taker:
+    found = durable.read_json(rundir.started, LARGEST)
+    started = of_attempt(found, request.attempt)
+    # What cannot be read may be the record of this attempt: it counts as one.
+    is_damaged = os.path.lexists(rundir.started) and not isinstance((found or {}).get("attempt"), int)
+    if is_damaged or (started and started.get("taker") != request.taker):
         raise NotAllowed(f"Run {rundir.run_id}: attempt {request.attempt} was started by another process.")
     if not started:
         facts = {"version": 1, "attempt": request.attempt, "secret": launch["secret"], "taker": request.taker}
@@ -126,11 +131,11 @@ def _keep_started(rundir: RunDir, facts: Mapping[str, Any]) -> None:
 def _facts(text: str, launch: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a holder wrote, if it is of this attempt and has its secret."""
     try:
-        facts = json.loads(text) if len(text) <= LARGEST else None
+        facts = json.loads(text) if len(text) <= LARGEST_REPORT else None
     except (ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict):
-        raise BadConfig("report", "is not a JSON object of at most 1 MiB.")
+        raise BadConfig("report", f"is not a JSON object of at most {LARGEST_REPORT >> 10} KiB.")
     if not of_attempt(facts, launch["attempt"]) or not is_attested(facts, str(launch["secret"])):
         raise NotAllowed("The report does not have the secret of this attempt.")
     return facts
@@ -147,5 +152,13 @@ def _prepared(rundir: RunDir) -> list[Path]:
     return [path for path in found if stat.S_ISREG(path.lstat().st_mode)]
 
 
-def _read(path: Path) -> str:
-    return durable.read_bytes(path, LARGEST_FILES).decode()
+def _texts_of(files: list[Path]) -> list[str]:
+    """Not more than fits into an answer: the node itself may have sent some of them."""
+    texts, left = [], LARGEST_FILES
+    for path in files:
+        data = durable.read_bytes(path, LARGEST_FILES)
+        left -= len(data)
+        if left < 0:
+            raise MosaicError(f"The files of its run have more than {LARGEST_FILES >> 20} MiB.")
+        texts.append(data.decode())
+    return texts

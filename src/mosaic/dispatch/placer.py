@@ -14,6 +14,7 @@ from mosaic.dispatch.finisher import Finisher
 from mosaic.dispatch.launcher import Launcher, Launchers, Ref, Sight, Stage
 from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.dispatch.reasons import cancelled
+from mosaic.dispatch.situation import LONGEST_WORDS
 from mosaic.dispatch.starter import Starter
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
@@ -68,7 +69,7 @@ class Placer:
         launcher, ref = self._launchers.of(record.on), self._ref(record)
         launcher.watch(ref, lambda: self._runs.wake(record.run_id))
         if not record.attempt:  # it is to be cancelled
-            await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
+            await self._end(record, *cancelled(record, "cancelled before it started"))
             return
         if not record.job:
             await self._find(record, launcher, ref)
@@ -107,7 +108,7 @@ class Placer:
             await self._registry.do(lambda r: r.note_job(record.run_id, record.attempt, job))
             self._runs.wake(record.run_id)
         elif record.cancel_requested:
-            await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
+            await self._end(record, *cancelled(record, "cancelled before it started"))
         else:
             await self._place_again(record)
 
@@ -116,17 +117,14 @@ class Placer:
         self._runs.forget(record.run_id)
         await self._registry.do(lambda r: r.arrive(record.run_id))
         if sight.node:
-            await self._registry.do(lambda r: r.note(record.run_id, node=sight.node))
+            await self._registry.do(lambda r: r.note(record.run_id, node=sight.node[:LONGEST_WORDS]))
         self._runs.wake(record.run_id)
 
     async def _cancel(self, record: RunRecord, launcher: Launcher, ref: Ref, sight: Sight) -> None:
-        if sight.stage in (Stage.ENDED, Stage.ABSENT):
-            await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
-            launcher.forget(ref)
-        elif launcher.stop(ref) and sight.stage is Stage.QUEUED:
-            # It cannot start any more, and its job leaves the queue when its cluster gets to it.
-            await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
-            launcher.forget(ref)
+        # One that waits cannot start any more, and its job leaves the queue when its cluster gets to it.
+        is_gone = sight.stage in (Stage.ENDED, Stage.ABSENT)
+        if is_gone or (launcher.stop(ref) and sight.stage is Stage.QUEUED):
+            await self._end(record, *cancelled(record, "cancelled before it started"))
 
     async def _end_unstarted(self, record: RunRecord, launcher: Launcher, ref: Ref, sight: Sight) -> None:
         """Its job ended before its holder had started anything."""
@@ -135,7 +133,7 @@ class Placer:
         elif "cancelled" in sight.reason or record.attempt >= MOST_LAUNCHES or sight.retry is False:
             await asyncio.to_thread(launcher.keep_log, ref)
             reason = await asyncio.to_thread(self._starter.why_unstarted, record, sight.reason)
-            await self._finisher.end(record, RunState.FAULTED, reason)
+            await self._end(record, RunState.FAULTED, reason)
         else:
             await self._place_again(record)
 
@@ -145,9 +143,14 @@ class Placer:
             reason = (
                 f"its cluster lost {MOST_LAUNCHES} jobs of it before they started. See its log, then submit it again"
             )
-            await self._finisher.end(record, RunState.FAULTED, reason)
+            await self._end(record, RunState.FAULTED, reason)
             return
         await self.place(record)
+
+    async def _end(self, record: RunRecord, state: RunState, reason: str) -> None:
+        """End a run that never left INIT, which the finisher has not seen, and give up its job."""
+        await self._finisher.end(record, state, reason)
+        self._launchers.of(record.on).forget(self._ref(record))
 
     async def _note(self, record: RunRecord, text: str) -> None:
         if text != record.waiting_for:

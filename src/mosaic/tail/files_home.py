@@ -99,7 +99,12 @@ class FilesHome:
         for folder, folders, names in os.walk(top):
             folders.sort()
             for file in sorted(names):
-                yield os.path.relpath(os.path.join(folder, file), self._run.path)
+                path = os.path.relpath(os.path.join(folder, file), self._run.path)
+                shown = os.fsencode(path).decode(errors="replace")
+                if path == shown:
+                    yield path
+                else:
+                    self._refused[shown] = "its name is not UTF-8"
 
     def _insist(self, path: str) -> None:
         while True:
