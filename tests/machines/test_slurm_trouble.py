@@ -1,7 +1,6 @@
 """What goes wrong around a cluster while nothing dies: ports, disks, drained nodes, a slow squeue, a second daemon."""
 
 import contextlib
-import ctypes
 import os
 import shutil
 import socket
@@ -13,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from lab import Lab, wait_until
+from small_disk import fill, small_disk
 
 from mosaic.cli.root import split_root
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 
 GRACE = {"grace_s": 2}
-LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def wait_for_steps(lab, run, count=1):
@@ -158,6 +157,18 @@ def _live(lab):
     return [run for run in lab.client.list_runs().runs if not run.state.is_over]
 
 
+def test_a_job_that_appears_after_the_end_of_its_run_is_cancelled_by_the_next_daemon(slurm_lab, cluster):
+    run = slurm_lab.submit(steps=1, on="slurm", limits=GRACE)
+    slurm_lab.wait_until_over(run)
+    slurm_lab.stop_daemon()
+
+    # As when the answer to a submission was lost.
+    late = cluster.ask("sbatch", "--parsable", "--hold", "-J", f"mosaic-{run.run_id}-2", "--wrap", "true")
+    slurm_lab.restart_daemon()
+
+    wait_until(lambda: cluster.jobs()[late] == "CANCELLED", 60, "a cancelled job")
+
+
 def test_a_second_daemon_over_the_shared_root_is_refused(slurm_lab):
     run = slurm_lab.submit(steps=100, rate=50, on="slurm", limits=GRACE)
     wait_for_steps(slurm_lab, run)
@@ -182,15 +193,13 @@ def test_a_second_daemon_over_the_shared_root_is_refused(slurm_lab):
 def small_lab(cluster):
     """A lab whose shared root is a file system of 24 MB, and whose databases are elsewhere."""
     home, own = (Path(tempfile.mkdtemp(prefix="mosaic-")) for _ in range(2))
-    if os.getuid() or LIBC.mount(b"tmpfs", os.fsencode(home), b"tmpfs", 0, b"size=24m"):
-        pytest.skip("only root can mount a small file system")
-    split_root(StateRoot(home), own)
-    (home / "clusters").mkdir(mode=0o700)
-    (home / "clusters" / "slurm.toml").write_text(f'conf = "{cluster.conf}"\nlisten = "127.0.0.1:0"\n')
-    lab = Lab(home)
-    yield lab
-    lab.close()
-    LIBC.umount2(os.fsencode(home), 2)
+    with small_disk(home):
+        split_root(StateRoot(home), own)
+        (home / "clusters").mkdir(mode=0o700)
+        (home / "clusters" / "slurm.toml").write_text(f'conf = "{cluster.conf}"\nlisten = "127.0.0.1:0"\n')
+        lab = Lab(home)
+        yield lab
+        lab.close()
     for folder in (home, own):
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -200,7 +209,7 @@ def test_a_full_disk_under_a_run_on_a_node_is_a_named_gap_and_the_run_ends(small
     wait_for_steps(small_lab, run, 50)
 
     ballast = small_lab.root.path / "ballast"
-    _fill(ballast)
+    fill(ballast)
     wait_for_steps(small_lab, run, 500)
     ballast.unlink()
     over = small_lab.wait_until_over(run)
@@ -210,11 +219,3 @@ def test_a_full_disk_under_a_run_on_a_node_is_a_named_gap_and_the_run_ends(small
     assert over.state is RunState.TERMINATED, over.reason
     assert steps == sorted(set(steps))
     assert len(steps) + sum(gap["payload"]["lines"] for gap in gaps) >= 1_500
-
-
-def _fill(path):
-    with open(path, "ab", buffering=0) as file:
-        for size in (65536, 4096, 1):
-            with contextlib.suppress(OSError):
-                while file.write(bytes(size)):
-                    pass

@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from lab import wait_until
 
 from mosaic.client import TrainerClient
 from mosaic.model.durable import read_json
@@ -40,6 +41,26 @@ def test_a_run_says_where_it_ran(mosaic):
     assert rows["slurm:main,urgent"]["gpus"] == 2
     assert rows["local"]["our_runs"] == 0
     assert "nodeB" in mosaic("machines")
+
+
+def test_machines_tells_whose_gpus_are_in_use_and_how_many_jobs_wait(slurm_lab, mosaic, cluster):
+    run = slurm_lab.submit(steps=100_000, rate=20, on="slurm", gpus={"requested": 1}, limits={"grace_s": 2})
+    node = slurm_lab.wait_until_run(run, lambda now: now.summary.steps > 0, "a step").node
+    batch = ("sbatch", "--parsable", "-o", "/dev/null", "--gres=gpu:1", "--wrap", "sleep 600")
+    others = [cluster.ask(*batch, "-w", node), cluster.ask(*batch, "--hold")]
+    try:
+        wait_until(lambda: cluster.jobs()[others[0]] == "RUNNING", 60, "a job of somebody else")
+        rows = json.loads(mosaic("machines", "--json"))
+        listed = mosaic("runs", "--where", f"on = slurm and node = {node} and state = live", "--columns", "gpus")
+    finally:
+        cluster.ask("scancel", *others)
+        slurm_lab.client.cancel_run(run.run_id)
+        slurm_lab.wait_until_over(run)
+
+    [row] = [row for row in rows if row["node"] == node]
+    assert [row[f"gpus{which}"] for which in ("", "_free", "_ours", "_others")] == [2, 0, 1, 1]
+    assert [(row["waiting"], row["queued"]) for row in rows if row["place"] != "local"] == [(0, 1), (0, 0)]
+    assert listed.splitlines()[1].split() == [run.run_id, "1"]
 
 
 def test_a_grace_period_that_slurm_would_cut_is_told_at_submit(slurm_lab, mosaic):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli.connection import refuse_host
 from mosaic.cli.doctor_checks import Finding, Installation, run_checks
 from mosaic.cli.doctor_clusters import check_clusters
+from mosaic.cli.doctor_nodes import check_nodes
 from mosaic.cli.terminal_text import paint
 from mosaic.cli.verb import add_json, add_verb
 from mosaic.model.errors import MosaicError, NoDaemon
@@ -30,7 +31,7 @@ def add_verbs(verbs: "Verbs") -> None:
 def run_doctor(args: argparse.Namespace) -> int:
     refuse_host(args, "doctor")
     installation = inspect(StateRoot.from_environment())
-    findings = [*run_checks(installation), *check_clusters(installation)]
+    findings = [*run_checks(installation), *check_clusters(installation), *check_nodes(installation)]
     fixed = [apply_fix(finding) if args.fix else "" for finding in findings]
     if args.json:
         rows = [{**finding.to_dict(), "fixed": text == "done"} for finding, text in zip(findings, fixed, strict=True)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mosaic.cli.doctor_checks import Finding, Installation
 from mosaic.engines.cluster import RAY, Cluster, cluster_names, load_cluster
-from mosaic.engines.ray import OLDEST, Ray, RayNode
+from mosaic.engines.ray import OLDEST, Ray
 from mosaic.engines.slurm import Slurm
 from mosaic.model.durable import read_json
 from mosaic.model.errors import MosaicError
@@ -31,11 +31,12 @@ def check_clusters(installation: Installation) -> Iterator[Finding]:
         except MosaicError as error:
             yield Finding(f"The settings of the cluster '{name}' cannot be used.", str(error), GUIDE)
             continue
-        yield from _check_ray(cluster) if cluster.engine == RAY else _check_slurm(cluster)
+        check = _check_ray if cluster.engine == RAY else _check_slurm
+        yield from check(cluster, _listens_at(root) or cluster.listen)
     yield from _check_listener(root, installation)
 
 
-def _check_slurm(cluster: Cluster) -> Iterator[Finding]:
+def _check_slurm(cluster: Cluster, listens_at: str) -> Iterator[Finding]:
     missing = [command for command in COMMANDS if not shutil.which(command)]
     if missing:
         yield Finding(
@@ -50,15 +51,16 @@ def _check_slurm(cluster: Cluster) -> Iterator[Finding]:
     slurm = Slurm(cluster)
     try:
         slurm.jobs()
-        is_up = any(state.startswith(("idle", "mixed", "alloc")) for _, _, state, *_ in slurm.nodes())
+        nodes = slurm.nodes()
     except MosaicError as error:
         yield Finding(f"The cluster '{cluster.name}' does not answer.", str(error), _remedy(str(error)))
         return
-    if not is_up:
+    if not any(state.startswith(("idle", "mixed", "alloc")) for _, _, state, *_ in nodes):
         yield Finding(f"No node of the cluster '{cluster.name}' is up.", "Its runs wait.", "Look at: sinfo -R")
+    yield from _check_reach(cluster, listens_at, {node[0]: node[-1] for node in nodes}, GUIDE)
 
 
-def _check_ray(cluster: Cluster) -> Iterator[Finding]:
+def _check_ray(cluster: Cluster, listens_at: str) -> Iterator[Finding]:
     ray = Ray(cluster)
     try:
         version = ray.version()
@@ -75,19 +77,23 @@ def _check_ray(cluster: Cluster) -> Iterator[Finding]:
         )
     if not any(node.state == "alive" for node in nodes):
         yield Finding(f"No node of the cluster '{cluster.name}' is up.", "Its runs wait.", "Look at: ray status")
-    yield from _check_reach(cluster, nodes)
+    yield from _check_reach(cluster, listens_at, {node.name: node.address for node in nodes}, RAY_GUIDE)
 
 
-def _check_reach(cluster: Cluster, nodes: "list[RayNode]") -> Iterator[Finding]:
-    """A daemon that listens on loopback is reached by the nodes of this machine only."""
-    host = (cluster.reach or cluster.listen).rpartition(":")[0] or (cluster.reach or cluster.listen)
-    others = [node.name for node in nodes if node.name != socket.gethostname()]
-    if host in ("127.0.0.1", "localhost", "[::1]") and others and not cluster.reach:
+def _check_reach(cluster: Cluster, listens_at: str, nodes: dict[str, str], guide: str) -> Iterator[Finding]:
+    """A daemon that listens on loopback is reached by the nodes of this machine only. `nodes`: name → address."""
+    own = ("localhost", socket.gethostname())
+    others = [name for name, address in nodes.items() if not (_is_loopback(address) or {name, address} & set(own))]
+    if others and _is_loopback(listens_at.rpartition(":")[0] or listens_at) and not cluster.reach:
         yield Finding(
             f"Node {others[0]} of the cluster '{cluster.name}' cannot reach the daemon.",
-            f"`listen` is {cluster.listen}, which only this machine sees.",
-            "Set `listen` to an address of this machine in the nodes' network, or `reach` to a tunnel. " + RAY_GUIDE,
+            f"The daemon listens at {listens_at} for nodes, which only this machine sees.",
+            f"Set `listen` to an address of this machine in the nodes' network, or `reach` to a tunnel. {guide}",
         )
+
+
+def _is_loopback(host: str) -> bool:
+    return host.startswith("127.") or host in ("localhost", "::1", "[::1]")
 
 
 def _is_older(version: str) -> bool:
@@ -106,6 +112,8 @@ def _ray_remedy(cluster: Cluster, message: str) -> str:
 
 def _remedy(message: str) -> str:
     text = message.lower()
+    if "rewound" in text or "expired" in text:
+        return "The clock of this machine or of the controller is wrong by some minutes. Have both synchronized (NTP)."
     if "munge" in text or "authentication" in text:
         return "munge does not run on this machine, or its key is not the cluster's. Ask whoever runs the cluster."
     if "protocol" in text or "incompatible" in text or "version" in text:
@@ -113,9 +121,15 @@ def _remedy(message: str) -> str:
     return "Is its controller (slurmctld) running, and does this machine reach it? Runs that are live continue."
 
 
-def _check_listener(root: StateRoot, installation: Installation) -> Iterator[Finding]:
+def _listens_at(root: StateRoot) -> str:
+    """Where the daemon listens for nodes, if it ever did."""
     address = (read_json(root.settings) or {}).get("nodes")
-    if not isinstance(address, str) or not address or installation.health is None:
+    return address if isinstance(address, str) else ""
+
+
+def _check_listener(root: StateRoot, installation: Installation) -> Iterator[Finding]:
+    address = _listens_at(root)
+    if not address or installation.health is None:
         return
     problem = why_unreachable(root, address)
     if problem:

@@ -4,7 +4,7 @@ import argparse
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from mosaic.cli.connection import connected, host_of
@@ -27,12 +27,12 @@ EXAMPLES = """
 mosaic machines
 mosaic machines --json
 """
-HEADINGS = ("PLACE", "NODE", "STATE", "CPUS FREE", "GPUS FREE", "OUR RUNS", "WAITING", "MEMORY")
+HEADINGS = ("PLACE", "NODE", "STATE", "CPUS FREE", "GPUS FREE", "OURS", "OTHERS'", "MEMORY", "OUR RUNS", "WAITING")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One machine. A number of GPUs or CPUs that is in use counts all users, not only us."""
+    """One machine. CPUs in use count all users, not only us."""
 
     place: str
     node: str
@@ -41,9 +41,15 @@ class Row:
     cpus_free: float
     gpus: int
     gpus_free: int
+    gpus_ours: int
     our_runs: int
-    waiting: int
+    waiting: int  # runs of ours that wait for this place; of a cluster in its first row
+    queued: int  # the same with the jobs of all others
     memory_mb: int
+
+    @property
+    def gpus_others(self) -> int:
+        return max(0, self.gpus - self.gpus_free - self.gpus_ours)
 
 
 def add_verbs(verbs: "Verbs") -> None:
@@ -60,9 +66,9 @@ def show_machines(args: argparse.Namespace) -> int:
         found, problems = _clusters(StateRoot.from_environment(), live)
         rows += found
     if args.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+        print(json.dumps([{**asdict(row), "gpus_others": row.gpus_others} for row in rows], indent=1))
     else:
-        print(render_table(HEADINGS, [_cells(row) for row in rows], frozenset({3, 4, 5, 6, 7})))
+        print(render_table(HEADINGS, [_cells(row) for row in rows], frozenset(range(3, len(HEADINGS)))))
         for problem in problems:
             print(problem)
     return 0
@@ -71,6 +77,7 @@ def show_machines(args: argparse.Namespace) -> int:
 def _here(health: "pb.Health", live: "Iterable[Run]") -> Row:
     own = [run for run in live if not run.on]
     free = sum(not gpu.owner and not gpu.blocked for gpu in health.gpus)
+    waiting = sum(run.state is RunState.INIT for run in own)
     return Row(
         place="local",
         node="",
@@ -79,8 +86,10 @@ def _here(health: "pb.Health", live: "Iterable[Run]") -> Row:
         cpus_free=max(0.0, health.cpus - health.cpus_requested),
         gpus=len(health.gpus),
         gpus_free=free,
+        gpus_ours=sum(bool(gpu.owner) for gpu in health.gpus),
         our_runs=sum(run.state is not RunState.INIT for run in own),
-        waiting=sum(run.state is RunState.INIT for run in own),
+        waiting=waiting,
+        queued=waiting,
         memory_mb=health.memory_mb,
     )
 
@@ -104,10 +113,11 @@ def _clusters(root: StateRoot, live: "list[Run]") -> tuple[list[Row], list[str]]
 def _of_ray(name: str, ray: Ray, live: "list[Run]") -> list[Row]:
     own = [run for run in live if run.on.partition(":")[0] == name]
     found = [_of_node(name, node, own) for node in sorted(ray.nodes(), key=lambda node: node.name)]
-    return _with_waiting(found, own)
+    return _with_waiting(found, own, sum(job.status == "PENDING" for job in ray.jobs()))
 
 
 def _of_node(name: str, node: RayNode, own: "list[Run]") -> Row:
+    there = _running_on(node.name, own)
     return Row(
         place=name,
         node=node.name,
@@ -116,8 +126,10 @@ def _of_node(name: str, node: RayNode, own: "list[Run]") -> Row:
         cpus_free=max(0.0, node.cpus - node.cpus_used),
         gpus=node.gpus,
         gpus_free=max(0, int(node.gpus - node.gpus_used)),
-        our_runs=sum(run.node == node.name and run.state is not RunState.INIT for run in own),
+        gpus_ours=sum(run.gpus_requested for run in there),
+        our_runs=len(there),
         waiting=0,
+        queued=0,
         memory_mb=node.memory_mb,
     )
 
@@ -125,13 +137,13 @@ def _of_node(name: str, node: RayNode, own: "list[Run]") -> Row:
 def _of_slurm(name: str, slurm: Slurm, live: "list[Run]") -> list[Row]:
     own = [run for run in live if run.on.partition(":")[0] == name]
     rows: dict[str, Row] = {}
-    for node, partition, state, cpus, gres, used, memory in sorted(slurm.nodes()):
+    for node, partition, state, cpus, gres, used, memory, _ in sorted(slurm.nodes()):
         place = f"{name}:{partition}"
         if node in rows:
-            rows[node] = Row(**{**asdict(rows[node]), "place": f"{rows[node].place},{partition}"})
+            rows[node] = replace(rows[node], place=f"{rows[node].place},{partition}")
             continue
         counts = [int(part) if part.isdigit() else 0 for part in (cpus.split("/") + ["0"] * 4)[:4]]
-        gpus = _gpus(gres)
+        gpus, there = _gpus(gres), _running_on(node, own)
         rows[node] = Row(
             place=place,
             node=node,
@@ -140,17 +152,24 @@ def _of_slurm(name: str, slurm: Slurm, live: "list[Run]") -> list[Row]:
             cpus_free=counts[1],
             gpus=gpus,
             gpus_free=max(0, gpus - _gpus(used)),
-            our_runs=sum(run.node == node and run.state is not RunState.INIT for run in own),
+            gpus_ours=sum(run.gpus_requested for run in there),
+            our_runs=len(there),
             waiting=0,
+            queued=0,
             memory_mb=int(memory) if memory.isdigit() else 0,
         )
-    return _with_waiting(list(rows.values()), own)
+    return _with_waiting(list(rows.values()), own, slurm.waiting())
 
 
-def _with_waiting(found: list[Row], own: "list[Run]") -> list[Row]:
+def _running_on(node: str, own: "list[Run]") -> "list[Run]":
+    return [run for run in own if run.node == node and run.state is not RunState.INIT]
+
+
+def _with_waiting(found: list[Row], own: "list[Run]", queued: int) -> list[Row]:
     """Runs that wait belong to no node: they are counted in the first row."""
     waiting = sum(run.state is RunState.INIT for run in own)
-    return [Row(**{**asdict(found[0]), "waiting": waiting}), *found[1:]] if found else []
+    # A run that its cluster has not been given yet is not in its queue.
+    return [replace(found[0], waiting=waiting, queued=max(waiting, queued)), *found[1:]] if found else []
 
 
 def _gpus(gres: str) -> int:
@@ -159,7 +178,8 @@ def _gpus(gres: str) -> int:
 
 
 def _cells(row: Row) -> list[str]:
-    gpus = f"{row.gpus_free} of {row.gpus}" if row.gpus else "-"
+    gpus = [f"{row.gpus_free} of {row.gpus}", f"{row.gpus_ours}", f"{row.gpus_others}"] if row.gpus else ["-"] * 3
     memory = format_memory(row.memory_mb) if row.memory_mb else "-"
     free = f"{row.cpus_free:g} of {row.cpus:g}"
-    return [row.place, row.node or "-", row.state, free, gpus, str(row.our_runs), str(row.waiting), memory]
+    waiting = f"{row.waiting} of {row.queued}" if row.queued else "-"
+    return [row.place, row.node or "-", row.state, free, *gpus, memory, str(row.our_runs), waiting]

@@ -27,9 +27,17 @@ from mosaic.registry.thread import RegistryThread
 from mosaic.wire import mosaic_pb2 as pb
 
 LONGEST_NOTE = 500
-LONGEST_WORD = 256  # of what a process says of itself
+LONGEST_NAME = 255  # of a node, and of the process that takes a launch
 LARGEST_REPORT = 64 << 10  # of a start or an end: both are shown
+LONGEST_TEXT = 2_000  # of a report
+LARGEST_NUMBER = 1 << 53
 LARGEST_FILES = 8 << 20  # together: a gRPC message has a limit
+# What a holder writes. A node may send anything, and what is kept here is read by everything that reads local runs.
+_STARTED = {"holder_pid": int, "root_pid": int, "root_start_ticks": int, "boot_id": str, "started_at": float}
+_STARTED |= {"version": int, "attempt": int, "secret": str, "held_by": str, "node": str, "job": str}
+_EXIT = {"exit_code": int, "signal": str, "ended_by": str, "error": str, "unkillable": bool, "proof": str}
+_EXIT |= {"stdout_bytes": int, "stderr_bytes": int, "commands_unread": int, "oom_kills": int, "max_rss_kb": int}
+_EXIT |= {"version": int, "attempt": int, "secret": str, "ended_at": float, "cpu_s": float}
 _NOT_SENT = ("logs", "tensorboard", "checkpoints", "videos")
 
 
@@ -42,8 +50,8 @@ class Arrivals:
 
     async def take(self, request: pb.TakeLaunchRequest) -> pb.TakeLaunchReply:
         """The launch of an attempt, for the first process that asks with its ticket. It may ask again."""
-        if not request.taker or max(len(request.taker), len(request.node)) > LONGEST_WORD:
-            raise BadConfig("taker", f"and node have at most {LONGEST_WORD} characters, and the taker at least one.")
+        if not request.taker or max(len(request.taker), len(request.node)) > LONGEST_NAME:
+            raise BadConfig("taker", f"must be given, and like the node have at most {LONGEST_NAME} characters.")
         async with self._turn:
             record = await self._registry.do(lambda r: r.get(request.run_id))
             launch = await asyncio.to_thread(self._check, record, request)
@@ -55,14 +63,16 @@ class Arrivals:
         return await asyncio.to_thread(self._reply, record, launch)
 
     async def report(self, rundir: RunDir, request: pb.ReportRunRequest) -> None:
-        """Keep what the holder wrote on the node."""
+        """Keep what the holder wrote on the node, until the run is over: then its end is decided."""
+        if (await self._registry.do(lambda r: r.get(request.run_id))).state.is_over:
+            return
         launch = await asyncio.to_thread(own_launch, rundir)
         if not launch.get("home"):
             raise NotAllowed(f"Run {request.run_id} writes its control files itself.")
         if request.started_json:
-            await asyncio.to_thread(_keep_started, rundir, _facts(request.started_json, launch))
+            await asyncio.to_thread(_keep_started, rundir, _facts(request.started_json, launch, _STARTED))
         if request.exit_json:
-            exit = _facts(request.exit_json, launch)
+            exit = _facts(request.exit_json, launch, _EXIT)
             await asyncio.to_thread(durable.insist_on_json, rundir.exit, dict(exit))
         self._runs.left_behind(request.run_id, request.left_behind[:LONGEST_NOTE])
         self._runs.wake(request.run_id)
@@ -128,8 +138,8 @@ def _keep_started(rundir: RunDir, facts: Mapping[str, Any]) -> None:
         durable.insist_on_json(rundir.started, whole)
 
 
-def _facts(text: str, launch: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a holder wrote, if it is of this attempt and has its secret."""
+def _facts(text: str, launch: Mapping[str, Any], kinds: Mapping[str, type]) -> Mapping[str, Any]:
+    """What a holder wrote, if it is of this attempt and has its secret: these keys, with values of these types."""
     try:
         facts = json.loads(text) if len(text) <= LARGEST_REPORT else None
     except (ValueError, RecursionError):
@@ -138,7 +148,19 @@ def _facts(text: str, launch: Mapping[str, Any]) -> Mapping[str, Any]:
         raise BadConfig("report", f"is not a JSON object of at most {LARGEST_REPORT >> 10} KiB.")
     if not of_attempt(facts, launch["attempt"]) or not is_attested(facts, str(launch["secret"])):
         raise NotAllowed("The report does not have the secret of this attempt.")
-    return facts
+    known = {key: value for key, value in facts.items() if key in kinds and value is not None}
+    for key, value in known.items():
+        if not _is_of(kinds[key], value):
+            raise BadConfig("report", f"'{key}' is not valid.")
+    return {key: value[:LONGEST_TEXT] if isinstance(value, str) else value for key, value in known.items()}
+
+
+def _is_of(kind: type, value: object) -> bool:
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER
+    if kind is int:
+        return type(value) is int and abs(value) < LARGEST_NUMBER
+    return type(value) is kind
 
 
 def _prepared(rundir: RunDir) -> list[Path]:

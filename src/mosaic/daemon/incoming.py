@@ -46,16 +46,29 @@ class IncomingFiles:
         self._runs = runs
         self._threads = ThreadPoolExecutor(THREADS, "incoming")
         self._busy: set[str] = set()
+        self._without_room: set[str] = set()  # runs
 
     async def put(self, rundir: RunDir, request: pb.PutFileRequest) -> int:
         """Keep a piece of a file, and the file when it is complete. Returns how much of it is there."""
-        self._runs.arriving(request.run_id)
-        if request.run_id in self._busy:
-            raise StoreUnavailable(f"Another piece of a file of run {request.run_id} is still being stored.")
-        self._busy.add(request.run_id)
+        run_id = request.run_id
+        if run_id in self._busy:
+            raise StoreUnavailable(f"Another piece of a file of run {run_id} is still being stored.")
+        self._busy.add(run_id)
         work = self._threads.submit(put_file, rundir, request)
-        work.add_done_callback(lambda _: self._busy.discard(request.run_id))  # also after its caller has left
-        return await asyncio.wrap_future(work)
+        work.add_done_callback(lambda _: self._busy.discard(run_id))  # also after its caller has left
+        try:
+            reached = await asyncio.wrap_future(work)
+        except StoreUnavailable as error:
+            self._without_room.add(run_id)
+            self._runs.storage_problem(run_id, str(error))
+            raise
+        if run_id in self._without_room:
+            self._without_room.discard(run_id)
+            self._runs.storage_problem(run_id, "")
+        # Not a question, and not what the disk has refused: a run whose files never arrive ends all the same.
+        if request.data and reached > request.offset:
+            self._runs.arriving(run_id)
+        return reached
 
 
 def put_file(rundir: RunDir, request: pb.PutFileRequest) -> int:

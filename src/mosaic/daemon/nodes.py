@@ -53,21 +53,32 @@ class Nodes:
     def launcher(self, name: str) -> SlurmLauncher | RayLauncher:
         """The launcher of a cluster; BadConfig if there is no such cluster."""
         if name not in self._launchers:
-            cluster = load_cluster(self._root, name)
-            if cluster.engine == RAY:
-                ray = Ray(cluster)
-                self._launchers[name] = ray, RayLauncher(ray, self._local, cpu_of=self._cpu_of)
-            else:
-                slurm = Slurm(cluster)
-                self._launchers[name] = slurm, SlurmLauncher(slurm, self._local, cpu_of=self._cpu_of)
+            self._use(load_cluster(self._root, name))
         return self._launchers[name][1]
 
-    async def far(self, record: RunRecord) -> Far:
-        """What the launch of a run on another machine needs. The cluster's file is read for every launch."""
-        name, partition = split_place(record.on)
-        self.launcher(name)
+    async def _engine(self, name: str) -> Slurm | Ray:
+        """The engine of a cluster with the settings that its file has now."""
         cluster = await asyncio.to_thread(load_cluster, self._root, name)
-        self._launchers[name][0].cluster = cluster
+        self._use(cluster)
+        return self._launchers[name][0]
+
+    def _use(self, cluster: Cluster) -> None:
+        known = self._launchers.get(cluster.name)
+        if known and known[0].cluster.engine == cluster.engine:
+            if known[0].cluster != cluster:
+                known[0].cluster = cluster
+                self._kill_wait.pop(cluster.name, None)
+        elif cluster.engine == RAY:
+            ray = Ray(cluster)
+            self._launchers[cluster.name] = ray, RayLauncher(ray, self._local, cpu_of=self._cpu_of)
+        else:
+            slurm = Slurm(cluster)
+            self._launchers[cluster.name] = slurm, SlurmLauncher(slurm, self._local, cpu_of=self._cpu_of)
+
+    async def far(self, record: RunRecord) -> Far:
+        """What the launch of a run on another machine needs."""
+        name, partition = split_place(record.on)
+        cluster = (await self._engine(name)).cluster
         address = await self.open(cluster)
         _, certificate = await asyncio.to_thread(load_certificate, self._root)
         wants = record.resources
@@ -121,15 +132,15 @@ class Nodes:
         if not config.on:
             return ""
         name, _ = split_place(config.on)
-        self.launcher(name)
-        slurm = self._launchers[name][0]
+        slurm = await self._engine(name)
         if isinstance(slurm, Ray):
             return ""  # it is told how long to wait
         try:
             kill_wait_s = await self._kill_wait_s(name, slurm)
         except SlurmRefused as error:
             # Not a controller that is away for a while: waiting would not help.
-            why = f"Slurm cannot be used from this machine: {error} See: mosaic doctor"
+            file = self._root.clusters / f"{name}.toml"
+            why = f"Slurm cannot be used from this machine: {error} If slurm.conf is elsewhere, set `conf` in {file}."
             raise BadConfig("payload.on", why) from None
         except MosaicError as error:
             return f"Slurm does not answer now: {error}"

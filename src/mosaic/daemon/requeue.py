@@ -42,7 +42,7 @@ class Requeue:
     async def recover(self) -> None:
         """Continue what ended shortly before or while no daemon ran. The idempotency key makes it one run each."""
         since = time.time() - LATEST_S
-        for record in await self._trainer.registry.do(lambda r: r.faulted_afar(since)):
+        for record in await self._trainer.registry.do(lambda r: r.ended_afar(since)):
             self.after(record)
 
     async def _try(self, record: RunRecord) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from mosaic.catalog.secrets import MASK
 from mosaic.daemon.setting_columns import SettingColumn
+from mosaic.engines.cluster import LOCAL
 from mosaic.model.errors import BadQuery
 from mosaic.model.run_fields import METRIC, SETTING
 from mosaic.model.score import score_in
@@ -62,6 +63,8 @@ def field_readers(now: float) -> dict[str, Reader]:
         "reason": _text("reason"),
         "parent": _text("parent_run_id"),
         "origin": _text("origin"),
+        "on": Reader(lambda row: row["runs_on"] or LOCAL if isinstance(row["runs_on"], str) else None, ("runs_on",)),
+        "node": _text("node"),
         "tag": Reader(lambda row: _tags(row["tags"]), ("tags",)),
         "return": figure(lambda row: score_in(row["area"], row["relation"], row[FIGURES]), "relation"),
         "steps": figure(lambda row: row[FIGURES].env_steps),

@@ -8,6 +8,7 @@ was killed at any point finds the same facts and continues: there is no separate
 import asyncio
 import logging
 import sqlite3
+import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 
 from mosaic.broadcast.subscribers import Broadcaster
@@ -37,6 +38,7 @@ from mosaic.registry.thread import RegistryThread
 log = logging.getLogger(__name__)
 SWEEP_S = 2.0
 PLACED_AT_ONCE = 10  # runs that are handed over to a cluster in one turn
+LEFT_OVER_S = 24 * 3600.0  # after a run's end a starting daemon still looks for jobs of it
 GIVE_UP_S = 60.0  # of turns that fail because of what is in the run's folder
 LONGEST_TURN_S = 5 * SWEEP_S  # a longer pause between turns means that the daemon was stopped or the machine suspended
 
@@ -143,15 +145,26 @@ class Dispatcher:
             await self._runs.wait(max(0.0, next_sweep - self._runs.now()))
 
     async def recover(self) -> None:
-        """Continue what an earlier daemon left unfinished beside the live runs: incomplete telemetry, drained GPUs."""
+        """Continue what an earlier daemon left beside the live runs: incomplete telemetry, jobs, drained GPUs."""
         for record in await self._registry.do(lambda r: r.incomplete()):
             await self._finisher.drain(record, self._root.run(record.area, record.run_id))
         for record in self.holders(await self._registry.do(lambda r: r.live())):
             self._tail_again(record)
+        since = time.time() - LEFT_OVER_S
+        for record in await self._registry.do(lambda r: r.ended_afar(since)):
+            self._forget(record)
         for uuid in await self._registry.do(lambda r: r.drained()):
             # A drained GPU is free again when a starting daemon finds no process on it.
             if not await asyncio.to_thread(self.gpus.foreign_pids, uuid, lambda pid: False):
                 await self._undrain(uuid)
+
+    def _forget(self, record: RunRecord) -> None:
+        """The last daemon may have ended before its cluster had forgotten the job, or before the job appeared there."""
+        ref = Ref(self._root.run(record.area, record.run_id), record.attempt, record.job)
+        try:
+            self._launchers.of(record.on).forget(ref)
+        except MosaicError as error:
+            log.info("Run %s: what its cluster has of it is left there: %s", record.run_id, error)
 
     def _tail_again(self, record: RunRecord) -> None:
         rundir = self._root.run(record.area, record.run_id)

@@ -150,6 +150,7 @@ class Placer:
     async def _end(self, record: RunRecord, state: RunState, reason: str) -> None:
         """End a run that never left INIT, which the finisher has not seen, and give up its job."""
         await self._finisher.end(record, state, reason)
+        # Also if another daemon handed it over: a job of it that appears later must not wait for ever.
         self._launchers.of(record.on).forget(self._ref(record))
 
     async def _note(self, record: RunRecord, text: str) -> None:

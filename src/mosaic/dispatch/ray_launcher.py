@@ -114,9 +114,13 @@ class RayLauncher:
             return Sight(Stage.ABSENT)
         self._absent_since.pop(name, None)
         sight = _sight(job)
+        has_launch = _may_be_started(ref)
         # Its process may still ask for the launch in vain: until it has taken it, nothing of the run is started.
-        if sight.stage is Stage.RUNNING and not _may_be_started(ref):
+        if sight.stage is Stage.RUNNING and not has_launch:
             return Sight(Stage.STARTING, "", sight.node)
+        # Ray starts no job twice: the answer is older than the start.
+        if sight.stage is Stage.QUEUED and has_launch:
+            return Sight(Stage.RUNNING, "", sight.node)
         return sight
 
     def lives(self, ref: Ref, started: Mapping[str, Any]) -> bool:

@@ -42,7 +42,7 @@ def cancelled(record: RunRecord, otherwise: str = "cancelled by request") -> End
 def _cause(record: RunRecord, exit: Mapping[str, Any], stderr: str) -> str:
     match exit.get("ended_by"):
         case "time limit":
-            return f"time limit: it ran longer than {record.limits.time_s:g} s"
+            return f"time limit: it ran longer than {record.limits.time_s or 0:g} s"
         case "hang":
             return "hang: no output and no heartbeat"
         case "spawn error":

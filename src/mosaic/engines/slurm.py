@@ -87,6 +87,10 @@ class Slurm:
         lines = self._ask(["squeue", "--me", "-h", "-t", "all", "-o", form]).splitlines()
         return [Job(*parts) for line in lines if len(parts := line.split(_SEPARATOR)) == len(_FIELDS)]
 
+    def waiting(self) -> int:
+        """How many jobs of all users wait, as far as this user may see them."""
+        return len(self._ask(["squeue", "-h", "-t", "PENDING", "-o", "%i"]).splitlines())
+
     def cancel_waiting(self, job_id: str) -> None:
         """Cancel it if it waits; one that runs is left alone."""
         self._ask(["scancel", "--state=PENDING", job_id])
@@ -113,10 +117,10 @@ class Slurm:
         return float(number[0]) if number and number[0].isdigit() else 30.0
 
     def nodes(self) -> list[list[str]]:
-        """Name, partition, state, CPUs (allocated/idle/other/total), generic resources, those in use, memory."""
-        form = "NodeList:|,PartitionName:|,StateLong:|,CPUsState:|,Gres:|,GresUsed:|,Memory:|"
+        """Name, partition, state, CPUs (allocated/idle/other/total), generic resources, used ones, memory, address."""
+        form = "NodeList:|,PartitionName:|,StateLong:|,CPUsState:|,Gres:|,GresUsed:|,Memory:|,NodeAddr:|"
         lines = self._ask(["sinfo", "-h", "-N", "-O", form.replace(":|", ":128")]).splitlines()
-        return [[line[n * 128 : (n + 1) * 128].strip() for n in range(7)] for line in lines]
+        return [[line[n * 128 : (n + 1) * 128].strip() for n in range(8)] for line in lines]
 
     def _ask(self, words: Sequence[str], text: str = "") -> str:
         env = {name: os.environ[name] for name in _KEPT if name in os.environ} | {"LC_ALL": "C"}

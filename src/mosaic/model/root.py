@@ -78,14 +78,20 @@ def machine_mark() -> str:
 
 def filesystem_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
     """The type of the file system of `path`, which need not exist yet; empty when it is unknown."""
+    return mount_of(path, mounts)[0]
+
+
+def mount_of(path: Path, mounts: Path = Path("/proc/self/mounts")) -> tuple[str, str]:
+    """Type and options of the mount that `path` is on, which need not exist yet; empty when they are unknown."""
     place = Path(os.path.realpath(path))
-    found, kind = Path(), ""
+    found, kind, options = Path(), "", ""
     for line in _lines(mounts):
-        point, this_kind = Path(_unescape(line.split(" ")[1])), line.split(" ")[2]
+        words = [*line.split(" "), "", ""]
+        point = Path(_unescape(words[1]))
         # The longest mount point wins, and of equal ones the last, which covers the others.
         if place.is_relative_to(point) and len(point.parts) >= len(found.parts):
-            found, kind = point, this_kind
-    return kind
+            found, kind, options = point, words[2], words[3]
+    return kind, options
 
 
 def _check_filesystem(path: Path, mounts: Path) -> None:

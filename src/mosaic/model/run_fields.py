@@ -16,6 +16,8 @@ FIELDS: dict[str, Kind] = {
     "reason": "text",
     "parent": "text",
     "origin": "text",
+    "on": "text",  # local, or a cluster such as slurm:gpu
+    "node": "text",  # of a cluster
     "tag": "tags",
     "return": "number",
     "steps": "number",

@@ -16,8 +16,9 @@ ALWAYS = ("number", "id", "area")
 COLUMNS = {
     **{name: name for name in ("number", "id", "area", "name", "worker_name", "state", "reason", "created_at")},
     **{name: name for name in ("updated_at", "total_steps", "tags", "algo", "env_id", "seed", "parent_run_id")},
-    **{name: name for name in ("relation", "experiment", "note", "origin")},
-    "gpus": "(SELECT count(*) FROM gpus WHERE gpus.run_id = runs.id)",
+    **{name: name for name in ("relation", "experiment", "note", "origin", "runs_on", "node")},
+    # Those of a cluster are granted by it, and are not in the table.
+    "gpus": "CASE runs_on WHEN '' THEN (SELECT count(*) FROM gpus WHERE gpus.run_id = runs.id) ELSE gpus_requested END",
 }
 
 

@@ -229,10 +229,11 @@ class Registry:
     def revision(self) -> int:
         return self._changes.revision
 
-    def faulted_afar(self, since: float) -> "builtins.list[RunRecord]":
-        """Runs on other machines that were FAULTED after `since` (unix seconds)."""
-        where = "WHERE state = ? AND runs_on != '' AND updated_at > ? ORDER BY number"
-        return self._records(where, (RunState.FAULTED.value, since))
+    def ended_afar(self, since: float) -> "builtins.list[RunRecord]":
+        """Runs on other machines that have ended after `since` (unix seconds)."""
+        names = tuple(state.value for state in RunState if state.is_over)
+        where = f"WHERE state IN ({_marks(names)}) AND runs_on != '' AND attempt > 0 AND updated_at > ? ORDER BY number"
+        return self._records(where, (*names, since))
 
     def parts(self, live_only: bool = False) -> "builtins.list[RunRecord]":
         """Runs that are parts of others, oldest first."""

@@ -12,9 +12,10 @@ import socket
 import sys
 
 from mosaic.model import node_paths
-from mosaic.model.rundir import StateRoot
+from mosaic.model.rundir import RunDir, StateRoot
 
 NO_LAUNCH = 4  # exit code: nothing was started
+LEAST_ROOM = 1 << 20  # bytes on the disk of the node
 
 
 def main() -> int:
@@ -47,6 +48,7 @@ def main() -> int:
         # First, because nothing can be started again once the launch is taken.
         root.make()
         run.make()
+        _check_room(run)
         write_launch(take_launch(ticket, node), root, run, code)
     except (NoLaunch, OSError) as why:
         print(f"Nothing was started on {node}: {why}", file=sys.stderr)
@@ -56,6 +58,15 @@ def main() -> int:
     os.chdir("/")
     os.execv(words[0], words)
     return 0  # never reached
+
+
+def _check_room(run: RunDir) -> None:
+    """OSError on a full disk."""
+    probe = run.control / "room"
+    try:
+        probe.write_bytes(bytes(LEAST_ROOM))
+    finally:
+        probe.unlink(missing_ok=True)
 
 
 def _missing_environment(ticket: "dict[str, str]", root: StateRoot) -> str:

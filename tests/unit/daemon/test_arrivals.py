@@ -179,6 +179,49 @@ def test_reports_need_the_secret(arrivals, rundir):
     assert read_json(rundir.exit)["exit_code"] == 0
 
 
+@pytest.mark.parametrize(
+    "lie",
+    [
+        *({"exit_code": "0"}, {"signal": 9}, {"stdout_bytes": 1 << 70}, {"max_rss_kb": []}),
+        *({"unkillable": "no"}, {"ended_at": float("nan")}, {"cpu_s": True}, {"stderr_bytes": {}}),
+    ],
+    ids=str,
+)
+def test_a_report_with_values_of_another_type_is_refused(arrivals, rundir, lie):
+    with pytest.raises(BadConfig, match=f"'{next(iter(lie))}' is not valid"):
+        report(arrivals, rundir, exit_json=json.dumps({"attempt": 1, "secret": "s", **lie}))
+
+    assert not rundir.exit.exists()
+
+
+def test_of_a_report_only_what_a_holder_writes_is_kept(arrivals, rundir):
+    facts = {"attempt": 1, "secret": "s", "exit_code": 1, "signal": None, "error": "x" * 10_000, "taker": "b", "own": 1}
+    report(arrivals, rundir, started_json=json.dumps(facts | {"node": "n" * 10_000}), exit_json=json.dumps(facts))
+
+    assert read_json(rundir.exit) == {"attempt": 1, "secret": "s", "exit_code": 1, "error": "x" * 2000}
+    assert read_json(rundir.started) == {"attempt": 1, "secret": "s", "node": "n" * 2000}
+
+
+def test_a_report_about_a_run_that_is_over_changes_nothing(arrivals, registry, rundir):
+    registry.record.state = RunState.FAULTED
+
+    report(arrivals, rundir, exit_json=json.dumps({"attempt": 1, "secret": "s", "exit_code": 0}))
+
+    assert not rundir.exit.exists()
+
+
+def test_a_taker_cannot_make_the_record_of_its_start_unreadable(arrivals, rundir):
+    for names in (
+        {"node": "n" * (2 << 20), "taker": "a"},
+        {"node": "n", "taker": "a" * 300},
+        {"node": "n", "taker": ""},
+    ):
+        with pytest.raises(BadConfig):
+            asyncio.run(arrivals.take(pb.TakeLaunchRequest(run_id=rundir.run_id, attempt=1, **names)))
+
+    assert not rundir.started.exists()
+
+
 def test_a_run_with_its_folder_here_reports_nothing(arrivals, rundir):
     write_json(rundir.launch, {**read_json(rundir.launch), "home": False})
 

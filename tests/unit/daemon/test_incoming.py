@@ -30,11 +30,12 @@ def rundir(tmp_path):
 
 
 def put(rundir, path="checkpoints/a.pt", offset=0, piece=b"", data=DATA):
+    return put_file(rundir, request(rundir, path, offset, piece, data))
+
+
+def request(rundir, path="checkpoints/a.pt", offset=0, piece=b"", data=DATA):
     digest = hashlib.sha256(data).digest()
-    request = pb.PutFileRequest(
-        run_id=rundir.run_id, path=path, size=len(data), sha256=digest, offset=offset, data=piece
-    )
-    return put_file(rundir, request)
+    return pb.PutFileRequest(run_id=rundir.run_id, path=path, size=len(data), sha256=digest, offset=offset, data=piece)
 
 
 def test_a_file_appears_whole(rundir):
@@ -153,6 +154,49 @@ def test_a_run_with_its_folder_here_sends_no_files(rundir):
 
     with pytest.raises(NotAllowed):
         put(rundir, piece=DATA)
+
+
+class Heard:
+    """What the dispatcher is told about a run's files."""
+
+    def __init__(self):
+        self.told = []
+
+    def arriving(self, run_id):
+        self.told.append("arriving")
+
+    def storage_problem(self, run_id, text):
+        self.told.append(text and "problem")
+
+
+def test_only_pieces_that_are_kept_count_as_arriving(rundir):
+    heard = Heard()
+    files = IncomingFiles(heard)
+
+    def send(**part):
+        return asyncio.run(files.put(rundir, request(rundir, **part)))
+
+    send()
+    send(offset=9000, piece=DATA[9000:])
+    assert heard.told == []
+
+    send(piece=DATA[:5000])
+    send()
+    assert heard.told == ["arriving"]
+
+
+def test_a_full_disk_is_told_until_there_is_room(rundir, monkeypatch):
+    heard = Heard()
+    files = IncomingFiles(heard)
+    with monkeypatch.context() as full:
+        full.setattr(incoming, "SPARE_BYTES", 1 << 80)
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                asyncio.run(files.put(rundir, request(rundir, piece=DATA)))
+
+    asyncio.run(files.put(rundir, request(rundir, piece=DATA)))
+
+    assert heard.told == ["problem", "problem", "", "arriving"]
 
 
 def test_the_disk_keeps_a_reserve(rundir, monkeypatch):

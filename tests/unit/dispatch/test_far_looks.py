@@ -227,6 +227,37 @@ def test_the_name_of_a_node_is_short_whatever_its_cluster_says(rig, looks):
     assert len(rig.get(run).node) <= 200
 
 
+def test_the_next_daemon_looks_for_jobs_that_a_run_has_left(make_rig):
+    rig = make_rig()
+    rig.launcher.is_pending = lambda ref: False
+    over, live, here = far(rig), far(rig), rig.running()
+    for run in (over, here):
+        rig.exit(run)
+        rig.tail(run, exited=True, drained=True)
+    sweep(rig, 3)
+    states = [rig.get(run).state for run in (over, live, here)]
+    rig.launcher.forgotten.clear()
+
+    rig.restart()
+    rig.loop.run(rig.dispatcher.recover())
+
+    assert states == [RunState.TERMINATED, RunState.READY, RunState.TERMINATED]
+    assert rig.launcher.forgotten == [over]
+
+
+def test_what_the_last_daemon_had_submitted_is_forgotten_when_it_ends_unstarted(make_rig):
+    rig = make_rig()
+    run = rig.submit(on="slurm")
+    rig.ask(lambda r: r.place(run))  # and no job is recorded: an answer of its cluster was lost
+
+    rig.restart()
+    rig.cancel(run)
+    sweep(rig)
+
+    assert rig.over(run)[0] is RunState.CANCELLED
+    assert rig.launcher.forgotten == [run]
+
+
 def test_another_daemon_looks_at_once(make_rig):
     rig = make_rig()
     rig.launcher.is_pending = lambda ref: False

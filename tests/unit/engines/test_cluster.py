@@ -37,16 +37,30 @@ def test_settings_are_read(write):
         ('partitions = "gpu"', "no setting 'partitions'"),
         ("partition = 3", "'partition' has the wrong type"),
         ('sbatch = "--exclude=n7"', "'sbatch' has the wrong type"),
-        ("most_jobs = 0", "'most_jobs' has the wrong type"),
+        ("most_jobs = 0", "no run would ever start"),
+        ("most_jobs = -1", "'most_jobs' has the wrong type: -1. Write a whole number"),
         ("most_jobs = true", "'most_jobs' has the wrong type"),
         ('prolog = ["a\\nb"]', "'prolog' has the wrong type"),
-        ('engine = "pbs"', "'pbs' is not supported"),
-        ("partition = ", "cannot be used"),
+        ('engine = "pbs"', "'pbs' is not known. Write slurm or ray"),
+        ("partition = \n", r"cannot be used: Invalid value \(at line 1"),
+        ('account = "lab"\n\n time= "24x"', r"slurm\.toml, line 3: 'time': '24x' is not a valid duration"),
+        ('reach = "login"', "'login' is not an address. Write HOST:PORT"),
+        ('headers = ["X-Lab me"]', "write each header as 'NAME: VALUE'"),
+        ('address = "head:8265"', "does not begin with http://"),
+        ('sbatch = ["--exclude=n7", "--job-name=mine"]', "MOSAIC itself decides --job-name of its jobs"),
+        ('sbatch = ["-a1-3"]', "MOSAIC itself decides -a1-3 of its jobs"),
+        ('prolog = ["#SBATCH --array=1-3"]', "into 'sbatch'"),
     ],
 )
 def test_what_cannot_be_used_is_named(write, text, words):
     with pytest.raises(BadConfig, match=words):
         load_cluster(write(text), "slurm")
+
+
+def test_a_setting_may_be_empty_or_off(write):
+    text = 'time = ""\nreach = ""\naddress = ""\nsbatch = []\nstop_after_lost_contact_s = 0\n'
+
+    assert load_cluster(write(text), "slurm") == Cluster("slurm")
 
 
 def test_an_unknown_cluster_is_refused_with_those_that_are_known(write):

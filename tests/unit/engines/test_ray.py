@@ -128,7 +128,10 @@ def test_ray_needs_no_file(tmp_path):
     assert (cluster.engine, cluster.address) == ("ray", "http://127.0.0.1:8265")
 
 
-@pytest.mark.parametrize(("line", "words"), [('root = "x"', "'root'"), ('environments = "x"', "'environments'")])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [('root = "x"', "'x': write an absolute path"), ('environments = "x"', "'x' is not known. Write same or node")],
+)
 def test_settings_of_nodes_are_checked(tmp_path, line, words):
     root = StateRoot(tmp_path)
     root.clusters.mkdir()

@@ -3,7 +3,8 @@
 import pytest
 
 from mosaic.model.rundir import StateRoot
-from mosaic.tail.arrival import _missing_environment
+from mosaic.model.ulid import new_ulid
+from mosaic.tail.arrival import _check_room, _missing_environment
 
 TICKET = {"worker": "toy", "install": "mosaic worker install toy --on ray"}
 
@@ -23,3 +24,18 @@ def test_nothing_is_missing(tmp_path, ticket):
     (root.envs / "toy" / "bin" / "python").touch()
 
     assert _missing_environment(ticket, root) == ""
+
+
+def test_room_on_the_disk_is_tried_and_nothing_of_that_stays(tmp_path, monkeypatch):
+    root = StateRoot(tmp_path)
+    root.make()
+    run = root.run("runs", new_ulid())
+    run.make()
+    before = sorted(run.control.iterdir())
+
+    _check_room(run)
+    monkeypatch.setattr("mosaic.tail.arrival.LEAST_ROOM", 1 << 62)
+    with pytest.raises((OSError, MemoryError, OverflowError)):
+        _check_room(run)
+
+    assert sorted(run.control.iterdir()) == before
