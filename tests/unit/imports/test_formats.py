@@ -325,7 +325,7 @@ def test_a_file_that_lost_its_end_is_named_and_continued_once_it_is_whole(tmp_pa
     _, third = read(tmp_path, cut.cursor())
 
     assert rows(first) or episodes(first)
-    assert not (rows(second) or episodes(second) or rows(third) or episodes(third))
+    assert [*rows(second), *episodes(second), *rows(third), *episodes(third)] == []
     assert [problem.partition(": it was ")[0] for problem in cut.problems] == [str(file)]
     assert "replaced or truncated" in cut.problems[0]
 
