@@ -210,7 +210,7 @@ def cancel_experiment(args: argparse.Namespace) -> int:
         if live and not args.yes and is_answered() and not confirm(f"Cancel {count(len(live), 'run')} of {args.name}?"):
             raise MosaicError("Nothing was cancelled.")
         # The newest first: a run that waits must not start because another one was cancelled.
-        cancelled = [client.cancel_run(run.run_id) for run in live]
+        cancelled = client.cancel_runs([run.run_id for run in live])
     if args.json:
         print(json.dumps({"experiment": args.name, "cancelled": [run.run_id for run in cancelled]}, indent=1))
     else:

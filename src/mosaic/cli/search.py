@@ -235,8 +235,8 @@ def cancel_search(args: argparse.Namespace) -> int:
         for run in drivers:
             wait_until_over(client, run.run_id)
         trials = [run for run in runs_of(client, args.name) if not run.state.is_over]
-        for run in trials:
-            client.cancel_run(run.run_id, "the search was cancelled")
+        if trials:
+            client.cancel_runs([run.run_id for run in trials], "the search was cancelled")
     if not drivers and not trials:
         print(f"Nothing to cancel: the search '{args.name}' is {newest.state}.")
         return 0
