@@ -20,7 +20,8 @@ LIBRARIES = balrog ray search stable_baselines3 tianshou xuance
 WORKERS = cleanrl dreamer eval llm $(LIBRARIES)
 # The number of parallel test processes.
 JOBS ?= 2
-# pytest's options for tests that fail. `make test` runs on shared machines: there a failed test is repeated once and listed.
+# More options for pytest. `make test` runs on shared machines: there a failed test is repeated once and listed, and so are
+# the slowest ones.
 ONCE_MORE =
 # One at a time: all of them build in the SDK's folder.
 EDITABLE = flock .tools $(UV) pip install -q --no-deps
@@ -147,7 +148,7 @@ check: setup .venv-frames/.ready .venv-gui/.ready
 PARTS = test-setup check test-flow test-gui test-workers
 test:
 	@times=""; for part in $(PARTS); do \
-	  began=$$(date +%s); $(MAKE) $$part ONCE_MORE="--reruns 1 -rR" || { printf "\n$$times$$part has failed\n"; exit 1; }; \
+	  began=$$(date +%s); $(MAKE) $$part ONCE_MORE="--reruns 1 -rR --durations=10 --durations-min=5" || { printf "\n$$times$$part has failed\n"; exit 1; }; \
 	  times="$$times$$(printf '%-13s %5d s' $$part $$(($$(date +%s) - began)))\n"; \
 	done; printf "\n$$times"
 

@@ -7,12 +7,16 @@ they exit, which is more than the observer costs. Each process ("life") contribu
 resamples lives, and pairs within a life, so that windows of one process do not count as independent. A window is longer
 than the pauses between two writes of the observer. `--plant 0.1` wastes 10 % on the observed side: what the benchmark
 would say of an observer that costs that much.
+
+`--instructions` counts instructions under valgrind instead, which a busy machine does not change. They are not time: a
+cache miss counts as nothing. What the observer does by the clock weighs too much there, as the script runs slower.
 """
 
 import argparse
 import json
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -109,6 +113,52 @@ def row(title: str, lives: list[Pairs], target: float | None) -> tuple[str, ...]
     return (title, *numbers, f"≥ {target}" if target else "", verdict(bound >= target) if target else "")
 
 
+# The first window is counted in both of two processes, so that their difference has no imports in it.
+COUNTED = """
+import os, sys
+names = {"__name__": "__main__"}
+exec(compile(sys.argv[1], "<script>", "exec"), names)
+print("steps", sum(names["run"]() for _ in range(int(sys.argv[2]))), file=sys.stderr, flush=True)
+os._exit(0)
+"""
+VALGRIND = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+
+
+def count(script: str, python: str, is_observed: bool, windows: int, variables: dict[str, str]) -> tuple[int, int]:
+    """Instructions and steps of a process that runs this many windows."""
+    with tempfile.TemporaryDirectory() as folder:
+        ended = subprocess.run(
+            [*VALGRIND, python, "-W", "ignore", "-c", COUNTED, script, str(windows)],
+            env=environment(is_observed, folder) | variables | {"PYTHONHASHSEED": "0"},
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    return read_counts(ended.stderr)
+
+
+def read_counts(stderr: str) -> tuple[int, int]:
+    instructions = re.search(r"I +refs: +([\d,]+)", stderr)
+    steps = re.search(r"^steps (\d+)$", stderr, re.MULTILINE)
+    if not (instructions and steps):
+        raise RuntimeError(stderr)
+    return int(instructions[1].replace(",", "")), int(steps[1])
+
+
+def per_step(fewer: tuple[int, int], more: tuple[int, int]) -> float:
+    """Instructions per step of the windows that only the second process ran."""
+    return (more[0] - fewer[0]) / (more[1] - fewer[1])
+
+
+def instructions_row(title: str, script: str, python: str, variables: dict[str, str]) -> tuple[str, ...]:
+    bare, observed = (
+        per_step(*(count(script, python, is_observed, windows, variables) for windows in (1, 2)))
+        for is_observed in (False, True)
+    )
+    return (title, f"{bare:,.0f}", f"{observed - bare:+,.0f}", f"{bare / observed:.3f}")
+
+
 def start_cpu_ms(python: str, is_observed: bool, folder: str) -> float:
     """The CPU time of a script that uses the standard library only."""
     argv = [python, "-c", "import argparse, json, email.message, http.client, logging, random"]
@@ -134,10 +184,15 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=10, help="pairs of windows in each process")
     parser.add_argument("--plant", type=float, default=0.0, metavar="SHARE", help="slow the observed side down")
     parser.add_argument("--only", choices=list(CASES))
+    parser.add_argument("--instructions", action="store_true", help="count instructions with valgrind, not CPU time")
     args = parser.parse_args()
+    cases = [CASES[name] for name in ([args.only] if args.only else list(CASES))]
+    if args.instructions:
+        counted = [instructions_row(title, script, args.python, more) for script, more, title, _ in cases]
+        table("Observed scripts: instructions per step", [("", "bare", "more", "ratio"), *counted])
+        return
     rows = [("", "bare µs/step", "more", "ratio", "95 % bound", "target", "")]
-    for name in [args.only] if args.only else list(CASES):
-        script, variables, title, target = CASES[name]
+    for script, variables, title, target in cases:
         rows.append(row(title, compare(script, args.python, args.lives, args.pairs, args.plant, **variables), target))
     size = f"{args.lives} processes × {args.pairs} pairs"
     table(f"Observed scripts: bare CPU per step ÷ observed CPU per step, {size}", rows)

@@ -20,6 +20,7 @@ PLACES = {  # row → an attribute of RunDir ("run.") or StateRoot ("root."), an
     "`commands.jsonl`": "run.commands",
     "`holder.log`": "run.holder_log",
     "`tailer.log`": "run.tailer_log",
+    "`incoming/`, pieces of files from a node": "run.incoming",
     "`control/{run_id}/`, the folder itself": "run.control",
     "`{run_id}/`, the run's folder": "run.path",
     "`telemetry.sqlite`": "run.telemetry",

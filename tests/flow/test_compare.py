@@ -156,7 +156,7 @@ def test_runs_with_equal_settings_but_for_the_seed_are_one_group(lab, mosaic):
         (("compare", "lengths", "--last", "all"), "'all' is not a number of values"),
         (("compare", "lengths", "--at-step", "9000"), "No run has a value to compare."),
         (("compare", "lengths", "--save", "plot.gif"), "'plot.gif' does not end in .svg, .png or .pdf."),
-        (("compare", "lengths", "--report", "no/such/folder.html"), "Cannot write no/such/folder.html"),
+        (("compare", "lengths", "--report", "no/such/folder.html"), "no/such does not exist. Create it first"),
         (("compare", "lengths", "--normalise"), "is not known. Give the returns that stand for 0 and 1"),
     ],
 )

@@ -58,3 +58,12 @@ def test_a_planted_slowdown_of_real_processes_shows(python):
 def test_a_script_that_is_not_observed_is_refused(python):
     with pytest.raises(RuntimeError, match="Nothing in this script was observed"):
         libraries.compare("def run(): return 1", python, lives=1, pairs=1)
+
+
+def test_instructions_are_those_of_the_windows_that_one_process_has_more():
+    fewer = libraries.read_counts("==7== \nsteps 100\n==7== I   refs:      1,000,500\n")
+    more = libraries.read_counts("steps 300\n==8== I refs: 1,001,500\n")
+
+    assert (fewer, libraries.per_step(fewer, more)) == ((1_000_500, 100), 5.0)
+    with pytest.raises(RuntimeError, match="no such program"):
+        libraries.read_counts("valgrind: no such program\n")

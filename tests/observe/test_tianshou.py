@@ -34,6 +34,7 @@ print(found["train_episode"])
 
 
 @pytest.mark.slow  # its import compiles for 15 s
+@pytest.mark.timeout(600)
 def test_a_training_is_the_same_and_its_steps_and_tests_are_known(run):
     bare, observed = run(TRAIN, observed=False), run(TRAIN)
 

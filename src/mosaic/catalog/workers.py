@@ -167,7 +167,15 @@ def spelled(name: str, variant: str) -> str:
 
 def _worker(point: EntryPoint, version: str, environment: Environment) -> Worker:
     package = point.module.partition(".")[0]
-    return Worker(point.name, package, f"{package}.cli", version, environment, point.value)
+    return Worker(point.name, package, _program(package, environment), version, environment, point.value)
+
+
+def _program(package: str, environment: Environment) -> str:
+    """The module that starts it: `package.cli`, or the package itself if only that is a program."""
+    place = environment.locate(package)
+    if place is None or (place / "cli.py").exists() or (place / "cli").exists():
+        return f"{package}.cli"
+    return package if place.is_file() or (place / "__main__.py").exists() else f"{package}.cli"
 
 
 def _bad_name(worker: Worker) -> str:

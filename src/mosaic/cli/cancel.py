@@ -46,7 +46,7 @@ def cancel_runs(args: argparse.Namespace) -> int:
         if not (args.runs or args.yes):
             _ask(runs)
         # Cancel all before waiting for the first, so that their grace periods overlap.
-        cancelled = [client.cancel_run(run.run_id, args.reason) for run in runs]
+        cancelled = client.cancel_runs([run.run_id for run in runs], args.reason)
         for run in cancelled:
             print(_describe(wait_until_over(client, run.run_id) if args.wait else run), flush=True)
     return 0

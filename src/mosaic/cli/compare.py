@@ -146,15 +146,13 @@ def _scales(wishes: "list[str] | None", groups: "list[RunGroup]") -> "dict[str, 
 def _write_report(
     args: argparse.Namespace, found: "GroupComparison", groups: "list[RunGroup]", details: "Details"
 ) -> None:
+    from mosaic.exports.target import overwritten_file
     from mosaic.present.compare_report import render_report
 
     runs = {group.label: [details.of(run) for run in group.runs] for group in groups}
     page = render_report(found, runs, ["mosaic", *sys.argv[1:]], is_local=not host_of(args))
-    try:
-        with open(args.report, "w", encoding="utf-8") as file:
-            file.write(page)
-    except OSError as error:
-        raise MosaicError(f"Cannot write {args.report}: {error.strerror}.") from None
+    with overwritten_file(args.report) as place:
+        place.write_text(page, encoding="utf-8")
 
 
 def _print(args: argparse.Namespace, found: "GroupComparison") -> None:

@@ -50,6 +50,8 @@ def check_figure(path: str) -> None:
 def save_figure(found: "GroupComparison", path: str) -> None:
     import matplotlib
 
+    from mosaic.exports.target import overwritten_file
+
     wanted = _wanted(found)
     if not wanted:
         raise MosaicError(f"There is nothing to save in {path}. {found.curve_words}")
@@ -66,10 +68,10 @@ def save_figure(found: "GroupComparison", path: str) -> None:
             _draw(axes, found, env, bands)
         for axes in places.flat[len(wanted) :]:
             axes.remove()
+        kind = os.path.splitext(path)[1].lower().lstrip(".")
         try:
-            figure.savefig(path, metadata={"Date": None} if path.lower().endswith(".svg") else None)
-        except OSError as error:
-            raise MosaicError(f"Cannot write {path}: {error.strerror}.") from None
+            with overwritten_file(path) as place:
+                figure.savefig(place, format=kind, metadata={"Date": None} if kind == "svg" else None)
         finally:
             pyplot.close(figure)
 

@@ -12,7 +12,7 @@ from mosaic.cli.selection import confirm, is_answered
 from mosaic.cli.table import clip, render_table
 from mosaic.cli.terminal_text import paint
 from mosaic.cli.verb import add_json, add_verb
-from mosaic.model.errors import MosaicError, NoDaemon, UnknownExperiment
+from mosaic.model.errors import BadConfig, MosaicError, NoDaemon, UnknownExperiment
 from mosaic.model.states import RunState
 from mosaic.present import experiments as shown
 from mosaic.present.scores import count
@@ -88,13 +88,15 @@ def _add_named(
 
 
 def run_file(args: argparse.Namespace) -> int:
-    from mosaic.cli.experiment_file import read_file
+    from mosaic.cli.experiment_file import as_in_file, read_file
     from mosaic.cli.sweep import start
 
-    name, document = read_file(Path(args.file))
-    if args.dry_run:
-        return _dry_run(args, name, document)
-    return start(args, name, document, args.retry_faulted)
+    path = Path(args.file)
+    name, document = read_file(path)
+    try:
+        return _dry_run(args, name, document) if args.dry_run else start(args, name, document, args.retry_faulted)
+    except BadConfig as error:  # of the worker or of the daemon
+        raise MosaicError(f"{path}: {as_in_file(error)}") from None
 
 
 def _dry_run(args: argparse.Namespace, name: str, document: dict[str, Any]) -> int:
@@ -208,11 +210,11 @@ def cancel_experiment(args: argparse.Namespace) -> int:
         if live and not args.yes and is_answered() and not confirm(f"Cancel {count(len(live), 'run')} of {args.name}?"):
             raise MosaicError("Nothing was cancelled.")
         # The newest first: a run that waits must not start because another one was cancelled.
-        cancelled = [client.cancel_run(run.run_id) for run in live]
+        cancelled = client.cancel_runs([run.run_id for run in live])
     if args.json:
         print(json.dumps({"experiment": args.name, "cancelled": [run.run_id for run in cancelled]}, indent=1))
     else:
-        print(f"{count(len(cancelled), 'run')} of {args.name} being cancelled." if live else "No live run.")
+        print(f"Cancelling {count(len(cancelled), 'run')} of {args.name}." if live else "No live run.")
     return 0
 
 

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mosaic.catalog.request import SHORT, RunOptions, nest
+from mosaic.catalog.request import SHORT, RunOptions, nest, rename_fields
 from mosaic.cli.sweep import parse_seeds
+from mosaic.cli.verb import BadUsage
 from mosaic.model.errors import BadConfig, MosaicError
 from mosaic.model.experiment import FIELDS, read_document
 from mosaic.model.names import VALID, is_worker_name
@@ -37,13 +38,14 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
         document = read_document(_complete(found))
         RunOptions.of(document["options"])
         return name, document
-    except BadConfig as error:
+    except (BadConfig, BadUsage) as error:
         raise MosaicError(f"{path}: {as_in_file(error)}") from None
 
 
-def as_in_file(error: BadConfig) -> str:
+def as_in_file(error: BadConfig | BadUsage) -> str:
     """The message, with the field as it is written in a file."""
-    return str(error).removeprefix("experiment.").removeprefix("run_").removeprefix("--")
+    message = rename_fields(str(error))
+    return message.removeprefix("experiment.").removeprefix("run_").removeprefix("--")
 
 
 def refuse_unknown(path: Path, found: Mapping[str, Any], keys: Sequence[str]) -> None:

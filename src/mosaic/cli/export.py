@@ -101,7 +101,7 @@ def export_run(args: argparse.Namespace) -> int:
             return export_files(client, runs, args)
         if len(runs) > 1 and (args.follow or args.since):
             raise BadUsage("--follow and --since need exactly one run")
-        with _output(args.output) as file:
+        with _output(args.output, args.follow) as file:
             write = write_csv if args.format == "csv" else write_jsonl
             if args.follow and isinstance(file, io.TextIOWrapper):
                 file.reconfigure(line_buffering=True)  # a reader that follows needs each line when it comes
@@ -215,16 +215,15 @@ def _cell(value: Any) -> Any:
 
 
 @contextmanager
-def _output(path: str | None) -> Iterator[TextIO]:
+def _output(path: str | None, is_followed: bool) -> Iterator[TextIO]:
     if not path:
         # A program that reads the pipe gets the values as they are; a terminal must not interpret them.
         yield sys.stdout if sys.stdout.isatty() else raw(sys.stdout)
         return
-    try:
-        file = open(path, "w", newline="")  # noqa: SIM115
-    except OSError as error:
-        raise MosaicError(f"Cannot write {path}: {error.strerror}.") from None
-    with file:
+    from mosaic.exports.target import overwritten_file
+
+    # Somebody reads the file while the run goes on; without --follow it appears when it is complete.
+    with overwritten_file(path, is_read_at_once=is_followed) as place, open(place, "w", newline="") as file:
         yield file
 
 

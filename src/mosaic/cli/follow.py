@@ -17,7 +17,17 @@ from mosaic.model.errors import MosaicError, NoDaemon
 from mosaic.model.states import RunState
 from mosaic.present.durations import format_duration
 from mosaic.present.observed import observed_lines
-from mosaic.present.scores import count, describe_score, describe_stored, env_steps, is_evaluation, is_rate_known, trace
+from mosaic.present.scores import (
+    count,
+    describe_score,
+    describe_stored,
+    env_steps,
+    is_evaluation,
+    is_rate_known,
+    is_search,
+    step_word,
+    trace,
+)
 from mosaic.present.states import MEANING, explain
 from mosaic.present.text import bar, number, printable
 
@@ -179,8 +189,8 @@ def progress_line(run: "Run", state: str) -> str:
     if run.progress is not None:
         parts.append(f"{run.progress:.0%}")
     if env_steps(run):
-        parts.append(count(env_steps(run), "trial" if _is_search(run) else "env step"))
-    if is_rate_known(run) and not _is_search(run):
+        parts.append(count(env_steps(run), step_word(run)))
+    if is_rate_known(run) and not is_search(run):
         parts.append(f"{number(run.summary.steps_per_s)} steps/s")
     if run.eta_s is not None:
         parts.append(f"{format_duration(run.eta_s)} left")
@@ -203,17 +213,12 @@ def live_view(run: "Run", width: int = 80) -> "Text":
     return text
 
 
-def _is_search(run: "Run") -> bool:
-    """Whether it is the driver of a search, whose steps are trials."""
-    return run.worker_name == "search" and bool(run.experiment)
-
-
 def describe_progress(run: "Run", bar_width: int = 30) -> str:
-    has_rate = is_rate_known(run) and not _is_search(run)
+    has_rate = is_rate_known(run) and not is_search(run)
     rate = [f"{number(run.summary.steps_per_s)} steps/s"] if has_rate else []
     parts = [*rate, format_duration(run.duration_s)]
     if run.progress is None:
-        return "  ".join([count(env_steps(run), "trial" if _is_search(run) else "env step"), *parts])
+        return "  ".join([count(env_steps(run), step_word(run)), *parts])
     if run.eta_s is not None:
         parts.append(f"{format_duration(run.eta_s)} left")
     done = f"{env_steps(run):,}/{run.total_steps:,}"
@@ -242,8 +247,8 @@ def _what_was_done(run: "Run") -> str:
     took = format_duration(run.duration_s)
     if env_steps(run):
         # A resumed run continues to count from its checkpoint.
-        steps = f"{count(env_steps(run), 'env step')} in {took}"
-        steps = f"reached env step {env_steps(run):,} in {took}" if run.relation == "resume" else steps
+        steps = f"{count(env_steps(run), step_word(run))} in {took}"
+        steps = f"reached {step_word(run)} {env_steps(run):,} in {took}" if run.relation == "resume" else steps
     else:
         steps = f"took {took}" if is_evaluation(run) else f"took {took}, no env steps reported"
     parts = [steps, describe_stored(run)]

@@ -142,9 +142,7 @@ def interrupted(client: "TrainerClient", name: str) -> int:
     if not shall_cancel("the runs continue", "them"):
         print(f"Detached. The runs continue. Look at them with: mosaic experiment show {name}", file=sys.stderr)
         return 130
-    for run in client.list_runs(experiment=name).runs:
-        if not run.state.is_over:
-            client.cancel_run(run.run_id)
+    client.cancel_runs([run.run_id for run in client.list_runs(experiment=name).runs if not run.state.is_over])
     try:
         print(ending(name, _last(_show(client, name))))
     except KeyboardInterrupt:

@@ -1,6 +1,7 @@
 """The entry point: parse the arguments, run the verb, turn errors into one sentence and an exit code."""
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -154,6 +155,8 @@ def _print_error(error: Exception, message: str, verbose: bool, host: str) -> in
         traceback.print_exception(error)
     elif isinstance(error, MosaicError):
         print(f"mosaic: {seen_from_here(message, host)}", file=sys.stderr)
+    elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        print("mosaic: No space is left on the disk, so what was written is not complete.", file=sys.stderr)
     else:
         print(f"mosaic: {type(error).__name__}: {error} (add -v for the traceback)", file=sys.stderr)
     return 2 if isinstance(error, BadUsage) else 1

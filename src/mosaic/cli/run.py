@@ -152,7 +152,7 @@ def _add_submit_options(parser: argparse.ArgumentParser) -> None:
 
 def run_worker(args: argparse.Namespace) -> int:
     if is_sweep(args):
-        return run_sweep(args)
+        return run_sweep(args, run_options(args))
     refuse_sweep_options(args)
     part = program_part if args.program else script_part if args.script else worker_part
     config = build_config(args, part(args))

@@ -235,8 +235,8 @@ def cancel_search(args: argparse.Namespace) -> int:
         for run in drivers:
             wait_until_over(client, run.run_id)
         trials = [run for run in runs_of(client, args.name) if not run.state.is_over]
-        for run in trials:
-            client.cancel_run(run.run_id, "the search was cancelled")
+        if trials:
+            client.cancel_runs([run.run_id for run in trials], "the search was cancelled")
     if not drivers and not trials:
         print(f"Nothing to cancel: the search '{args.name}' is {newest.state}.")
         return 0
@@ -288,9 +288,9 @@ def text_of(found: dict[str, Any], most: int = MOST_ROWS) -> str:
     from mosaic.present.search_results import rows_of
 
     counts = ", ".join(f"{number} {word}" for word, number in found["counts"].items()) or "none is over"
-    lines = [f"Search {found['name']} is {found['state']}: {found['asked']} trials asked; {counts}."]
+    lines = [f"Search {found['name']} is {found['state']}: {_asked(found['asked'])}; {counts}."]
     if found["state"] in ("FAULTED", "CANCELLED"):
-        lines += filter(None, [printable(found["reason"].partition("\n")[0])])
+        lines += filter(None, [_cause(found["reason"])])
         lines.append(f"Continue it with: mosaic search resume {shlex.quote(found['name'])}")
     headings, rows = rows_of(found, most)
     if rows:
@@ -305,3 +305,13 @@ def text_of(found: dict[str, Any], most: int = MOST_ROWS) -> str:
     if found["best"]:
         lines += ["", f"Best: trial {found['best']['number']}. Run it with:", f"  {found['best']['command']}"]
     return "\n".join(lines)
+
+
+def _asked(trials: object) -> str:
+    return "1 trial asked" if trials == 1 else f"{trials} trials asked"
+
+
+def _cause(reason: str) -> str:
+    """`exit code 2: sampler_options: TPESampler does not accept them`: with the last line that the driver printed."""
+    first, *output = reason.strip().split("\n")
+    return printable(f"{first}: {output[-1].strip()}" if output else first)

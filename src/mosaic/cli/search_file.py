@@ -37,6 +37,8 @@ def is_file(text: str) -> bool:
 def read_search(path: Path, name: str = "") -> Search:
     """The search in a file; `name` replaces the one in it."""
     found = load(path, "worker, base, space and trials")
+    if "axes" in found and "space" not in found:
+        raise MosaicError(f"{path} describes an experiment. Start it with: mosaic experiment run {path}")
     refuse_unknown(path, found, KEYS)
     name, worker = name or name_in(path, found), worker_in(path, found)
     try:

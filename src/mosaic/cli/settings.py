@@ -18,6 +18,13 @@ TYPED = {  # fields of the trainer config, and what sets them on the command lin
     "payload.resources.memory_mb": "--memory",
     "payload.limits.time_s": "--time-limit",
     "payload.limits.spin_s": "--spin-limit",
+    "payload.on": "--on",
+    "payload.requeue_as_resume": "--requeue-as-resume",
+    "payload.parts": "--part",
+    "metadata.run_name": "--name",
+    "metadata.tags": "--tag",
+    "experiment.axes.": "--sweep ",
+    "experiment.base.": "",
 }
 OPTIONS = ("name", "tag", "gpus", "gpus_mandatory", "cpus", "memory", "time_limit", "spin_limit", "detach", "json")
 

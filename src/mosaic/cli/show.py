@@ -15,7 +15,7 @@ from mosaic.present import run_facts
 from mosaic.present.best_checkpoint import Best, read_best
 from mosaic.present.durations import format_duration
 from mosaic.present.observed import observed_lines
-from mosaic.present.scores import count, has_no_mean, is_evaluation, trace
+from mosaic.present.scores import count, has_no_mean, is_evaluation, step_word, trace
 from mosaic.present.states import explain
 from mosaic.present.text import bar, number, printable
 
@@ -122,7 +122,7 @@ def _facts(run: "Run", relatives: "Mapping[str, Run]", best: Best | None, parts:
         "origin": printable(run.origin),
         "python": run_facts.python(run),
         "progress": _progress(run),
-        "env steps": run_facts.env_steps(run),
+        f"{step_word(run)}s": run_facts.env_steps(run),
         "returns": _with_trace(run, run_facts.returns(run)),
         "evaluation": _with_trace(run, run_facts.evaluation(run)) if is_evaluation(run) else run_facts.evaluation(run),
         "best": run_facts.best(best),

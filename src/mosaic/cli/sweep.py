@@ -6,11 +6,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from mosaic.catalog.request import SHORT
+from mosaic.catalog.request import SHORT, RunOptions
 from mosaic.catalog.typed_settings import parse_value
 from mosaic.cli.connection import connected, host_of, seen_from_here
+from mosaic.cli.run_program import refuse_program_options
 from mosaic.cli.settings import parse_settings
 from mosaic.cli.verb import BadUsage, count
 from mosaic.model.errors import ExperimentTaken, MosaicError
@@ -98,12 +100,16 @@ def split_values(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def document_of(args: argparse.Namespace) -> dict[str, Any]:
+def document_of(args: argparse.Namespace, options: RunOptions) -> dict[str, Any]:
     """The experiment of the arguments of `mosaic run`."""
     if args.program or args.script or not args.worker:
         raise BadUsage("--seeds and --sweep need a worker: mosaic run WORKER key=value --seeds 0-4")
     if args.idempotency_key:
         raise BadUsage("--idempotency-key is for one run; submitting an experiment again adds only what is missing")
+    refuse_program_options(args)
+    for option in ("env_of", "set", "no_observe"):
+        if getattr(args, option):
+            raise BadUsage(f"--{option.replace('_', '-')} cannot be combined with --seeds or --sweep")
     worker, _, variant = args.worker.partition("@")
     return read_document(
         {
@@ -113,30 +119,20 @@ def document_of(args: argparse.Namespace) -> dict[str, Any]:
             "axes": parse_axes(args.sweep),
             "seeds": parse_seeds(args.seeds),
             "max_parallel": args.max_parallel,
-            "options": options_of(args),
+            "options": _given(options),
         }
     )
 
 
-def options_of(args: argparse.Namespace) -> dict[str, Any]:
-    limits = {"time_s": args.time_limit, "spin_s": args.spin_limit}
-    asked = {
-        "tags": args.tag,
-        "gpus": args.gpus,
-        "gpus_mandatory": args.gpus_mandatory,
-        "cpus": args.cpus,
-        "memory_mb": args.memory,
-        "commands": args.commands,
-        "limits": {name: limit for name, limit in limits.items() if limit is not None},
-    }
-    return {
-        name: value for name, value in asked.items() if value not in (None, [], {}, False) and (value or name == "cpus")
-    }
+def _given(options: RunOptions) -> dict[str, Any]:
+    """The options of each run that were given. `--cpus 0` is one; the name is the experiment's."""
+    found = {option.name: getattr(options, option.name) for option in fields(options) if option.name != "name"}
+    return {name: value for name, value in found.items() if value or (name == "cpus" and value is not None)}
 
 
-def run_sweep(args: argparse.Namespace) -> int:
-    """`mosaic run` with --seeds or --sweep."""
-    document = document_of(args)
+def run_sweep(args: argparse.Namespace, options: RunOptions) -> int:
+    """`mosaic run` with --seeds or --sweep. `options`: of each run."""
+    document = document_of(args, options)
     if args.name and not is_worker_name(args.name):
         raise BadUsage(f"--name {args.name}: it names an experiment. {VALID}")
     return start(args, args.name, document)
@@ -147,7 +143,7 @@ def start(args: argparse.Namespace, name: str, document: dict[str, Any], retry_f
     refuse_many(run_count(document), args.yes)
     with connected(args) as client:
         if not args.json:
-            print(f"{run_count(document):,} runs: {describe(document)}.", file=sys.stderr, flush=True)
+            print(f"{counted(run_count(document), 'run')}: {describe(document)}.", file=sys.stderr, flush=True)
         if name:
             begun = client.run_experiment(name, document, retry_faulted=retry_faulted)
         else:
@@ -193,7 +189,7 @@ def describe(document: dict[str, Any]) -> str:
     """`2 × algo, 5 seeds`."""
     parts = [f"{len(values)} × {key}" for key, values in document["axes"].items()]
     seeds = len(document["seeds"])
-    return ", ".join([*parts, *([f"{seeds} seed{'' if seeds == 1 else 's'}"] if seeds else [])]) or "one run"
+    return ", ".join([*parts, *([counted(seeds, "seed")] if seeds else [])]) or "nothing varies"
 
 
 def refuse_many(runs: int, is_confirmed: bool) -> None:

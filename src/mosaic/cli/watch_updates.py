@@ -69,8 +69,7 @@ class Updater:
         experiment = name_of_line(run_id)
         members = [run for run in self._runs.by_id.values() if run.experiment == experiment and not run.state.is_over]
         try:
-            for each in [run.run_id for run in members] if experiment else [run_id]:
-                self._client.cancel_run(each)
+            self._client.cancel_runs([run.run_id for run in members] if experiment else [run_id])
         except MosaicError as error:
             self._state.note = str(error)
 

@@ -17,6 +17,7 @@ from mosaic.model.ulid import is_ulid, new_ulid
 from mosaic.wire import mosaic_pb2 as pb
 
 PAGE_RUNS = 500
+CANCELLED_AT_ONCE = 20  # the daemon looks through its queue once for many of them, instead of after each
 
 
 class RunCalls(Caller):
@@ -79,6 +80,14 @@ class RunCalls(Caller):
         """
         request = pb.RunRequest(run_id=run_id, reason=reason)
         return Run.from_wire(await self._ask(self._stub.CancelRun, request))
+
+    async def cancel_runs(self, run_ids: Sequence[str], reason: str = "") -> list[Run]:
+        """`cancel_run` for many runs, in this order, in a fraction of the time."""
+        cancelled: list[Run] = []
+        for start in range(0, len(run_ids), CANCELLED_AT_ONCE):
+            some = run_ids[start : start + CANCELLED_AT_ONCE]
+            cancelled += await asyncio.gather(*(self.cancel_run(run_id, reason) for run_id in some))
+        return cancelled
 
     async def command_run(self, run_id: str, command: Mapping[str, Any], command_id: str | None = None) -> int:
         """Send a command (`{"cmd": "pause"}`) to a run's worker and return its number, 1, 2, 3 …

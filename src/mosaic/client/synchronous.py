@@ -232,6 +232,9 @@ class TrainerClient:
     def cancel_run(self, run_id: str, reason: str = "") -> Run:
         return self._loop.run(self._inner.cancel_run(run_id, reason))
 
+    def cancel_runs(self, run_ids: Sequence[str], reason: str = "") -> list[Run]:
+        return self._loop.run(self._inner.cancel_runs(run_ids, reason))
+
     def command_run(self, run_id: str, command: Mapping[str, Any], command_id: str | None = None) -> int:
         return self._loop.run(self._inner.command_run(run_id, command, command_id))
 

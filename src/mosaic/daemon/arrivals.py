@@ -28,6 +28,7 @@ from mosaic.wire import mosaic_pb2 as pb
 
 LONGEST_NOTE = 500
 LONGEST_NAME = 255  # of a node, and of the process that takes a launch
+LARGEST_REPORT = 64 << 10  # of a start or an end: both are shown
 LONGEST_TEXT = 2_000  # of a report
 LARGEST_NUMBER = 1 << 53
 LARGEST_FILES = 8 << 20  # together: a gRPC message has a limit
@@ -76,6 +77,12 @@ class Arrivals:
         self._runs.left_behind(request.run_id, request.left_behind[:LONGEST_NOTE])
         self._runs.wake(request.run_id)
 
+    async def refuse_complete(self, run_id: str) -> None:
+        """BadConfig if a run is over and its tailer has said that nothing is left to send."""
+        record = await self._registry.do(lambda r: r.get(run_id))
+        if record.state.is_over and not record.telemetry:
+            raise BadConfig("path", f"Run {run_id} is over, and its files are complete.")
+
     def _check(self, record: RunRecord, request: pb.TakeLaunchRequest) -> Mapping[str, Any]:
         launch = own_launch(self._rundir(record))
         if record.state.is_over or record.cancel_requested:
@@ -93,9 +100,7 @@ class Arrivals:
         rundir, moves = self._rundir(record), self._moves(launch)
         files = [self._root.worker_file(record.run_id), *_prepared(rundir)]
         names = [str(path.relative_to(self._root.path)) for path in files]
-        texts = [node_paths.replace_paths(_read(path), moves) for path in files]
-        if sum(map(len, texts)) > LARGEST_FILES:
-            raise MosaicError(f"The files of run {record.run_id} have more than {LARGEST_FILES >> 20} MiB.")
+        texts = [node_paths.replace_paths(text, moves) for text in _texts_of(files)]
         whole = {key: value for key, value in launch.items() if key not in ("node", "local_tailer_argv")}
         return pb.TakeLaunchReply(
             launch_json=node_paths.replace_paths(json.dumps(whole, ensure_ascii=False), moves),
@@ -121,8 +126,11 @@ class Arrivals:
 
 
 def _record_taker(rundir: RunDir, launch: Mapping[str, Any], request: pb.TakeLaunchRequest) -> None:
-    started = of_attempt(durable.read_json(rundir.started, LARGEST), request.attempt)
-    if started and started.get("taker") != request.taker:
+    found = durable.read_json(rundir.started, LARGEST)
+    started = of_attempt(found, request.attempt)
+    # What cannot be read may be the record of this attempt: it counts as one.
+    is_damaged = os.path.lexists(rundir.started) and not isinstance((found or {}).get("attempt"), int)
+    if is_damaged or (started and started.get("taker") != request.taker):
         raise NotAllowed(f"Run {rundir.run_id}: attempt {request.attempt} was started by another process.")
     if not started:
         facts = {"version": 1, "attempt": request.attempt, "secret": launch["secret"], "taker": request.taker}
@@ -139,11 +147,11 @@ def _keep_started(rundir: RunDir, facts: Mapping[str, Any]) -> None:
 def _facts(text: str, launch: Mapping[str, Any], kinds: Mapping[str, type]) -> Mapping[str, Any]:
     """What a holder wrote, if it is of this attempt and has its secret: these keys, with values of these types."""
     try:
-        facts = json.loads(text) if len(text) <= LARGEST else None
+        facts = json.loads(text) if len(text) <= LARGEST_REPORT else None
     except (ValueError, RecursionError):
         facts = None
     if not isinstance(facts, dict):
-        raise BadConfig("report", "is not a JSON object of at most 1 MiB.")
+        raise BadConfig("report", f"is not a JSON object of at most {LARGEST_REPORT >> 10} KiB.")
     if not of_attempt(facts, launch["attempt"]) or not is_attested(facts, str(launch["secret"])):
         raise NotAllowed("The report does not have the secret of this attempt.")
     known = {key: value for key, value in facts.items() if key in kinds and value is not None}
@@ -172,5 +180,13 @@ def _prepared(rundir: RunDir) -> list[Path]:
     return [path for path in found if stat.S_ISREG(path.lstat().st_mode)]
 
 
-def _read(path: Path) -> str:
-    return durable.read_bytes(path, LARGEST_FILES).decode()
+def _texts_of(files: list[Path]) -> list[str]:
+    """Not more than fits into an answer: the node itself may have sent some of them."""
+    texts, left = [], LARGEST_FILES
+    for path in files:
+        data = durable.read_bytes(path, LARGEST_FILES)
+        left -= len(data)
+        if left < 0:
+            raise MosaicError(f"The files of its run have more than {LARGEST_FILES >> 20} MiB.")
+        texts.append(data.decode())
+    return texts

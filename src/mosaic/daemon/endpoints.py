@@ -43,6 +43,9 @@ TCP_OPTIONS = [
     ("grpc.max_connection_idle_ms", 60_000),  # a worker's next call connects again
 ]
 TCP_CALLS = 512  # at the same time, on all connections
+# A run on another machine has two connections, for its lines and its link, or three, with those for its files: enough
+# for the 500 jobs that a cluster's file allows by default.
+NODE_CONNECTIONS = 2048
 NODE_CALLS = 8192  # the same for nodes: every live run has a link, and a stream of telemetry while it prints
 
 
@@ -56,8 +59,11 @@ def new_server(guard: "grpc.aio.ServerInterceptor", is_private: bool, for_nodes:
     """A server for the Unix socket, or one with small limits for a TCP port."""
     if is_private:
         return grpc.aio.server(interceptors=[guard], options=OPTIONS)
-    most = NODE_CALLS if for_nodes else TCP_CALLS
-    return grpc.aio.server(interceptors=[guard], options=TCP_OPTIONS, maximum_concurrent_rpcs=most)
+    if not for_nodes:
+        return grpc.aio.server(interceptors=[guard], options=TCP_OPTIONS, maximum_concurrent_rpcs=TCP_CALLS)
+    # Not appended: of an option that is given twice gRPC takes the first.
+    options = {**dict(TCP_OPTIONS), "grpc.max_allowed_incoming_connections": NODE_CONNECTIONS}
+    return grpc.aio.server(interceptors=[guard], options=[*options.items()], maximum_concurrent_rpcs=NODE_CALLS)
 
 
 log = logging.getLogger(__name__)

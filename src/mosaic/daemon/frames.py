@@ -61,11 +61,14 @@ class Frames:
             watcher = await self._watcher(record, lease_for(interval_s), request, wait_s)
             return partial(self._in_thread, watcher.look)
         lane = request.lane if request.HasField("lane") else None
-        if record.state.is_over or not Settings.of(_environment(self._trainer.rundir(record))).enabled:
+        if record.state.is_over or not await self._in_thread(partial(self._is_enabled, record)):
             raise NoFrames(await self._in_thread(partial(self._why_none, record, lane)))
         return self._trainer.node_links.viewer(
             record.run_id, 1 / interval_s, lease_for(interval_s), wait_s, request.max_dim, lane
         ).look
+
+    def _is_enabled(self, record: RunRecord) -> bool:
+        return Settings.of(_environment(self._trainer.rundir(record))).enabled
 
     async def _is_over(self, run_id: str) -> bool:
         return (await self._trainer.find(run_id)).state.is_over
@@ -95,7 +98,7 @@ class Frames:
             return f"Run {record.run_id} is over ({record.state}); its frames are not stored."
         if not read_json(rundir.launch):
             return f"Run {record.run_id} has not started yet ({record.state}). See: mosaic show {record.run_id}"
-        if not Settings.of(_environment(rundir)).enabled:
+        if not self._is_enabled(record):
             return (
                 f"Frames of run {record.run_id} are disabled in its config. "
                 "Submit it with extras.fastlane_video_mode set to single or grid."

@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mosaic.dispatch.live_runs import LiveRuns
@@ -20,9 +21,9 @@ from mosaic.model.end_proof import own_launch
 from mosaic.model.errors import BadConfig, NotAllowed, StoreUnavailable
 from mosaic.model.failpoints import failpoint
 from mosaic.model.rundir import RunDir, is_folder
-from mosaic.registry.thread import RegistryThread
 from mosaic.wire import mosaic_pb2 as pb
 
+THREADS = 4
 LONGEST_PATH = 512
 DEEPEST = 16
 LARGEST_FILE = 1 << 40
@@ -35,19 +36,28 @@ _OURS = re.compile(r"telemetry\.sqlite.*|provenance\.json|operators\.json|operat
 
 
 class IncomingFiles:
-    def __init__(self, registry: RegistryThread, runs: LiveRuns) -> None:
-        self._registry = registry
+    """Used only on the daemon's loop, which never waits for a disk.
+
+    The last piece of a large file takes as long as reading all of it. So the threads are its own, and each run has at
+    most one of them: whatever one run sends, the others and the rest of the daemon have theirs.
+    """
+
+    def __init__(self, runs: LiveRuns) -> None:
         self._runs = runs
+        self._threads = ThreadPoolExecutor(THREADS, "incoming")
+        self._busy: set[str] = set()
         self._without_room: set[str] = set()  # runs
 
     async def put(self, rundir: RunDir, request: pb.PutFileRequest) -> int:
         """Keep a piece of a file, and the file when it is complete. Returns how much of it is there."""
         run_id = request.run_id
-        record = await self._registry.do(lambda r: r.get(run_id))
-        if record.state.is_over and not record.telemetry:  # its tailer has said that nothing is left to send
-            raise BadConfig("path", f"Run {run_id} is over, and its files are complete.")
+        if run_id in self._busy:
+            raise StoreUnavailable(f"Another piece of a file of run {run_id} is still being stored.")
+        self._busy.add(run_id)
+        work = self._threads.submit(put_file, rundir, request)
+        work.add_done_callback(lambda _: self._busy.discard(run_id))  # also after its caller has left
         try:
-            reached = await asyncio.to_thread(put_file, rundir, request)
+            reached = await asyncio.wrap_future(work)
         except StoreUnavailable as error:
             self._without_room.add(run_id)
             self._runs.storage_problem(run_id, str(error))
@@ -94,6 +104,9 @@ def _put(rundir: RunDir, parts: list[str], request: pb.PutFileRequest) -> int:
     fd = durable.open_regular(part, os.O_RDWR | os.O_CREAT)
     try:
         there = os.fstat(fd).st_size
+        if there > request.size:
+            os.unlink(part)  # not what this daemon wrote; reading it might take hours
+            return 0
         if request.offset == there and (request.data or not request.size):
             _keep_room(rundir, request.size - there)
             there += _write(fd, request.data, there)
@@ -124,7 +137,7 @@ def _keep_room(rundir: RunDir, more: int) -> None:
 
 def _part_of(rundir: RunDir, request: pb.PutFileRequest) -> Path:
     """Where this version is collected. Other versions of it are given up."""
-    folder = rundir.control / "incoming"
+    folder = rundir.incoming
     folder.mkdir(mode=0o700, exist_ok=True)
     if not is_folder(folder):
         raise OSError(errno.ELOOP, "its folder is a link")

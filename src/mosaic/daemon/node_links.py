@@ -14,7 +14,7 @@ from mosaic.model.errors import BadConfig, NoFrames
 from mosaic.wire import mosaic_pb2 as pb
 
 LARGEST_FRAME = 8 << 20  # bytes of PNG
-MOST_HZ = 60.0  # frames of one run that are received in a second, whatever the node sends
+MOST_HZ = 60.0  # reports of one run that are received in a second, whatever the node sends
 MOST_WATCHES = 16  # of one run: lanes and sizes
 STALE_S = 60.0  # an older figure says nothing about now
 RENEW = 0.5  # of a watch's time: a node is told again when less is left
@@ -160,8 +160,7 @@ async def _read(run_id: str, reports: AsyncIterator[pb.NodeReport], link: _Link)
                 raise BadConfig("frame.png", f"has more than {LARGEST_FRAME} bytes.")
             link.note(report)
             link.news.set()
-            if report.HasField("frame"):
-                await asyncio.sleep(1 / MOST_HZ)  # what a node sends faster waits in its connection
+            await asyncio.sleep(1 / MOST_HZ)  # what a node sends faster waits in its connection
     finally:
         link.news.set()
 

@@ -11,8 +11,7 @@ import logging
 import re
 import time
 from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mosaic_sdk.names import WorkerEnv
 
@@ -27,6 +26,7 @@ from mosaic.model.states import RunState
 from mosaic.submit.config import PART
 from mosaic.submit.parts import place_of, resources_of
 from mosaic.submit.record import load
+from mosaic.submit.section import Section
 
 if TYPE_CHECKING:
     from mosaic.daemon.trainer import Trainer
@@ -36,8 +36,23 @@ SOON_S = 30.0  # a part that ended so soon after its start has failed, and may f
 DELAYS_S = (0.0, 1.0, 4.0, 15.0, 60.0)  # before a part is replaced, by how often in a row it has failed
 MOST_FAILURES = len(DELAYS_S)  # in a row; then it is given up
 RETRY_S = 30.0  # after a part could not be submitted
+AGAIN_S = 0.1  # after a report that came while a run is being looked at
+_KEY = re.compile(r"part (?P<name>.+)-(?P<index>[0-9]{1,9}) #(?P<number>[0-9]{1,10}) of .*")  # see key_of
 _ADDRESS = re.compile(r"[A-Za-z0-9._-]{1,255}:[0-9]{1,5}")
+LARGEST_PAYLOAD = 4096  # bytes of a `parts_wanted` line; it is parsed on the daemon's loop
 _NOT_CARRIED = ("config", "worker_id", "commands", "drives")
+
+
+class Known(NamedTuple):
+    """A part that was submitted: the number counts the runs of its index."""
+
+    run: RunRecord
+    slot: tuple[str, int]
+    number: int
+
+    @property
+    def may_live(self) -> bool:
+        return bool(self.run.damage) or not self.run.state.is_over
 
 
 class Parts:
@@ -52,9 +67,9 @@ class Parts:
         self._trainer = trainer
         self._tokens = tokens
         self._runs: set[str] = set()  # those that have parts and may be live
-        self._roles: dict[str, Role] = {}  # of parts, by their ids
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._tasks: set[asyncio.Task[None]] = set()
+        # Of each run at most one look is planned and one under way, however much is reported about it.
+        self._planned: dict[str, asyncio.TimerHandle] = {}
+        self._looking: dict[str, asyncio.Task[None]] = {}
 
     # ---- what others report
 
@@ -71,14 +86,19 @@ class Parts:
 
     async def recover(self) -> None:
         """Continue what an earlier daemon left unfinished."""
-        for record in await self._trainer.registry.do(lambda r: r.parts(live_only=True)):
-            self._runs.add(record.lineage.parent_run_id)
-        for record in await self._trainer.registry.do(lambda r: r.started()):
-            document = await asyncio.to_thread(read_json, self._trainer.root.config_file(record.run_id)) or {}
-            if (document.get("payload") or {}).get("parts"):
-                self._runs.add(record.run_id)
+        parts = await self._trainer.registry.do(lambda r: r.parts(live_only=True))
+        started = await self._trainer.registry.do(lambda r: r.started())
+        self._runs |= {record.lineage.parent_run_id for record in parts if not record.damage}
+        self._runs |= {record.run_id for record in started if await asyncio.to_thread(self._may_have_parts, record)}
         for run_id in self._runs:
             self._look_at(run_id)
+
+    def _may_have_parts(self, record: RunRecord) -> bool:
+        try:
+            document = read_json(self._trainer.root.config_file(record.run_id)) or {}
+            return bool(Section(document, "").section("payload").values.get("parts"))
+        except (OSError, MosaicError):
+            return True  # a look will tell
 
     async def variables(self, config: RunConfig) -> dict[str, str]:
         """What the worker of a run with parts, or of a part, finds in its environment."""
@@ -95,13 +115,24 @@ class Parts:
 
     # ---- one run
 
-    def _look_at(self, run_id: str) -> None:
-        task = asyncio.create_task(self._guarded(self._look(run_id), run_id))
-        self._tasks.add(task)  # the event loop itself keeps only a weak reference
-        task.add_done_callback(self._tasks.discard)
+    def _look_at(self, run_id: str, delay_s: float = 0.0) -> None:
+        """Look at a run after this time, or earlier if that is planned already."""
+        loop = asyncio.get_running_loop()
+        planned = self._planned.get(run_id)
+        if planned and planned.when() <= loop.time() + delay_s:
+            return
+        if planned:
+            planned.cancel()
+        self._planned[run_id] = loop.call_later(delay_s, self._begin, run_id)
 
-    def _look_later(self, run_id: str, delay_s: float) -> None:
-        asyncio.get_running_loop().call_later(delay_s, self._look_at, run_id)
+    def _begin(self, run_id: str) -> None:
+        del self._planned[run_id]
+        # One at a time: two looks could both find an index without a run.
+        if run_id in self._looking:
+            self._look_at(run_id, AGAIN_S)
+            return
+        task = self._looking[run_id] = asyncio.create_task(self._guarded(self._look(run_id), run_id))
+        task.add_done_callback(lambda _: self._looking.pop(run_id))
 
     async def _guarded(self, work: Coroutine[Any, Any, None], run_id: str) -> None:
         try:
@@ -111,21 +142,19 @@ class Parts:
             is_ours = isinstance(error, MosaicError)
             words = "The parts of run %s are not complete: %s"
             log.warning(words, run_id, error, exc_info=None if is_ours else error, extra={"run_id": run_id})
-            self._look_later(run_id, RETRY_S)
+            self._look_at(run_id, RETRY_S)
 
     async def _look(self, run_id: str) -> None:
-        # One at a time: two looks could both find an index without a run.
-        async with self._turns.setdefault(run_id, asyncio.Lock()):
-            record = await self._trainer.registry.do(lambda r: r.with_id(run_id))
-            if record is None or record.state.is_over:
-                await self._end_all(run_id)
-            elif not record.cancel_requested:
-                await self._fill(record)
+        record = await self._trainer.registry.do(lambda r: r.with_id(run_id))
+        if record is None or (record.state.is_over and not record.damage):
+            await self._end_all(run_id)
+        elif not record.cancel_requested and not record.damage:
+            await self._fill(record)
 
     async def _end_all(self, run_id: str) -> None:
         # Not before the run is over: its worker may need them for its last checkpoint.
-        for part in await self._parts_of(run_id):
-            if not part.state.is_over:
+        for part, _ in await self._trainer.registry.do(lambda r: r.parts_of(run_id)):
+            if not part.state.is_over and not part.damage:
                 await self._trainer.cancel(part.run_id, f"its run {run_id} is over")
         self._runs.discard(run_id)
 
@@ -135,15 +164,29 @@ class Parts:
         if not address:
             return
         config = await asyncio.to_thread(load, self._trainer.root, record.run_id, record.worker_name)
-        known = await self._parts_of(record.run_id)
-        for run in known:
-            if run.run_id not in self._roles and (role := await asyncio.to_thread(self._read_role, run)):
-                self._roles[run.run_id] = role
+        known = await self._known(record.run_id)
         for part in config.parts:
             for index in range(part.count):
-                slot = (part.name, index)
-                earlier = [run for run in known if run.run_id in self._roles and self._roles[run.run_id].slot == slot]
+                earlier = [one for one in known if one.slot == (part.name, index)]
                 await self._fill_one(record, config, part, index, address, earlier)
+
+    async def _known(self, run_id: str) -> list[Known]:
+        found = await self._trainer.registry.do(lambda r: r.parts_of(run_id))
+        return [await asyncio.to_thread(self._identified, run, key) for run, key in found]
+
+    def _identified(self, run: RunRecord, key: str) -> Known:
+        """Which part a run is: its key says so, or its config if its row was restored without a key."""
+        if match := _KEY.fullmatch(key):
+            return Known(run, (match["name"], int(match["index"])), int(match["number"]))
+        try:
+            role = load(self._trainer.root, run.run_id, run.worker_name).role
+        except MosaicError:
+            role = None
+        if role:
+            return Known(run, role.slot, role.number)
+        if run.state.is_over and not run.damage:
+            return Known(run, ("", 0), 0)
+        raise MosaicError(f"It is not known which part run {run.run_id} is. Cancel it to have it replaced.")
 
     async def _fill_one(
         self,
@@ -152,25 +195,25 @@ class Parts:
         part: Part,
         index: int,
         address: str,
-        earlier: Sequence[RunRecord],
+        earlier: Sequence[Known],
     ) -> None:
-        if any(not run.state.is_over for run in earlier):
+        if any(one.may_live for one in earlier):
             return
-        failures = await self._failures(earlier)
+        runs = [one.run for one in earlier]
+        failures = await self._failures(runs)
         if failures >= MOST_FAILURES:
-            await self._give_up(record, f"{part.name}-{index}", earlier[-1])
+            await self._give_up(record, f"{part.name}-{index}", runs[-1])
             return
-        left_s = earlier[-1].updated_at + DELAYS_S[failures] - time.time() if earlier else 0.0
+        left_s = runs[-1].updated_at + DELAYS_S[failures] - time.time() if runs else 0.0
         if left_s > 0:
-            self._look_later(record.run_id, min(left_s, DELAYS_S[-1]))  # the clock may have been set back
+            self._look_at(record.run_id, min(left_s, DELAYS_S[-1]))  # the clock may have been set back
             return
-        number = 1 + max((self._roles[run.run_id].number for run in earlier), default=0)
+        number = 1 + max((one.number for one in earlier), default=0)
         role = Role(part.name, index, part.count, number, address)
         document = await self._document(record, config, part, role)
         why = f"submitted by MOSAIC: {part.name}-{index} of run {record.run_id}"
-        why += f", in place of {earlier[-1].run_id}" if earlier else ""
-        key = f"part {part.name}-{index} #{number} of {record.run_id}"
-        info = await self._trainer.submit(json.dumps(document), key, why)
+        why += f", in place of {runs[-1].run_id}" if runs else ""
+        info = await self._trainer.submit(json.dumps(document), key_of(record.run_id, role), why)
         log.info("Run %s is %s-%d of run %s.", info.run_id, part.name, index, record.run_id)
 
     async def _document(self, record: RunRecord, config: RunConfig, part: Part, role: Role) -> dict[str, Any]:
@@ -203,16 +246,16 @@ class Parts:
             log.warning("Run %s: %s", record.run_id, text, extra={"run_id": record.run_id})
             await self._trainer.registry.do(lambda r: r.remark(record.run_id, text))
 
-    async def _parts_of(self, run_id: str) -> list[RunRecord]:
-        children = await self._trainer.registry.do(lambda r: r.children(run_id))
-        return [child for child in children if child.lineage.relation == PART]
 
-    def _read_role(self, run: RunRecord) -> Role | None:
-        return load(self._trainer.root, run.run_id, run.worker_name).role
+def key_of(run_id: str, role: Role) -> str:
+    """The idempotency key of a part, from which it is also known which one it is."""
+    return f"part {role.part}-{role.index} #{role.number} of {run_id}"
 
 
 def address_in(payload: bytes) -> str:
     """The address in the payload of a `parts_wanted` line; empty if it has none that could be one."""
+    if len(payload) > LARGEST_PAYLOAD:
+        return ""
     try:
         found = json.loads(payload or b"{}").get("address")
     except (ValueError, AttributeError, RecursionError):

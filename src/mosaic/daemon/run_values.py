@@ -125,7 +125,13 @@ def _duration(row: Row, now: float) -> float | None:
 def setting_reader(column: "SettingColumn") -> Reader:
     """A setting by its dotted key, or by the last parts of it."""
     key = f"{SETTING}{column.name}"
-    return Reader(lambda row: _asked(*row[key]), stage=Stage.SETTINGS, show=lambda row: row[key][1], column=column)
+    return Reader(
+        lambda row: _asked(*row[key]),
+        columns=("worker_name",),
+        stage=Stage.SETTINGS,
+        show=lambda row: row[key][1],
+        column=column,
+    )
 
 
 def metric_reader(name: str) -> Reader:

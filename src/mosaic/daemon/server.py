@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -187,7 +187,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         nodes=nodes,
         node_links=node_links,
         arrivals=Arrivals(root, registry, live_runs),
-        incoming=IncomingFiles(registry, live_runs),
+        incoming=IncomingFiles(live_runs),
         default_on=settings.on,
         open_tcp=open_tcp,
         registry_problem=care.problem,
@@ -208,7 +208,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         dispatching = asyncio.create_task(dispatcher.run())
         works = (care.keep(), keep_giving_back(), requeue.recover(), parts.recover())
-        keeping = [asyncio.create_task(work) for work in works]
+        keeping = [in_background(work) for work in works]
         log.info("The daemon (pid %d) serves %s at %s.", os.getpid(), root.path, ", ".join(endpoints.addresses))
         await _until_stopped(stopping, dispatching, ingest, health, partial(_look_after, root, lock, endpoints))
     finally:
@@ -224,6 +224,18 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
         await ingest.close()
         registry.close()
         log.info("The daemon (pid %d) has stopped; live runs continue.", os.getpid())
+
+
+def in_background(work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """A task that nobody waits for: its error is logged when it occurs, not when the daemon stops."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(_log_error)
+    return task
+
+
+def _log_error(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()):
+        log.error("A task in the background has failed; the daemon goes on without it.", exc_info=error)
 
 
 async def _open_stored_tcp(endpoints: Endpoints, settings: Settings, root: StateRoot) -> None:

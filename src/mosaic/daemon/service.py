@@ -124,6 +124,7 @@ class Service(TrainerServiceServicer):
 
     async def PutFile(self, request: pb.PutFileRequest, context: Any) -> pb.PutFileReply:
         rundir = await self._trainer.sessions.allow(request.run_id, bearer(context.invocation_metadata()))
+        await self._trainer.arrivals.refuse_complete(request.run_id)
         return pb.PutFileReply(next_offset=await self._trainer.incoming.put(rundir, request))
 
     # ---- streams

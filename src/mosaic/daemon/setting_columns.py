@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from mosaic.catalog.search import DRIVER
 from mosaic.catalog.secrets import MASK, redact
 from mosaic.daemon.settings_text import SettingFinder
 from mosaic.model.errors import BadQuery
@@ -37,16 +38,19 @@ class SettingColumn:
         return [self._kept.get(row["id"]) or self._read(row, texts.get(row["number"])) for row in rows]
 
     def _read(self, row: Row, text: str | None) -> Found:
-        found = self._find(row["id"], text)
+        found = self._find(row, text)
         if text is not None and (not isinstance(found[1], str | list | dict) or len(str(found[1])) <= LONGEST_KEPT):
             self._kept[row["id"]] = found
         return found
 
-    def _find(self, run_id: str, text: str | None) -> Found:
+    def _find(self, row: Row, text: str | None) -> Found:
         found = self._finder.find(text)
+        if row["worker_name"] == DRIVER:
+            # `space.learning_rate` and `worker.config.steps` are about its trials: only whole keys are its settings.
+            found = {key: value for key, value in found.items() if key == self.name}
         if len(found) > 1:
             keys = ", ".join(sorted(found)[:12])
-            raise BadQuery(f"'{self.name}' is ambiguous in run {run_id}. Write one of: {keys}")
+            raise BadQuery(f"'{self.name}' is ambiguous in run {row['id']}. Write one of: {keys}")
         for key, value in found.items():
             if value is None or (is_number(value) and not _hides_numbers(key)):
                 return key, value

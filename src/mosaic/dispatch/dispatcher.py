@@ -215,7 +215,9 @@ class Dispatcher:
     async def _try_step(self, run_id: str) -> None:
         try:
             # Read again for each run: the turn may have been long, and a decision on an old row is a wrong one.
-            await self._step(await self._registry.do(lambda r: r.get(run_id)))
+            record = await self._registry.do(lambda r: r.get(run_id))
+            if not record.damage:  # no revision tells of what another program did to it
+                await self._step(record)
         except Exception as error:
             # One run's problem must not stop the others; the next sweep tries again.
             log.exception("Run %s: this turn failed.", run_id, extra={"run_id": run_id})
@@ -260,6 +262,9 @@ class Dispatcher:
                 await self._supervisor.check(record, live, now.facts)
                 if record.on and not now.words:
                     self._runs.rest_until(record.run_id, self._supervisor.next_look(record, live))
+            case Case.STARTING if record.on and record.cancel_requested:
+                # Its started.json was deleted: a run that has not started yet is in INIT.
+                self._launchers.of(record.on).stop(Ref(live.rundir, record.attempt, record.job))
             case Case.ORPHANED:
                 await self._finisher.clean_up(record, live, now.facts)
             case Case.UNSTARTED:

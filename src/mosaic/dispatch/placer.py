@@ -14,6 +14,7 @@ from mosaic.dispatch.finisher import Finisher
 from mosaic.dispatch.launcher import Launcher, Launchers, Ref, Sight, Stage
 from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.dispatch.reasons import cancelled
+from mosaic.dispatch.situation import LONGEST_WORDS
 from mosaic.dispatch.starter import Starter
 from mosaic.model.errors import MosaicError
 from mosaic.model.failpoints import failpoint
@@ -68,7 +69,7 @@ class Placer:
         launcher, ref = self._launchers.of(record.on), self._ref(record)
         launcher.watch(ref, lambda: self._runs.wake(record.run_id))
         if not record.attempt:  # it is to be cancelled
-            await self._finisher.end(record, *cancelled(record, "cancelled before it started"))
+            await self._end(record, *cancelled(record, "cancelled before it started"))
             return
         if not record.job:
             await self._find(record, launcher, ref)
@@ -111,23 +112,18 @@ class Placer:
         else:
             await self._place_again(record)
 
-    async def _end(self, record: RunRecord, state: RunState, reason: str) -> None:
-        await self._finisher.end(record, state, reason)
-        # Also if another daemon handed it over: a job of it that appears later must not wait for ever.
-        self._launchers.of(record.on).forget(self._ref(record))
-
     async def _arrive(self, record: RunRecord, sight: Sight) -> None:
         # What it waited for until now was not the worker: its clocks start here.
         self._runs.forget(record.run_id)
         await self._registry.do(lambda r: r.arrive(record.run_id))
         if sight.node:
-            await self._registry.do(lambda r: r.note(record.run_id, node=sight.node))
+            await self._registry.do(lambda r: r.note(record.run_id, node=sight.node[:LONGEST_WORDS]))
         self._runs.wake(record.run_id)
 
     async def _cancel(self, record: RunRecord, launcher: Launcher, ref: Ref, sight: Sight) -> None:
-        is_over = sight.stage in (Stage.ENDED, Stage.ABSENT)
-        # Or it cannot start any more, and its job leaves the queue when its cluster gets to it.
-        if is_over or (launcher.stop(ref) and sight.stage is Stage.QUEUED):
+        # One that waits cannot start any more, and its job leaves the queue when its cluster gets to it.
+        is_gone = sight.stage in (Stage.ENDED, Stage.ABSENT)
+        if is_gone or (launcher.stop(ref) and sight.stage is Stage.QUEUED):
             await self._end(record, *cancelled(record, "cancelled before it started"))
 
     async def _end_unstarted(self, record: RunRecord, launcher: Launcher, ref: Ref, sight: Sight) -> None:
@@ -150,6 +146,12 @@ class Placer:
             await self._end(record, RunState.FAULTED, reason)
             return
         await self.place(record)
+
+    async def _end(self, record: RunRecord, state: RunState, reason: str) -> None:
+        """End a run that never left INIT, which the finisher has not seen, and give up its job."""
+        await self._finisher.end(record, state, reason)
+        # Also if another daemon handed it over: a job of it that appears later must not wait for ever.
+        self._launchers.of(record.on).forget(self._ref(record))
 
     async def _note(self, record: RunRecord, text: str) -> None:
         if text != record.waiting_for:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import math
+import os
 import shlex
 import sys
 import time
@@ -72,6 +73,8 @@ class RayLauncher:
     def submit(self, ref: Ref, launch: dict[str, Any]) -> str:
         # A process of an older attempt may have taken its launch in this moment: then it runs, or ran.
         earlier = durable.read_json(ref.rundir.started)
+        if earlier is None and os.path.lexists(ref.rundir.started):
+            raise MosaicError(f"{ref.rundir.started} cannot be read: its worker may have been started on a node.")
         if earlier and earlier.get("attempt") != ref.attempt:
             raise MosaicError(f"Attempt {earlier.get('attempt')} of it may have started its worker on a node.")
         write_launch(ref.rundir, launch)
@@ -111,7 +114,7 @@ class RayLauncher:
             return Sight(Stage.ABSENT)
         self._absent_since.pop(name, None)
         sight = _sight(job)
-        has_launch = bool(of_attempt(durable.read_json(ref.rundir.started), ref.attempt))
+        has_launch = _may_be_started(ref)
         # Its process may still ask for the launch in vain: until it has taken it, nothing of the run is started.
         if sight.stage is Stage.RUNNING and not has_launch:
             return Sight(Stage.STARTING, "", sight.node)
@@ -149,7 +152,7 @@ class RayLauncher:
         if now - self._stopped_at.get(name, -AGAIN_S) >= AGAIN_S:
             self._stopped_at[name] = now
             self._pool.submit(self._stop, name)
-        return how is Stop.AUTOPSY or not of_attempt(durable.read_json(ref.rundir.started), ref.attempt)
+        return how is Stop.AUTOPSY or not _may_be_started(ref)
 
     def _stop(self, name: str) -> None:
         try:
@@ -207,6 +210,12 @@ class RayLauncher:
             self._ray.delete(name)
         except MosaicError as error:
             log.info("Job %s stays in Ray's list: %s", name, error)
+
+
+def _may_be_started(ref: Ref) -> bool:
+    """Whether the launch of this attempt was taken. A started.json that cannot be read counts as its own."""
+    found = durable.read_json(ref.rundir.started)
+    return os.path.lexists(ref.rundir.started) if found is None else bool(of_attempt(found, ref.attempt))
 
 
 def _spec(ref: Ref, launch: Mapping[str, Any], package: str, cluster: str) -> RayJobSpec:

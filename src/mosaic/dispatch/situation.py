@@ -24,6 +24,8 @@ from mosaic.dispatch.launcher import Launcher, Ref, Stage
 from mosaic.model.durable import read_json
 from mosaic.model.end_proof import LARGEST, Facts, is_attested, of_attempt, own_launch, own_start, secret_of
 
+LONGEST_WORDS = 200
+
 
 class Case(Enum):
     ENDED = auto()
@@ -51,7 +53,7 @@ def situation(ref: Ref, launcher: Launcher) -> Situation:
     exit, started = (_of(path, ref.attempt) for path in (rundir.exit, rundir.started))
     launch = of_attempt(own_launch(rundir), ref.attempt)
     started = dict(own_start(started, launch))
-    node = str(started.get("node") or sight.node)
+    node = words_in(started, "node") or sight.node[:LONGEST_WORDS]
     if exit and is_attested(exit, secret_of(launch, started)) and not _is_contradicted(exit, ref, started, launcher):
         return Situation(Case.ENDED, exit, node=node)
     is_started = bool(exit) or os.path.lexists(rundir.started)
@@ -68,6 +70,12 @@ def situation(ref: Ref, launcher: Launcher) -> Situation:
     if is_started:
         return Situation(Case.ORPHANED, started)
     return Situation(Case.UNSTARTED, words=sight.reason)
+
+
+def words_in(facts: Facts, name: str) -> str:
+    """A text that is shown, from a file that a worker or a node can write where nothing hides it."""
+    found = facts.get(name)
+    return found[:LONGEST_WORDS] if isinstance(found, str) else ""
 
 
 def _is_contradicted(exit: Facts, ref: Ref, started: Facts, launcher: Launcher) -> bool:

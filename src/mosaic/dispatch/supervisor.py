@@ -9,6 +9,7 @@ from mosaic.dispatch import run_output
 from mosaic.dispatch.deadlines import HANDSHAKE_LIMIT_S
 from mosaic.dispatch.launcher import Launchers, Ref, Stop
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
+from mosaic.dispatch.situation import words_in
 from mosaic.ingest.receive import Ingest
 from mosaic.model.run import RunRecord
 from mosaic.model.states import RunState
@@ -34,7 +35,7 @@ class Supervisor:
     async def check(self, record: RunRecord, live: LiveRun, started: Mapping[str, Any]) -> None:
         ref = Ref(live.rundir, record.attempt, record.job)
         self._launchers.of(record.on).watch(ref, lambda: self._runs.wake(record.run_id))
-        await self._note_progress(record, live, started.get("held_by", ""))
+        await self._note_progress(record, live, words_in(started, "held_by"))
         if record.cancel_requested:
             self._stop(record, live, ref)
         elif record.state is RunState.HANDSHAKE and self._runs.now() - live.seen_at > HANDSHAKE_LIMIT_S:

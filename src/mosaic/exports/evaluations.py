@@ -49,9 +49,21 @@ def scores_of(client: "TrainerClient", run: "Run", checkpoint: str) -> list[Scor
 
 
 def evaluations_of(client: "TrainerClient", run: "Run") -> "list[Run]":
-    """The evaluation runs of its policy, newest first."""
+    """The evaluation runs of its policy in its own environment, newest first."""
     children = [child for run_id in run.children if (child := _run(client, run_id)) and child.relation == "eval"]
-    return sorted(children, key=lambda child: child.run_id, reverse=True)
+    return sorted(
+        (child for child in children if not _is_elsewhere(run, child)), key=lambda child: child.run_id, reverse=True
+    )
+
+
+def _is_elsewhere(run: "Run", evaluation: "Run") -> bool:
+    """Whether the run's own worker played another environment, such as what a world model dreams.
+
+    Other workers may have another name for the same one.
+    """
+    facts = read_summary(evaluation)
+    is_own = facts.get("worker") == run.worker_name
+    return bool(is_own and run.env_id and facts.get("env_id") not in (None, "", run.env_id))
 
 
 def _run(client: "TrainerClient", run_id: str) -> "Run | None":

@@ -28,6 +28,23 @@ def new_file(path: str | Path, force: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
+def overwritten_file(path: str | Path, is_read_at_once: bool = False) -> Iterator[Path]:
+    """The path of a temporary file that becomes `path`; of a device or a pipe, such as /dev/stdout, `path` itself."""
+    target = Path(path).expanduser()
+    is_special = target.exists() and not target.is_file() and not target.is_dir()
+    if not is_special and not is_read_at_once:
+        with new_file(os.path.realpath(target), force=True) as temporary:
+            yield temporary
+        return
+    try:
+        yield target
+    except BrokenPipeError:
+        raise  # `mosaic export RUN -o /dev/stdout | head` ends quietly
+    except OSError as error:
+        raise _cannot(target, error) from None
+
+
+@contextmanager
 def new_folder(path: str | Path, force: bool = False) -> Iterator[Path]:
     """The same for a folder. With `force` a folder in its place is replaced, except one that this did not write."""
     target = _checked(path, force)

@@ -57,11 +57,13 @@ class Ray(Source):
     def _progress(self) -> Iterator[tuple[Mapping[str, Any], int]]:
         start = self.position(PROGRESS)
         rows = csv_rows(self.path(PROGRESS))
-        names = next(rows, [])
+        names, number = next(rows, []), 0
         for number, row in enumerate(rows, 1):
             if number > start:
                 cells = zip(names, map(cell_number, row), strict=False)
                 yield {name: value for name, value in cells if value is not None}, number
+        if number < start:
+            raise Changed(PROGRESS)
 
     def _add(self, result: Mapping[str, Any], gathering: Gathering) -> None:
         values = {name: value for name, value in numbers_in(result, SKIPPED).items() if self.is_name(name)}

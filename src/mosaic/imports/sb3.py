@@ -97,6 +97,8 @@ class StableBaselines3(Source):
                 if number > start:
                     yield self._episode(dict(zip(names, row, strict=False)), began, env)
                     self.advance(name, number)
+        if number < start:
+            raise Changed(name)
 
     def _header(self, row: list[str]) -> float:
         """The first line: `#{"t_start": 1700000000.0, "env_id": "CartPole-v1"}`, which csv has split at its commas."""
@@ -123,14 +125,17 @@ class StableBaselines3(Source):
         # The logger writes the file anew when a name is added: rows are counted, and its beginning may change.
         rows = csv_rows(self.path(PROGRESS))
         names = next(rows, [])
-        new = [_numbers(names, row) for row in rows][int(self.state.get("rows") or 0) :]
+        known, found = int(self.state.get("rows") or 0), [_numbers(names, row) for row in rows]
+        if len(found) < known:
+            raise Changed(PROGRESS)
+        new = found[known:]
         self._note_times(new)
         for cells in new:
             values = {name: value for name, value in cells.items() if self.is_name(name)}
             step = step_of(cells.get(TOTAL)) or 0
             at = self._when(step, cells.get(ELAPSED))
             self._gathering.block.add(ns_of(at), step, tuple(values), list(values.values()))
-        self.state["rows"] = int(self.state.get("rows") or 0) + len(new)
+        self.state["rows"] = len(found)
 
     def _note_times(self, rows: list[dict[str, float]]) -> None:
         """The file has only the time since the start: the start is that long before its last change."""

@@ -10,6 +10,9 @@ from mosaic.model.errors import StoreFailed
 
 WAIT_S = 0.2  # for a lock of another program; meanwhile the other runs of this thread wait too
 
+# A worker can put values of a gigabyte into its file. No row that MOSAIC writes is larger than a message.
+LARGEST_VALUE = 128 << 20
+
 # Every step only adds.
 STEPS = [
     resources.files("mosaic.ingest").joinpath(name).read_text()
@@ -38,6 +41,12 @@ def hold(path: Path) -> HeldFiles:
 
 def connect(path: Path, read_only: bool) -> sqlite3.Connection:
     """Open the file, upgrading it as needed; for writing after `hold`. read_only: a finished run's is not changed."""
+    db = _connect(path, read_only)
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
+    return db
+
+
+def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     refuse_linked_folder(path)
     if not read_only:
         return _open_live(path)

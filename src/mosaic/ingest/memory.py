@@ -13,7 +13,7 @@ from mosaic.ingest.names import NameSets
 from mosaic.ingest.points import points_of
 from mosaic.ingest.returns import Returns
 from mosaic.ingest.rollup import Curves
-from mosaic.ingest.rows import KINDS, TABLES, Row, Rows
+from mosaic.ingest.rows import KINDS, TABLES, Row, Rows, blob_of
 from mosaic.ingest.tally import Steps, Tally
 from mosaic.model.run import MOST_CURVES, RunSummary
 from mosaic.wire import mosaic_pb2 as pb
@@ -131,12 +131,12 @@ class Memory:
             db.execute("SELECT key, value FROM meta WHERE key IN ('run_id', 'rebuilt', 'lookalikes', 'renumbered')")
         )
         self.is_labelled = "run_id" in meta
-        self.rebuilt: str = bytes(meta.get("rebuilt", b"")).decode()
+        self.rebuilt: str = blob_of(meta.get("rebuilt", b"")).decode()
         self.is_renumbered = "renumbered" in meta
         found = meta.get("lookalikes")
         self._lookalikes = msgspec.msgpack.decode(found, type=_Lookalikes) if found else _Lookalikes()
         # A copy of another run's file would continue at that run's offset.
-        if self.is_labelled and bytes(meta["run_id"]) != run_id.encode():
+        if self.is_labelled and blob_of(meta["run_id"]) != run_id.encode():
             raise ValueError("it belongs to another run")
 
     def _load_snapshot(self, db: sqlite3.Connection) -> None:

@@ -70,6 +70,13 @@ def fill(batch: pb.EventBatch, kind: str, row: Row, names: NameSets) -> None:
     _FILLERS[kind](event, row, names)
 
 
+def blob_of(value: object) -> bytes:
+    """A value that MOSAIC stored as a blob. In a worker's place of it, bytes(4_000_000_000) would be 4 GB of zeros."""
+    if not isinstance(value, bytes):
+        raise ValueError(f"a value is {type(value).__name__}, not a blob")
+    return value
+
+
 def values_of(packed: bytes) -> "array[float]":
     values = array("d")
     values.frombytes(packed)

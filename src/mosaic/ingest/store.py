@@ -15,7 +15,7 @@ from mosaic.ingest.events import EventPage, EventReader
 from mosaic.ingest.imported import imported_rows
 from mosaic.ingest.logs import LogPage, read_logs
 from mosaic.ingest.points import Points, points_of
-from mosaic.ingest.rows import KINDS, TABLES, Row, Rows, rows_of
+from mosaic.ingest.rows import KINDS, TABLES, Row, Rows, blob_of, rows_of
 from mosaic.ingest.run_file import RunFile, on_file, on_own_file
 from mosaic.ingest.tally import object_of, progress_of, storable_text
 from mosaic.model.errors import BadBatch, MosaicError, NoCurve, StoreIncomplete
@@ -107,7 +107,7 @@ class RunStore(RunFile):
     def imported(self) -> tuple[int, str]:
         """The last seq, and the cursor of the last import; empty if there was none."""
         found = self._open_db.execute("SELECT value FROM meta WHERE key = 'import'").fetchone()
-        return self._memory.last_seq, bytes(found[0]).decode() if found else ""
+        return self._memory.last_seq, blob_of(found[0]).decode() if found else ""
 
     @on_own_file
     def checkpoint(self) -> None:
@@ -268,7 +268,7 @@ class RunStore(RunFile):
         """The payload of the newest line that says where its worker takes up parts; empty if there is none."""
         sql = "SELECT payload FROM lifecycle WHERE event = ? ORDER BY seq DESC LIMIT 1"
         row = self._open_db.execute(sql, (PARTS_WANTED,)).fetchone()
-        return bytes(row[0]) if row else b""
+        return blob_of(row[0]) if row else b""
 
     @property
     @on_file

@@ -14,6 +14,7 @@ A point is one combination: {"learning_rate": 1e-4, "seed": 0}. A run's `axes` a
 import hashlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -114,7 +115,10 @@ def _seeds(seeds: object) -> list[int]:
     )
     if not is_list:
         raise BadConfig("experiment.seeds", f"must be a list of integers from 0, not {_shown(seeds)}.")
-    return list(dict.fromkeys(seeds))  # type: ignore[call-overload]
+    found: list[int] = list(seeds)  # type: ignore[call-overload]
+    if doubles := [seed for seed, times in Counter(found).items() if times > 1]:
+        raise BadConfig("experiment.seeds", f"{doubles[0]} is given twice.")
+    return found
 
 
 def _limit(value: object) -> int:

@@ -39,6 +39,7 @@ class RunDir:
       tail.lock       flocked by the active tailer
       commands.jsonl  daemon → holder: what clients sent to the worker; only for workers that take commands
       holder.log tailer.log
+      incoming/       runs whose folder is on a node: pieces of the files that it sends home
     {run_id}/
       telemetry.sqlite provenance.json analytics.json
       logs/           worker.stdout.log worker.stderr.log (the spool)
@@ -60,6 +61,7 @@ class RunDir:
         self.commands = self.control / "commands.jsonl"
         self.holder_log = self.control / "holder.log"
         self.tailer_log = self.control / "tailer.log"
+        self.incoming = self.control / "incoming"
         self.telemetry = self.path / "telemetry.sqlite"
         self.provenance = self.path / "provenance.json"
         self.analytics = self.path / "analytics.json"

@@ -14,6 +14,11 @@ def is_evaluation(run: "Run") -> bool:
     return is_evaluation_in(run.area, run.relation)
 
 
+def is_search(run: "Run") -> bool:
+    """Whether it is the driver of a search, whose steps are trials."""
+    return run.worker_name == "search" and bool(run.experiment)
+
+
 def has_no_mean(run: "Run") -> bool:
     """Whether an evaluation run has episodes but no mean: several operators have played, or every episode failed."""
     return is_evaluation(run) and run.summary.eval_episodes > 0 and run.summary.eval_mean is None
@@ -69,6 +74,14 @@ def trace(run: "Run", width: int) -> str:
 def env_steps(run: "Run") -> int:
     """How many steps the environments have taken, which is not the number of stored steps: many workers report few."""
     return run.summary.env_steps
+
+
+def step_word(run: "Run") -> str:
+    """What `env_steps` counts. If all that is known is the axis of curves, its steps may be epochs or batches."""
+    s = run.summary
+    if is_search(run):
+        return "trial"
+    return "step" if s.metrics and not (s.steps or s.episodes or run.total_steps) else "env step"
 
 
 def is_rate_known(run: "Run") -> bool:

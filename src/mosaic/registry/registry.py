@@ -240,6 +240,12 @@ class Registry:
         where, names = _in_states(LIVE_STATES if live_only else ())
         return self._records(f"{where} {'AND' if where else 'WHERE'} relation = 'part' ORDER BY number", names)
 
+    def parts_of(self, run_id: str) -> "builtins.list[tuple[RunRecord, str]]":
+        """The parts of this run, oldest first, each with the key that it was submitted with."""
+        sql = "SELECT id, idempotency_key FROM runs WHERE parent_run_id = ? AND relation = 'part'"
+        keys = dict(fetch(self._db, sql, (run_id,)))
+        return [(run, str(keys[run.run_id])) for run in self.children(run_id) if run.run_id in keys]
+
     def incomplete(self) -> "builtins.list[RunRecord]":
         """Runs that are over but whose last output is not stored yet."""
         return self._records("WHERE telemetry = 'incomplete' ORDER BY number", ())

@@ -24,6 +24,8 @@ def read_parts(payload: Section) -> tuple[Part, ...]:
         return ()
     if not isinstance(given, list):
         raise payload.bad("parts", 'must be a list of objects such as {"name": "env", "count": 2}.')
+    if len(given) > MOST_RUNS:  # before a million of them are read
+        raise payload.bad("parts", f"has more than {MOST_RUNS} runs.")
     parts = tuple(_read_part(payload, number, part) for number, part in enumerate(given))
     if len({part.name for part in parts}) < len(parts):
         raise payload.bad("parts", "names a part twice. Set its count instead.")

@@ -99,7 +99,12 @@ class FilesHome:
         for folder, folders, names in os.walk(top):
             folders.sort()
             for file in sorted(names):
-                yield os.path.relpath(os.path.join(folder, file), self._run.path)
+                path = os.path.relpath(os.path.join(folder, file), self._run.path)
+                shown = os.fsencode(path).decode(errors="replace")
+                if path == shown:
+                    yield path
+                else:
+                    self._refused[shown] = "its name is not UTF-8"
 
     def _insist(self, path: str) -> None:
         while True:
@@ -115,9 +120,6 @@ class FilesHome:
     def _send(self, path: str) -> None:
         version = self._version(path)
         if version is None or self._sent.get(path) == version:
-            return
-        if (name := path.encode(errors="backslashreplace").decode()) != path:
-            self._refused[name] = "its name is not UTF-8"
             return
         if not self._is_registered:
             self._publisher.register()

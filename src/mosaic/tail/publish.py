@@ -30,6 +30,7 @@ from mosaic.wire.names import NONCE, RUN_ID
 RETRY_S = 1.0
 REGISTER_AGAIN_S = 0.1  # a daemon that refuses every offset must not be asked in a busy loop
 CALL_LIMIT_S = 60.0
+SLOWEST_DISK = 20e6  # bytes/s: the daemon reads a whole file again before it answers the last piece
 OPTIONS = [
     ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -125,14 +126,14 @@ class Publisher:
     def put_file(self, request: pb.PutFileRequest) -> int:
         """How much of a file the daemon has after this piece; its size: the whole of it."""
         request.run_id = self._run_id[1]
-        reply: pb.PutFileReply = self._call("PutFile", request)
+        reply: pb.PutFileReply = self._call("PutFile", request, CALL_LIMIT_S + request.size / SLOWEST_DISK)
         return int(reply.next_offset)
 
-    def _call(self, method: str, request: Any) -> Any:
+    def _call(self, method: str, request: Any, limit_s: float = CALL_LIMIT_S) -> Any:
         """One call of this session, repeated as a publish would be."""
         while True:
             try:
-                return getattr(self._connect(), method)(request, timeout=CALL_LIMIT_S, metadata=self.session)
+                return getattr(self._connect(), method)(request, timeout=limit_s, metadata=self.session)
             except grpc.RpcError as error:
                 self._after_failed_publish(error)
 

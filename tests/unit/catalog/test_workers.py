@@ -110,6 +110,19 @@ def test_a_package_without_an_entry_point_still_runs(catalog, make_environment, 
     assert (worker.name, worker.module, worker.environment.name) == ("my_worker", "my_worker.deep.cli", "mine")
 
 
+@pytest.mark.parametrize(
+    ("files", "module"),
+    [(("cli.py", "__main__.py"), "my_worker.cli"), (("__main__.py",), "my_worker"), ((), "my_worker.cli")],
+)
+def test_a_package_without_a_command_line_is_started_itself(catalog, make_environment, install, files, module):
+    site = make_environment("mine")
+    install(site, "mine", "my_worker")
+    for name in files:
+        (site / "my_worker" / name).touch()
+
+    assert catalog.find("mine").module == module
+
+
 def test_editable_installs_are_found_in_foreign_environments(catalog, make_environment, tmp_path):
     site = make_environment("mine")
     (tmp_path / "src" / "linked").mkdir(parents=True)

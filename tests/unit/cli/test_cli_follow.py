@@ -33,6 +33,8 @@ def test_the_summary_distinguishes_env_steps_from_stored_rows(make_run):
         ({"env_steps": 13, "steps": 3}, "13 env steps in 1m00s · 3 step rows stored"),
         ({"env_steps": 100, "steps": 100}, "100 env steps in 1m00s · 100 step rows stored"),
         ({"env_steps": 3000, "episodes": 1}, "3,000 env steps in 1m00s · 1 episode stored"),
+        # The steps of curves may be epochs; a known total says that they are not.
+        ({"env_steps": 199, "metrics": 400}, "199 steps in 1m00s · 400 metric rows stored"),
         ({"last_step": -1}, "took 1m00s, no env steps reported · nothing stored"),
     ],
 )

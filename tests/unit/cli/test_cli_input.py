@@ -181,7 +181,12 @@ def test_an_invalid_value_is_a_usage_error(words):
         ("metadata.worker.config.learning_rat: no such key", "learning_rat: no such key"),
         ("metadata.worker.script: '/x' does not exist.", "--script: '/x' does not exist."),
         ("payload.resources.cpus: 99 are requested", "--cpus: 99 are requested"),
-        ("metadata.run_name: it is too long", "metadata.run_name: it is too long"),
+        ("metadata.run_name: it is too long", "--name: it is too long"),
+        ("payload.on: there is no cluster 'x'", "--on: there is no cluster 'x'"),
+        ("payload.parts: 'toy' has no part 'env'", "--part: 'toy' has no part 'env'"),
+        ("experiment.axes.agents: 1 is given twice.", "--sweep agents: 1 is given twice."),
+        ("experiment.base.steps: varies", "steps: varies"),
+        ("payload.other: unknown field", "payload.other: unknown field"),
     ],
 )
 def test_errors_name_options_as_they_are_typed(message, expected):

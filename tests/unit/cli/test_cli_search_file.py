@@ -89,6 +89,11 @@ def test_a_search_is_not_run_as_a_grid(file):
         read_file(file(WHOLE))
 
 
+def test_a_grid_is_not_searched(file):
+    with pytest.raises(MosaicError, match=r"describes an experiment. Start it with: mosaic experiment run .*search"):
+        read_search(file("worker: toy\naxes: {a: [1, 2]}\n"))
+
+
 def test_a_word_with_an_ending_or_a_slash_is_a_file():
     assert [is_file(word) for word in ("lr.yaml", "a/b", "x.json", "toy", "cleanrl@jax")] == [True] * 3 + [False] * 2
 

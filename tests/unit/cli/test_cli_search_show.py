@@ -40,6 +40,15 @@ def test_a_search_that_failed_says_how_it_is_continued(driver):
     assert shown.splitlines()[1:] == ["killed by SIGKILL", "Continue it with: mosaic search resume lr"]
 
 
+def test_a_search_that_failed_says_why_in_the_words_of_its_driver(driver):
+    reason = "exit code 2\nSome output\nsampler_options: TPESampler does not accept them."
+
+    shown = text_of({**results(Client(driver("FAULTED", reason=reason)), "lr"), "asked": 1})
+
+    assert "Search lr is FAULTED: 1 trial asked; none is over." in shown
+    assert shown.splitlines()[1] == "exit code 2: sampler_options: TPESampler does not accept them."
+
+
 def test_a_resumed_search_has_the_state_of_its_newest_driver(driver):
     first = driver("FAULTED", reason="killed by SIGKILL", summary={"checkpoints": 3})
     resumed = driver("INIT", run_id="01JCQ5W2ZK8M3N4P5Q6R7S8T9W")

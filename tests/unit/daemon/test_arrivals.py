@@ -1,6 +1,7 @@
 """A launch is handed out once for each attempt, and a report counts with the secret of the attempt."""
 
 import asyncio
+import contextlib
 import json
 import sys
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from mosaic.daemon.arrivals import Arrivals
 from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.model import node_paths
 from mosaic.model.durable import read_json, write_json
-from mosaic.model.errors import BadConfig, NotAllowed
+from mosaic.model.errors import BadConfig, MosaicError, NotAllowed
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 from mosaic.model.ulid import new_ulid
@@ -123,6 +124,43 @@ def test_no_launch_for_an_attempt_that_may_not_start(arrivals, registry, rundir,
         take(arrivals, rundir, attempt=attempt)
 
 
+@pytest.mark.parametrize("words", [{"taker": ""}, {"taker": "a" * 2_000_000}, {"taker": "a", "node": "n" * 2_000_000}])
+def test_what_a_process_says_of_itself_is_short(arrivals, rundir, words):
+    # A started.json that is too large to be read would not keep the next process from starting the worker.
+    with pytest.raises(BadConfig, match="characters"):
+        asyncio.run(arrivals.take(pb.TakeLaunchRequest(run_id=rundir.run_id, attempt=1, **words)))
+
+    assert not rundir.started.exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"attempt": "1"}'])
+def test_a_damaged_record_of_a_start_counts_as_one(arrivals, rundir, text):
+    rundir.started.write_text(text)
+
+    with pytest.raises(NotAllowed, match="started by another process"):
+        take(arrivals, rundir)
+
+
+def test_the_record_of_an_older_attempt_is_none_of_this_one(arrivals, rundir):
+    write_json(rundir.started, {"attempt": 0, "taker": "b"})
+
+    assert take(arrivals, rundir).launch_json
+
+
+def test_files_that_its_node_has_sent_do_not_fill_the_memory(arrivals, rundir, monkeypatch):
+    monkeypatch.setattr("mosaic.daemon.arrivals.LARGEST_FILES", 1000)
+    launch, read = read_json(rundir.launch), []
+    monkeypatch.setattr(
+        "mosaic.daemon.arrivals.durable.read_bytes", lambda path, limit: read.append(path) or bytes(limit)
+    )
+    for number in range(20):
+        (rundir.path / f"{number}.txt").write_bytes(b"x")
+
+    with pytest.raises(MosaicError, match="have more than"):
+        arrivals._reply(arrivals._registry.record, launch)
+    assert len(read) == 2
+
+
 def test_reports_need_the_secret(arrivals, rundir):
     take(arrivals, rundir)
     report(arrivals, rundir, started_json=json.dumps({"attempt": 1, "secret": "s", "held_by": "x"}))
@@ -134,6 +172,8 @@ def test_reports_need_the_secret(arrivals, rundir):
             report(arrivals, rundir, exit_json=json.dumps(facts))
     with pytest.raises(BadConfig):
         report(arrivals, rundir, exit_json="[1]")
+    with pytest.raises(BadConfig, match="64 KiB"):
+        report(arrivals, rundir, exit_json=json.dumps({"attempt": 1, "secret": "s", "error": "x" * 70_000}))
     assert not rundir.exit.exists()
 
     report(arrivals, rundir, exit_json=json.dumps({"attempt": 1, "secret": "s", "exit_code": 0}))
@@ -169,6 +209,18 @@ def test_a_report_about_a_run_that_is_over_changes_nothing(arrivals, registry, r
     report(arrivals, rundir, exit_json=json.dumps({"attempt": 1, "secret": "s", "exit_code": 0}))
 
     assert not rundir.exit.exists()
+
+
+@pytest.mark.parametrize(
+    ("state", "telemetry", "is_refused"),
+    [(RunState.EXECUTING, "", False), (RunState.FAULTED, "incomplete", False), (RunState.FAULTED, "", True)],
+)
+def test_files_are_taken_until_a_run_is_over_and_complete(arrivals, registry, rundir, state, telemetry, is_refused):
+    registry.record.state, registry.record.telemetry = state, telemetry
+    refused = pytest.raises(BadConfig, match="is over") if is_refused else contextlib.nullcontext()
+
+    with refused:
+        asyncio.run(arrivals.refuse_complete(rundir.run_id))
 
 
 def test_a_taker_cannot_make_the_record_of_its_start_unreadable(arrivals, rundir):

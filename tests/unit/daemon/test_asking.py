@@ -56,9 +56,9 @@ class Trainer:
     async def infos(self, records):
         return [run_to_wire(record, "/runs", RunSummary()) for record in records]
 
-    def add(self, name, settings=None, summary=None, membership=None, tags=()):
+    def add(self, name, settings=None, summary=None, membership=None, tags=(), worker="toy"):
         config = RunConfig(
-            *(new_ulid(), name, "runs", "toy", WorkerSpec(module="toy")),
+            *(new_ulid(), name, "runs", worker, WorkerSpec(module=worker)),
             settings=Settings(settings or {}),
             membership=membership or Membership(),
             tags=tags,
@@ -148,7 +148,7 @@ def test_a_number_under_a_secret_name_is_a_secret(trainer):
 
 
 def test_that_a_run_has_no_settings_is_not_kept():
-    column, row = SettingColumns().of("lr"), {"id": "A", "number": 1}
+    column, row = SettingColumns().of("lr"), {"id": "A", "number": 1, "worker_name": "toy"}
 
     assert column.values([row], {}) == [("", None)]
     assert column.unread([row]) == [row]
@@ -184,6 +184,17 @@ def test_a_short_name_that_is_ambiguous_in_a_run_is_refused_with_the_candidates(
     with pytest.raises(BadQuery, match=rf"'gamma' is ambiguous in run {run_id}.*actor.gamma, critic.gamma"):
         trainer.ask("gamma=1")
     assert trainer.names("actor.gamma=1") == ["e"]
+
+
+def test_what_a_search_sets_in_its_trials_is_no_setting_of_its_driver(trainer):
+    about = {"space.learning_rate": "log:1e-5:1e-2", "places.learning_rate": LR, "worker.config.steps_in_all": 5}
+    trainer.add("driver", {**about, "trials": 20}, worker="search")
+    trainer.add("trial", {LR: 2e-3, "steps_in_all": 5})
+
+    assert trainer.names("learning_rate>0.0015") == ["trial"]
+    assert trainer.names("steps_in_all=5") == ["trial"]
+    assert "driver" in trainer.names("learning_rate is missing")
+    assert trainer.names("trials=20 and space.learning_rate~log") == ["driver"]
 
 
 def test_a_secret_is_redacted_and_cannot_be_asked_for(trainer):

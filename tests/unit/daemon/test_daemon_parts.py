@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sqlite3
 import time
 from types import SimpleNamespace
 
@@ -52,14 +53,14 @@ class Trainer:
 
     async def submit(self, text, key, why=""):
         self.keys.append(key)
-        return self.add(json.loads(text), why)
+        return self.add(json.loads(text), why, key)
 
     async def cancel(self, run_id, reason=""):
         self.db.request_cancel(run_id, reason)
 
-    def add(self, document, why=""):
+    def add(self, document, why="", key=""):
         document["metadata"]["run_id"] = new_ulid()
-        config = read_config(document)
+        config = read_config(document, "", key)
         record(self.root, config)
         return self.db.add(config, why)[0]
 
@@ -71,7 +72,7 @@ class Ground:
         self.trainer = Trainer(home, lambda: self.time)
         self.parts = Parts(self.trainer, Tokens("owner"))
         self.later = []
-        self.parts._look_later = lambda run_id, delay_s: self.later.append(delay_s)
+        self.parts._look_at = lambda run_id, delay_s=0.0: self.later.append(delay_s)
         worker = {"script": "/train.py", "config": {"run_id": "mine", "lr": 1}}
         wanted = [{"name": "env", "count": 2, "on": "slurm:cpu", "resources": {"cpus": 3}}]
         self.main = self.trainer.add({"metadata": {"worker": worker, "run_name": "main"}, "payload": {"parts": wanted}})
@@ -87,6 +88,11 @@ class Ground:
         self.trainer.db.claim(run.run_id, ())
         for state in ALIVE[1:]:
             self.trainer.db.move(run.run_id, state)
+
+    def damage(self, run, column):
+        """As another program would."""
+        with sqlite3.connect(self.trainer.root.registry) as db:
+            db.execute(f"UPDATE runs SET {column} = 17 WHERE id = ?", (run.run_id,))
 
     def fail(self, run, after_s=1.0):
         self.start(run)
@@ -191,6 +197,82 @@ def test_the_next_daemon_finds_runs_with_parts_and_parts_without_a_run(ground, m
     assert recovered() == []
 
 
+@pytest.mark.parametrize("payload", [[], "x", 1, {"parts": {"name": 1}}])
+def test_a_run_with_an_odd_config_does_not_stop_the_parts_of_others(ground, monkeypatch, payload):
+    odd = ground.trainer.add({"metadata": {"worker": {"script": "/train.py"}, "run_name": "odd"}})
+    ground.start(odd)
+    path = ground.trainer.root.config_file(odd.run_id)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "payload": payload}))
+    found = []
+    monkeypatch.setattr(Parts, "_look_at", lambda parts, run_id: found.append(run_id))
+
+    asyncio.run(Parts(ground.trainer, Tokens("owner")).recover())
+
+    assert ground.main.run_id in found
+
+
+def test_a_part_whose_config_is_lost_is_known_all_the_same(ground):
+    ground.look()
+    for run in ground.children():
+        ground.trainer.root.config_file(run.run_id).unlink()
+    ground.fail(ground.children()[1], after_s=500)
+
+    ground.look()
+
+    assert [run.name for run in ground.children()] == ["main env-0", "main env-1", "main env-1"]
+    assert ground.trainer.keys[-1] == f"part env-1 #2 of {ground.main.run_id}"
+
+
+@pytest.mark.parametrize("column", ["state", "attempt"])
+def test_a_live_part_whose_row_is_damaged_gets_no_second_run(ground, column):
+    ground.look()
+    ground.start(ground.children()[0])
+    ground.damage(ground.children()[0], column)
+    ground.time += 500
+
+    ground.look()
+
+    assert len(ground.children()) == 2
+
+
+def test_the_parts_of_a_run_whose_row_is_damaged_live_on(ground):
+    ground.look()
+    ground.damage(ground.main, "state")
+
+    ground.look()
+
+    assert not any(run.cancel_requested for run in ground.children())
+
+
+def test_many_reports_about_a_run_are_one_look(tmp_path):
+    async def scene():
+        parts = Parts(SimpleNamespace(), Tokens("owner"))
+        looks, may_end = [], asyncio.Event()
+
+        async def look(run_id):
+            looks.append(run_id)
+            await may_end.wait()
+
+        parts._look = look
+        for _ in range(50):
+            parts.wanted("run")
+        await asyncio.sleep(0.01)
+        during = len(looks)
+        for _ in range(50):
+            parts.wanted("run")
+            parts._look_at("run", 60.0)
+            await asyncio.sleep(0)
+        may_end.set()
+        while len(looks) < 2:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)
+        return during, len(looks), len(parts._planned) + len(parts._looking)
+
+    during, after, left = asyncio.run(scene())
+
+    assert (during, after, left) == (1, 2, 0)
+
+
 def test_a_run_and_its_parts_get_the_same_secret_and_others_another(ground):
     ground.look()
     configs = [
@@ -206,7 +288,17 @@ def test_a_run_and_its_parts_get_the_same_secret_and_others_another(ground):
 
 
 @pytest.mark.parametrize(
-    "payload", [b"", b"[]", b"{", b"{}", b'{"address": 1}', b'{"address": "a b:1"}', b'{"address": "a:x"}']
+    "payload",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"{}",
+        b'{"address": 1}',
+        b'{"address": "a b:1"}',
+        b'{"address": "a:x"}',
+        b'{"address": "a:1", "x": "%s"}' % (b"x" * 9999),
+    ],
 )
 def test_what_is_no_address_is_none(payload):
     assert address_in(payload) == ""

@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from mosaic.daemon.endpoints import MAX_SOCKET_PATH, OPTIONS, Endpoints, socket_path
+from mosaic.daemon.endpoints import MAX_SOCKET_PATH, OPTIONS, Endpoints, new_server, socket_path
 from mosaic.model.durable import read_json
 from mosaic.model.errors import AddressTaken, BadRoot
 from mosaic.model.rundir import StateRoot
@@ -189,3 +189,32 @@ def test_a_damaged_address_is_written_again(root, damage):
 
     assert before == after
     assert before["root"] == {"path": os.path.realpath(root.path), "inode": root.path.stat().st_ino}
+
+
+@pytest.mark.parametrize(("for_nodes", "served"), [(False, 256), (True, 300)])
+def test_every_run_of_a_cluster_has_room_for_its_connections(for_nodes, served):
+    greeting = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000")
+
+    class Nobody(grpc.aio.ServerInterceptor):
+        async def intercept_service(self, continuation, details):
+            return None
+
+    async def is_answered(port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(greeting)
+        try:
+            return bool(await reader.read(1)), writer
+        except ConnectionError:
+            return False, writer
+
+    async def scene():
+        server = new_server(Nobody(), is_private=False, for_nodes=for_nodes)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        found = [await is_answered(port) for _ in range(300)]
+        for _, writer in found:
+            writer.close()
+        await server.stop(0)
+        return sum(answered for answered, _ in found)
+
+    assert asyncio.run(scene()) == served

@@ -1,18 +1,18 @@
 """Files from nodes: whole or not at all, resumable, and never outside the run's folder."""
 
 import asyncio
-import contextlib
 import hashlib
-from types import SimpleNamespace
+import os
+import threading
 
 import pytest
 
 from mosaic.daemon import incoming
 from mosaic.daemon.incoming import IncomingFiles, put_file
+from mosaic.dispatch.live_runs import LiveRuns
 from mosaic.model.durable import write_json
 from mosaic.model.errors import BadConfig, NotAllowed, StoreUnavailable
 from mosaic.model.rundir import StateRoot
-from mosaic.model.states import RunState
 from mosaic.model.ulid import new_ulid
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -46,7 +46,7 @@ def test_a_file_appears_whole(rundir):
     assert put(rundir, offset=5000, piece=DATA[5000:]) == len(DATA)
 
     assert (rundir.checkpoints / "a.pt").read_bytes() == DATA
-    assert list((rundir.control / "incoming").iterdir()) == []
+    assert list(rundir.incoming.iterdir()) == []
 
 
 def test_after_a_break_it_is_continued(rundir):
@@ -63,7 +63,7 @@ def test_another_version_starts_at_the_beginning(rundir):
     put(rundir, piece=DATA[:5000])
 
     assert put(rundir, data=DATA[::-1]) == 0
-    assert len(list((rundir.control / "incoming").iterdir())) == 1
+    assert len(list(rundir.incoming.iterdir())) == 1
 
 
 def test_a_wrong_hash_is_not_stored(rundir):
@@ -104,6 +104,51 @@ def test_no_link_is_followed(rundir, tmp_path):
     assert not (rundir.path / "name").is_symlink()
 
 
+def in_place_of_a_piece(rundir, tmp_path):
+    """Where the next piece of a file is collected; what lies there is not the daemon's."""
+    put(rundir, piece=DATA[:5000])
+    (part,) = rundir.incoming.iterdir()
+    part.unlink()
+    return part
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder", "link elsewhere", "link to /dev/zero", "link to itself"])
+def test_what_is_in_place_of_a_piece_is_neither_followed_nor_waited_for(rundir, tmp_path, kind):
+    part, outside = in_place_of_a_piece(rundir, tmp_path), tmp_path / "outside"
+    outside.write_bytes(b"mine")
+    match kind:
+        case "fifo":
+            os.mkfifo(part)
+        case "folder":
+            part.mkdir()
+        case _:
+            part.symlink_to({"link elsewhere": outside, "link to /dev/zero": "/dev/zero"}.get(kind, part.name))
+
+    with pytest.raises(BadConfig, match="cannot be stored"):
+        put(rundir, piece=DATA)
+
+    assert outside.read_bytes() == b"mine"
+    assert put(rundir, path="another", piece=DATA) == len(DATA)
+
+
+def test_a_piece_that_is_larger_than_its_file_is_not_read(rundir, tmp_path, monkeypatch):
+    part = in_place_of_a_piece(rundir, tmp_path)
+    part.touch(0o600)
+    os.truncate(part, 1 << 40)
+    monkeypatch.setattr(incoming, "_sha256", lambda fd: pytest.fail("a terabyte is read"))
+
+    assert put(rundir, offset=5000, piece=DATA[5000:]) == 0
+    monkeypatch.undo()
+    assert put(rundir, piece=DATA) == len(DATA)
+
+
+def test_a_file_in_place_of_the_folder_of_pieces_is_an_error_of_this_run(rundir):
+    rundir.incoming.write_bytes(b"")
+
+    with pytest.raises(BadConfig, match="cannot be stored"):
+        put(rundir, piece=DATA)
+
+
 def test_a_run_with_its_folder_here_sends_no_files(rundir):
     write_json(rundir.launch, {"run_id": rundir.run_id, "attempt": 1})
 
@@ -124,30 +169,9 @@ class Heard:
         self.told.append(text and "problem")
 
 
-class OneRun:
-    """A registry with one run."""
-
-    def __init__(self, state=RunState.EXECUTING, telemetry=""):
-        self.record = SimpleNamespace(state=state, telemetry=telemetry)
-
-    async def do(self, _):
-        return self.record
-
-
-@pytest.mark.parametrize(("telemetry", "is_taken"), [("incomplete", True), ("", False)])
-def test_files_of_a_run_that_is_over_are_taken_until_they_are_complete(rundir, telemetry, is_taken):
-    files = IncomingFiles(OneRun(RunState.FAULTED, telemetry), Heard())
-    taken = contextlib.nullcontext() if is_taken else pytest.raises(BadConfig, match="is over")
-
-    with taken:
-        asyncio.run(files.put(rundir, request(rundir, piece=DATA)))
-
-    assert (rundir.checkpoints / "a.pt").exists() == is_taken
-
-
 def test_only_pieces_that_are_kept_count_as_arriving(rundir):
     heard = Heard()
-    files = IncomingFiles(OneRun(), heard)
+    files = IncomingFiles(heard)
 
     def send(**part):
         return asyncio.run(files.put(rundir, request(rundir, **part)))
@@ -163,7 +187,7 @@ def test_only_pieces_that_are_kept_count_as_arriving(rundir):
 
 def test_a_full_disk_is_told_until_there_is_room(rundir, monkeypatch):
     heard = Heard()
-    files = IncomingFiles(OneRun(), heard)
+    files = IncomingFiles(heard)
     with monkeypatch.context() as full:
         full.setattr(incoming, "SPARE_BYTES", 1 << 80)
         for _ in range(2):
@@ -180,3 +204,35 @@ def test_the_disk_keeps_a_reserve(rundir, monkeypatch):
 
     with pytest.raises(StoreUnavailable, match="no room"):
         put(rundir, piece=DATA)
+
+
+def test_a_run_whose_file_takes_long_uses_one_thread_of_its_own(rundir, monkeypatch):
+    may_end, threads = threading.Event(), []
+
+    def store(_, request):
+        threads.append(threading.current_thread().name)
+        if request.run_id == "large":
+            may_end.wait(30)
+        return 0
+
+    monkeypatch.setattr(incoming, "put_file", store)
+
+    async def scene():
+        files = IncomingFiles(LiveRuns())
+        put = [files.put(rundir, pb.PutFileRequest(run_id=run)) for run in ("large", "large", "other", "other")]
+        first = asyncio.create_task(put[0])
+        await asyncio.sleep(0)
+        with pytest.raises(StoreUnavailable, match="still being stored"):
+            await put[1]
+        others = [await put[2], await put[3]]
+        first.cancel()  # its caller leaves; the thread is still at work
+        await asyncio.sleep(0)
+        with pytest.raises(StoreUnavailable):
+            await files.put(rundir, pb.PutFileRequest(run_id="large"))
+        may_end.set()
+        while files._busy:
+            await asyncio.sleep(0.001)
+        return others, await files.put(rundir, pb.PutFileRequest(run_id="large"))
+
+    assert asyncio.run(scene()) == ([0, 0], 0)
+    assert all(name.startswith("incoming") for name in threads)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mosaic.daemon.node_links import LARGEST_FRAME, NodeLinks
+from mosaic.daemon.node_links import LARGEST_FRAME, MOST_HZ, NodeLinks
 from mosaic.model.errors import BadConfig, NoFrames, NotAllowed
 from mosaic.wire import mosaic_pb2 as pb
 
@@ -94,6 +94,18 @@ def test_a_report_of_another_run_or_with_a_huge_frame_ends_the_link():
     for parts in ({"run_id": "another"}, {"frame": pb.Frame(png=bytes(LARGEST_FRAME + 1))}):
         with pytest.raises(BadConfig):
             asyncio.run(scene(**parts))
+
+
+def test_a_node_that_only_reports_is_slowed_down_too(monkeypatch):
+    async def scene():
+        pauses, sleep = [], asyncio.sleep
+        monkeypatch.setattr(asyncio, "sleep", lambda s: pauses.append(s) or sleep(0))
+        node = Node(NodeLinks())
+        for _ in range(3):
+            await node.send(cpu_s=1)
+        return pauses
+
+    assert asyncio.run(scene()) == [1 / MOST_HZ] * 2  # the first one is waited for
 
 
 def test_a_wrong_token_is_refused():

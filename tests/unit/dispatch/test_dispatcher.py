@@ -3,11 +3,13 @@
 import asyncio
 import errno
 import shutil
+import sqlite3
 
 import pytest
 
 from mosaic.dispatch.deadlines import HANDSHAKE_LIMIT_S
 from mosaic.dispatch.finisher import CUT_PATIENCE_S, DRAIN_PATIENCE_S, UNKILLABLE_S
+from mosaic.dispatch.situation import LONGEST_WORDS
 from mosaic.dispatch.starter import MAX_LAUNCHES
 from mosaic.model import durable
 from mosaic.model.durable import read_json
@@ -191,6 +193,33 @@ def test_a_damaged_row_is_left_alone_and_the_others_go_on(rig):
     assert [run for run, _ in rig.launcher.launched] == [victim, other, third]
     assert rig.get(victim).damage
     assert rig.get(victim).state is RunState.HANDSHAKE
+
+
+def test_a_row_that_is_damaged_while_its_run_lives_is_left_alone_at_once(rig):
+    run = rig.running()
+    rig.turn()  # since this one no change of the registry is known
+    rig.exit(run)
+    with sqlite3.connect(rig.root.registry) as db:
+        db.execute("UPDATE runs SET attempt = 'x' WHERE id = ?", (run,))
+    exit = rig.rundir(run).exit.read_bytes()
+
+    rig.turn()
+
+    assert rig.rundir(run).exit.read_bytes() == exit
+    assert rig.launcher.cleaned == []
+
+
+@pytest.mark.parametrize("held_by", [{}, {"a": 1}, ["x"], 7, "x" * 300_000])
+def test_odd_words_in_a_start_do_not_keep_a_run_from_being_cancelled(rig, held_by):
+    run = rig.running()
+    started = durable.read_json(rig.rundir(run).started)
+    durable.write_json(rig.rundir(run).started, {**started, "held_by": held_by, "node": held_by})
+
+    rig.cancel(run)
+    rig.turn()
+
+    assert rig.launcher.stopped == [run]
+    assert len(rig.get(run).held_by) <= LONGEST_WORDS
 
 
 def test_one_run_that_cannot_be_started_does_not_stop_the_others(rig):

@@ -115,6 +115,16 @@ def test_a_cancel_needs_no_report(rig, looks):
     assert looks_of(rig, looks, run, 10) == 5
 
 
+def test_a_run_whose_start_is_no_longer_recorded_is_cancelled_all_the_same(rig, looks):
+    run = far(rig)
+    rig.launcher.sights[run] = Sight(Stage.STARTING)
+
+    rig.cancel(run)
+    sweep(rig)
+
+    assert rig.launcher.stopped == [run]
+
+
 @pytest.mark.parametrize(
     ("sight", "words"),
     [
@@ -192,6 +202,29 @@ def test_a_queued_run_is_cancelled_at_the_next_sweep(rig, looks, monkeypatch):
     sweep(rig)
 
     assert rig.over(run)[0] is RunState.CANCELLED
+
+
+def test_nothing_is_kept_of_a_run_that_ends_before_it_starts(rig, looks):
+    run = queued(rig)
+    rig.launcher.keep_log = lambda ref: None
+    rig.launcher.sights[run] = Sight(Stage.ENDED, "no such partition", retry=False)
+
+    rig.dispatcher.wake(run)
+    sweep(rig)
+
+    assert rig.over(run)[0] is RunState.FAULTED
+    assert rig.launcher.forgotten == [run]
+
+
+def test_the_name_of_a_node_is_short_whatever_its_cluster_says(rig, looks):
+    run = queued(rig)
+    rig.launcher.sights[run] = Sight(Stage.RUNNING, "", "n" * 100_000)
+
+    rig.dispatcher.wake(run)
+    sweep(rig, 3)
+
+    assert set(rig.get(run).node) == {"n"}
+    assert len(rig.get(run).node) <= 200
 
 
 def test_the_next_daemon_looks_for_jobs_that_a_run_has_left(make_rig):

@@ -1,10 +1,12 @@
 """What an export writes appears complete or not at all."""
 
+import errno
 import os
+import threading
 
 import pytest
 
-from mosaic.exports.target import new_file, new_folder
+from mosaic.exports.target import new_file, new_folder, overwritten_file
 from mosaic.model.errors import MosaicError
 
 
@@ -70,3 +72,55 @@ def test_a_failed_replacement_keeps_the_old_folder(tmp_path):
 def test_a_missing_parent_is_named(tmp_path):
     with pytest.raises(MosaicError, match="missing does not exist"), new_file(tmp_path / "missing" / "file"):
         pass
+
+
+def half_of(path):
+    path.write_text("half")
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_file_that_cannot_be_completed_keeps_its_old_content(tmp_path):
+    (tmp_path / "file").write_text("old")
+
+    with (
+        pytest.raises(MosaicError, match=r"Cannot write .*file: No space left on device"),
+        overwritten_file(tmp_path / "file") as path,
+    ):
+        path.write_text(half_of(path))
+
+    assert (tmp_path / "file").read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_is_overwritten_through_its_link(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to("file")
+
+    with overwritten_file(tmp_path / "link") as path:
+        path.write_text("new")
+
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "new"
+
+
+def test_a_pipe_and_a_device_are_written_in_place(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    read = []
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_text()))
+    reader.start()
+
+    with overwritten_file(tmp_path / "pipe") as path:
+        path.write_text("text")
+    reader.join()
+
+    assert read == ["text"]
+    with (
+        pytest.raises(MosaicError, match="Cannot write /dev/full: No space left"),
+        overwritten_file("/dev/full") as path,
+    ):
+        path.write_text("text")
+
+
+def test_a_file_that_somebody_follows_has_its_name_at_once(tmp_path):
+    with overwritten_file(tmp_path / "file", is_read_at_once=True) as path:
+        assert path == tmp_path / "file"

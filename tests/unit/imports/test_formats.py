@@ -282,6 +282,54 @@ def test_a_run_of_mlflow_has_its_metrics_params_and_status(tmp_path):
     assert (before.about.began, before.about.ended) == (1_700_000_000.0, 1_700_000_009.0)
 
 
+# ---- truncated
+
+LONG = 60  # rows: more bytes than those that identify a file
+
+
+def monitor(folder):
+    (folder / "monitor.csv").write_text(HEADER + "".join(f"20.0,20,{number}.1\n" for number in range(LONG)))
+    return folder / "monitor.csv"
+
+
+def progress_of_sb3(folder):
+    return Path(shutil.copy(FIXTURES / "progress.csv", folder))
+
+
+def progress_of_ray(folder):
+    rows = "".join(f"{number},{number * 100},5.5\n" for number in range(1, LONG))
+    (folder / "progress.csv").write_text(f"training_iteration,timesteps_total,reward\n{rows}")
+    return folder / "progress.csv"
+
+
+def results_of_ray(folder):
+    results(folder, [1, 2, 3])
+    return folder / "result.json"
+
+
+def loss_of_mlflow(folder):
+    file = mlflow_run(folder) / "metrics/loss"
+    file.write_text("".join(f"1700000001000 0.5 {step}\n" for step in range(LONG)))
+    return file
+
+
+@pytest.mark.parametrize("make", [monitor, progress_of_sb3, progress_of_ray, results_of_ray, loss_of_mlflow])
+def test_a_file_that_lost_its_end_is_named_and_continued_once_it_is_whole(tmp_path, make):
+    file = make(tmp_path)
+    whole = file.read_bytes()
+    before, first = read(tmp_path)
+    file.write_bytes(whole[: whole.rstrip().rfind(b"\n") + 1])  # without its last line
+
+    cut, second = read(tmp_path, before.cursor())
+    file.write_bytes(whole)
+    _, third = read(tmp_path, cut.cursor())
+
+    assert rows(first) or episodes(first)
+    assert [*rows(second), *episodes(second), *rows(third), *episodes(third)] == []
+    assert [problem.partition(": it was ")[0] for problem in cut.problems] == [str(file)]
+    assert "replaced or truncated" in cut.problems[0]
+
+
 # ---- finding
 
 

@@ -200,6 +200,17 @@ def test_a_file_that_was_replaced_is_named(tmp_path):
     assert "replaced or truncated" in source.problems[0]
 
 
+def test_a_file_that_lost_its_end_is_named(tmp_path):
+    write(tmp_path, 5)
+    before, _ = read(tmp_path)
+    os.truncate(event_file(tmp_path), event_file(tmp_path).stat().st_size - 10)
+
+    source, blocks = read(tmp_path, before.cursor())
+
+    assert not sum(map(len, blocks))
+    assert "replaced or truncated" in source.problems[0]
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/etc/passwd")])
 def test_a_fifo_or_a_link_in_place_of_an_event_file_is_not_read(tmp_path, make):
     write(tmp_path, 3)

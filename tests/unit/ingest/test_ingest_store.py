@@ -11,7 +11,7 @@ from mosaic.client.run import Run
 from mosaic.ingest import file, memory, names
 from mosaic.ingest import store as store_module
 from mosaic.ingest.store import RunStore
-from mosaic.model.errors import BadBatch, SchemaTooNew, StoreDamaged, WrongOffset
+from mosaic.model.errors import BadBatch, SchemaTooNew, StoreDamaged, StoreFailed, WrongOffset
 from mosaic.model.run import RunRecord, RunSummary
 from mosaic.model.states import RunState
 from mosaic.wire import mosaic_pb2 as pb
@@ -458,3 +458,30 @@ def test_checkpoints_are_automatic(store, spool, monkeypatch):
     assert durable[3] == 0
     assert durable[4] == durable[8] == 5 * LINE
     assert durable[9] == 10 * LINE
+
+
+def test_a_number_in_place_of_a_blob_is_not_taken_for_a_length(path, store, spool):
+    store.commit(spool.batch(lifecycle("parts_wanted", b"{}")))
+    store.close(final=True)
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE lifecycle SET payload = 5")
+    read = RunStore(path, RUN, read_only=True)
+
+    with pytest.raises(StoreFailed, match="not a blob"):  # not five zeros
+        read.parts_wanted()
+    read.close()
+    with sqlite3.connect(path) as db:
+        db.execute("INSERT INTO meta VALUES ('rebuilt', 5)")
+    with pytest.raises(StoreDamaged, match="not a blob"):
+        RunStore(path, RUN, read_only=True).summary()
+
+
+def test_a_huge_value_in_the_file_is_not_read(path, store, spool, monkeypatch):
+    monkeypatch.setattr(file, "LARGEST_VALUE", 1 << 16)
+    store.commit(spool.batch(lifecycle("parts_wanted", b"{}")))
+    store.close(final=True)
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE lifecycle SET payload = zeroblob(1 << 17)")
+
+    with pytest.raises(StoreDamaged, match="too big"):
+        RunStore(path, RUN, read_only=True).parts_wanted()

@@ -37,6 +37,7 @@ def test_parts_are_read_with_their_places_and_resources():
         ([{"name": "env", "on": "a b"}], "'a b' is not valid"),
         ([{"name": "env"}, {"name": "env"}], "names a part twice"),
         ([{"name": "env", "count": 200}, {"name": "b", "count": 57}], "has more than 256 runs"),
+        ([{"name": 1}] * 257, "has more than 256 runs"),  # before any of them is read
     ],
 )
 def test_what_cannot_be_a_part_is_refused(parts, words):

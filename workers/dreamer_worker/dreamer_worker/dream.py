@@ -1,8 +1,8 @@
 """dream=true: play inside the world model of a checkpoint instead of its env.
 
 An episode begins with the env's own first observation. Every later one is what the model expects, so is the reward, and
-the episode ends when the model does not expect it to go on, or after `dream_steps`. The agent, a person or any operator
-may act; none of them is told that the world is a model.
+the episode ends when, by the model, it has more likely ended than not, or after `dream_steps`. The agent or whoever
+sends the actions of the interactive mode may act; neither is told that the world is a model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dreamer_worker.config import DreamerConfig
 from dreamer_worker.envs import Action, Env, Obs, observe, resize
 
 SHOWN = 192  # pixels: the side of a frame
-ENDS_BELOW = 0.5  # probability that the episode goes on, without the discount that the model has learned with it
+ENDS_BELOW = 0.5  # probability that the episode still goes on
 
 
 class DreamEnv:
@@ -30,12 +30,12 @@ class DreamEnv:
         self.obs_space: Spaces = env.obs_space
         self.act_space: Spaces = env.act_space
         self._world = World(agent, seed)
-        self._steps = 0
+        self._steps, self._goes_on = 0, 1.0
         self._shown: dict[str, np.ndarray] = {}
 
     def reset(self) -> Obs:
         first = self._env.reset()
-        self._steps = 0
+        self._steps, self._goes_on = 0, 1.0
         self._shown = self._world.begin(first).sensors
         return first
 
@@ -43,7 +43,9 @@ class DreamEnv:
         moment = self._world.step(action)
         self._steps += 1
         self._shown = moment.sensors
-        died = moment.goes_on < ENDS_BELOW
+        # A model that is not sure when an episode ends gives each of several steps a share of it.
+        self._goes_on *= moment.goes_on
+        died = self._goes_on < ENDS_BELOW
         # Keys that the model does not see keep the value zero.
         rest = {key: space.zeros() for key, space in self.obs_space.items() if key not in moment.sensors}
         last = died or self._steps >= self._length

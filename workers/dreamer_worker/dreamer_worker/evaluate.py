@@ -194,12 +194,17 @@ def run_eval(config: DreamerConfig, telemetry: Telemetry) -> dict[str, Any]:
     return {**found.statistics(), **more}
 
 
+def env_played(config: DreamerConfig) -> str:
+    """Returns in the world model are not returns in the env: no comparison and no model card may take them for such."""
+    return f"dream:{config.env}" if config.dream else config.env
+
+
 def evaluation_of(config: DreamerConfig, telemetry: Telemetry) -> Evaluation:
     weights, _ = locate(config)
     return Evaluation(
         run_id=config.run_id,
         worker=WORKER,
-        env_id=config.env,
+        env_id=env_played(config),
         algo=ALGO,
         checkpoint=str(weights or ""),
         deterministic=not (config.random_agent or config.agent.get("eval_samples", False)),

@@ -149,7 +149,8 @@ class Progress:
 def opening(config: DreamerConfig) -> str:
     agent = "an agent that acts at random" if config.random_agent else f"an agent of size {config.size}"
     if config.script == "eval":
-        return f"{config.env}: {agent} plays {config.episodes} episodes."
+        where = " in its world model" if config.dream else ""
+        return f"{config.env}: {agent} plays {config.episodes} episodes{where}."
     envs = f"{config.envs} training and {config.eval_envs} evaluation envs"
     return (
         f"{config.env}: {agent}, {envs}, until step {config.steps:,}; {config.train_ratio:g} replayed steps per env "

@@ -7,6 +7,8 @@ from dreamer_worker.agent import make_agent
 from dreamer_worker.config import DreamerConfig
 from dreamer_worker.dream import DreamEnv, bars, dreamed
 from dreamer_worker.envs import make_env
+from dreamer_worker.evaluate import evaluation_of
+from dreamer_worker.runtime import opening
 from mosaic_sdk.config import ConfigError
 
 pytestmark = pytest.mark.timeout(600)  # compiling on a busy machine
@@ -59,6 +61,17 @@ def test_a_dream_follows_its_seed_and_the_actions(agent):
     assert np.any(one != other_action)
 
 
+def test_the_next_episode_is_not_compiled_again(agent, monkeypatch):
+    play(agent, [0])
+    traced = []
+    predict = agent.model.predict_next
+    monkeypatch.setattr(agent.model, "predict_next", lambda *args: traced.append(args) or predict(*args))
+
+    play(agent, [0, 1], seed=1)
+
+    assert traced == []
+
+
 def test_an_episode_ends_where_the_model_expects_it_to(agent):
     before = agent.save()
     agent.load({**before, "params/con/out/bias": np.full(1, -20, np.float32)})
@@ -70,6 +83,17 @@ def test_an_episode_ends_where_the_model_expects_it_to(agent):
     assert seen[-1]["is_last"]
 
 
+def test_an_end_that_each_step_makes_likelier_comes_where_it_is_likelier_than_not(agent):
+    before = agent.save()
+    chance = {"params/con/out/bias": np.full(1, np.log(0.8 / 0.2), np.float32)}
+    agent.load({**before, **chance, "params/con/out/kernel": np.zeros_like(before["params/con/out/kernel"])})
+
+    _, seen = play(agent, [0, 0, 0, 0])
+
+    agent.load(before)
+    assert [bool(obs["is_terminal"]) for obs in seen] == [False, False, False, False, True]  # 0.8 ** 4 is 0.41
+
+
 def test_numbers_are_shown_as_bars():
     picture = bars(np.asarray([0.0, 5.0, -5.0]), side=30)
 
@@ -78,6 +102,14 @@ def test_numbers_are_shown_as_bars():
     assert not lit[:14, :9].any()
     assert lit[17:, 20:].any()
     assert not lit[17:, :19].any()
+
+
+def test_an_evaluation_in_a_dream_says_so(tmp_path):
+    (tmp_path / "agent.npz").touch()
+    config = DreamerConfig(run_id="T", env="dummy_grid", dream=True, script="eval", checkpoint=str(tmp_path))
+
+    assert evaluation_of(config, None).summary()["env_id"] == "dream:dummy_grid"
+    assert opening(config).endswith("plays 10 episodes in its world model.")
 
 
 def test_the_random_agent_has_no_world_to_dream():

@@ -17,6 +17,7 @@ from toy_worker.telemetry import Telemetry
 HELPER = "helper"
 CONNECT_S = 10.0
 LEAVE_S = 60.0
+LONGEST_GREETING = 256
 
 
 class HelpersFailed(Exception):
@@ -55,12 +56,15 @@ def _take_up(server: socket.socket, secret: str, telemetry: Telemetry) -> None:
         try:
             connection, _ = server.accept()
             connection.settimeout(CONNECT_S)
-            given, _, index = connection.makefile().readline().partition(" ")
+            # Anybody may connect: until the secret is checked, it is a few bytes of whatever kind.
+            given, _, index = connection.makefile("rb").readline(LONGEST_GREETING).partition(b" ")
             connection.settimeout(None)
         except socket.timeout:
             continue
         except OSError:
             return  # the run is over
-        if hmac.compare_digest(given.encode(), secret.encode()):
+        if hmac.compare_digest(given, secret.encode()) and index.strip().isdigit():
             telemetry.lifecycle("helper_arrived", {"index": int(index)})
             kept.append(connection)
+        else:
+            connection.close()

@@ -15,6 +15,7 @@ from mosaic.present import run_facts
 from mosaic.present.best_checkpoint import Best, read_best
 from mosaic.present.durations import format_duration
 from mosaic.present.run_cells import name_of
+from mosaic.present.scores import step_word
 from mosaic.present.text import printable
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def facts_of(run: "Run", best: Best | None = None) -> dict[str, str]:
         "algorithm": printable(run.algo),
         "environment": printable(run.env_id),
         "seed": "" if run.seed is None else str(run.seed),
-        "env steps": run_facts.env_steps(run),
+        f"{step_word(run)}s": run_facts.env_steps(run),
         "returns": run_facts.returns(run),
         "evaluation": run_facts.evaluation(run),
         "best checkpoint": run_facts.best(best),
