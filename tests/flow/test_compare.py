@@ -124,7 +124,8 @@ def test_groups_by_a_setting_take_all_runs(mosaic):
     found = json.loads(mosaic("compare", "lengths", "twins", "--by", "episode_length", "--json"))
 
     assert [(g["group"], g["of"]) for g in found["groups"]] == [("episode_length=40", 4), ("episode_length=50", 7)]
-    assert any("3 runs have seed 1. Runs with equal seeds are not independent" in text for text in found["warnings"])
+    assert any("2 runs have seed 1. Runs with equal seeds are not independent" in text for text in found["warnings"])
+    assert any("it repeats another run: the same seed, the same value" in text for text in found["warnings"])
 
 
 def test_a_condition_leaves_only_the_runs_that_meet_it(mosaic):

@@ -131,15 +131,34 @@ def test_failed_trials_are_named_replaced_and_end_the_search_if_nothing_else_hap
     assert len(trials_of(lab)) == 2
 
 
-def test_the_seeds_of_a_trial_are_runs_of_one_group(lab, search, show):
-    driver = search("steps=60", *SPACE, "--trials", "1", "--seeds", "0-1", "--max-parallel", "2")
-    lab.wait_until_over(driver)
+FILE = """
+name: s
+worker: toy
+base: {steps: 60}
+space: {episode_length: int:10:60, metrics_every: [5, 10]}
+trials: 1
+max_parallel: 2
+seeds: 0-1
+options: {tags: [demo]}
+"""
+
+
+def test_a_search_in_a_file_runs_each_trial_with_its_seeds(lab, search, show, mosaic, tmp_path):
+    (tmp_path / "any.yaml").write_text(FILE)
+    driver = lab.client.get_run(
+        json.loads(mosaic("search", str(tmp_path / "any.yaml"), "--detach", "--json"))["run_id"]
+    )
+    end = lab.wait_until_over(driver)
 
     runs = sorted(trials_of(lab), key=lambda run: run.seed)
 
+    assert (end.state, show()["counts"]) == (S.TERMINATED, {"complete": 1})
     assert [run.axes.pop("seed") for run in runs] == [0, 1]
     assert runs[0].axes == runs[1].axes
+    assert [list(run.tags) for run in runs] == [["demo"], ["demo"]]
     assert sorted(show()["trials"][0]["runs"]) == sorted(run.run_id for run in runs)
+    # The driver's config names the setting as well, twice.
+    assert {run.run_id for run in lab.client.list_runs(where="episode_length>0").runs} == {run.run_id for run in runs}
 
 
 @pytest.mark.parametrize(

@@ -173,9 +173,14 @@ def describe(experiment: "Experiment", runs: "list[Run]") -> str:
         headings, rows, right = shown.table(current)
         lines += ["", render_table(headings, rows, right)]
     if failures := fault_lines(current):
-        again = f"Continue them with: mosaic experiment resume {experiment.name}"
-        lines += ["", *failures, again]
+        lines += ["", *failures, _after_failures(experiment)]
     return "\n".join(lines)
+
+
+def _after_failures(experiment: "Experiment") -> str:
+    if experiment.document.get("search"):
+        return f"Its driver replaces trials that failed: mosaic search show {experiment.name}"
+    return f"Continue them with: mosaic experiment resume {experiment.name}"
 
 
 def _facts(experiment: "Experiment") -> str:
@@ -241,7 +246,9 @@ def remove_experiment(args: argparse.Namespace) -> int:
     with connected(args) as client:
         runs = list(client.list_runs(experiment=args.name).runs)
         if live := [run for run in runs if not run.state.is_over]:
-            raise MosaicError(f"{count(len(live), 'run')} not over. Cancel first: mosaic experiment cancel {args.name}")
+            are = "is" if len(live) == 1 else "are"
+            how = f"Cancel first: mosaic experiment cancel {args.name}"
+            raise MosaicError(f"{count(len(live), 'run')} of {args.name} {are} not over. {how}")
         if not args.yes:
             _ask(args.name, len(runs))
         freed, failed = _delete(client, runs)

@@ -81,10 +81,8 @@ def _refuse_unknown(wanted: Sequence[str], known: Sequence[Sequence[str]]) -> No
     for name in wanted:
         if name not in everywhere:
             listed = visible_line(", ".join(sorted(everywhere)[:50])) or "none"
-            hint = did_you_mean(name, sorted(everywhere))
-            raise MosaicError(
-                f"None of these runs has a metric '{visible_line(name)}'. {hint} Their metrics: {listed}."
-            )
+            hint = did_you_mean(name, sorted(everywhere)) or f"Their metrics: {listed}."
+            raise MosaicError(f"None of these runs has a metric '{visible_line(name)}'. {hint}")
 
 
 def _table(curves: "Sequence[tuple[Run, Curve]]", runs: Sequence[Run]) -> "pandas.DataFrame":

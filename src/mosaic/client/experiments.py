@@ -188,7 +188,12 @@ class Continued:
 async def resume_runs(
     client: "ExperimentCalls", root: StateRoot | None, experiment: Experiment, runs: Sequence[Run]
 ) -> list[Continued]:
-    """Continue these runs, each from its newest checkpoint, or from the beginning where there is none."""
+    """Continue these runs, each from its newest checkpoint, or from the beginning where there is none.
+
+    MosaicError for a search: its driver has pruned the trials that were cancelled, and replaced those that failed.
+    """
+    if experiment.document.get("search"):
+        raise MosaicError(f"'{experiment.name}' is a search. Continue it with: mosaic search resume {experiment.name}")
     return [await _resume(client, root, experiment, run) for run in runs]
 
 

@@ -8,7 +8,7 @@ import asyncio
 import json
 import logging
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mosaic.dispatch.reasons import BY_CLUSTER
 from mosaic.model.durable import read_json
@@ -65,10 +65,16 @@ class Requeue:
             return
         failpoint("requeue.decided")
         config = {
-            "metadata": {"parent_run_id": record.run_id, "relation": RESUME},
+            "metadata": {"parent_run_id": record.run_id, "relation": RESUME, **_place_in_experiment(record)},
             "payload": {"on": record.on, "requeue_as_resume": left - 1},
         }
         cause = record.reason.partition(":")[0]
         why = f"submitted by MOSAIC, because its cluster ended run {record.run_id} ({cause}); {left - 1} more allowed"
         info = await self._trainer.submit(json.dumps(config), f"requeue of {record.run_id}", why)
         log.info("Run %s continues run %s.", info.run_id, record.run_id)
+
+
+def _place_in_experiment(record: RunRecord) -> dict[str, Any]:
+    """Of the run that is continued: a preempted seed is no failed one (ADR 55)."""
+    member = record.membership
+    return {"experiment": {"name": member.experiment, "axes": dict(member.axes)}} if member.experiment else {}

@@ -105,10 +105,8 @@ def choose_checkpoint(root: StateRoot, run: "Run", wanted: str = "") -> Checkpoi
     chosen = named.get(os.path.basename(wanted)) if wanted else best or last
     if chosen is None:
         names = [name for name, each in named.items() if each]
-        raise MosaicError(
-            f"Run {run.name or run.run_id} has no checkpoint '{wanted}'. {did_you_mean(wanted, names)} "
-            f"It has: {', '.join(names)}."
-        )
+        hint = did_you_mean(wanted, names) or f"It has: {', '.join(names)}."
+        raise MosaicError(f"Run {run.name or run.run_id} has no checkpoint '{wanted}'. {hint}")
     if not is_inside(Path(chosen.path), run.run_dir):
         raise MosaicError(f"{chosen.path} is a link that leads out of the run's folder, so it is not exported.")
     return chosen

@@ -8,6 +8,7 @@ import numpy as np
 
 from mosaic.client.joined import joined_curve
 from mosaic.model.errors import MosaicError
+from mosaic.model.experiment import point_key
 from mosaic.model.states import RunState
 from mosaic.present.compared_groups import RunGroup
 from mosaic.present.compared_value import AREA, EVAL_RETURN, EVALUATION, NEWEST, RETURN, SHARE, Reading
@@ -56,6 +57,21 @@ class SampleGroup:
     @property
     def counted(self) -> list[Sample]:
         return [sample for sample in self.samples if not sample.left_out]
+
+
+def without_repeats(group: SampleGroup) -> SampleGroup:
+    """A run that only repeats another one, its seed and its value, says nothing new: it does not count."""
+    seen: set[tuple[object, ...]] = set()
+    return SampleGroup(group.label, tuple(_unless_repeated(sample, seen) for sample in group.samples))
+
+
+def _unless_repeated(sample: Sample, seen: set[tuple[object, ...]]) -> Sample:
+    run = sample.run
+    mark = (sample.title, sample.value, run.worker_name, run.algo, run.env_id, point_key(run.axes))
+    if sample.left_out or not sample.title.startswith("seed ") or mark not in seen:
+        seen.add(mark)
+        return sample
+    return replace(sample, left_out="it repeats another run: the same seed, the same value")
 
 
 def why_left_out(run: "Run", with_unfinished: bool) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from mosaic_sdk.results.finite import finite
 
 from mosaic.model.errors import MosaicError
-from mosaic.present.compared_samples import STEPS, Sample, SampleGroup
+from mosaic.present.compared_samples import STEPS, Sample, SampleGroup, without_repeats
 from mosaic.present.compared_value import Reading
 from mosaic.present.comparison_notes import (
     NOTHING,
@@ -130,6 +130,7 @@ class GroupComparison:
 
 
 def compare_groups(groups: Sequence[SampleGroup], metric: str, reading: Reading, options: Options) -> GroupComparison:
+    groups = [without_repeats(group) for group in groups]
     if not any(group.counted for group in groups):
         raise MosaicError(nothing_counts(groups))
     envs = _envs(groups, options)

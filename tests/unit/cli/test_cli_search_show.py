@@ -80,6 +80,14 @@ def test_the_experiment_of_a_search_says_what_it_is(make_run):
     assert "lost" not in shown
 
 
+def test_failed_trials_are_left_to_the_driver(make_run):
+    experiment = Experiment("lr", reconstructed("toy", [{"rate": 1}], "DRIVER"), is_reconstructed=True)
+
+    shown = describe(experiment, [make_run("FAULTED", experiment="lr", axes_json='{"rate": 1}')])
+
+    assert shown.splitlines()[-1] == "Its driver replaces trials that failed: mosaic search show lr"
+
+
 def test_a_word_that_is_no_worker_is_not_asked_for_a_range(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MOSAIC_HOME", str(tmp_path))
 

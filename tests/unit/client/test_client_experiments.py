@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from mosaic.client import experiments
-from mosaic.client.experiments import newest_at_points, plan_experiment
-from mosaic.model.experiment import Experiment, point_key, read_document
+from mosaic.client.experiments import newest_at_points, plan_experiment, resume_runs
+from mosaic.model.errors import MosaicError
+from mosaic.model.experiment import Experiment, point_key, read_document, reconstructed
 from mosaic.model.states import RunState
 
 GRID = read_document({"worker": "toy", "axes": {"rate": [1]}})
@@ -50,3 +51,10 @@ def test_the_newest_run_at_a_point_decides_whether_it_is_retried(keys):
     assert newest_at_points([done, faulted]) == newest_at_points([faulted, done]) == {POINT: done}
     assert keys(done, faulted, retry_faulted=True) == []
     assert keys(run("FAULTED", 3), done, faulted, retry_faulted=True) == ["retry-run3"]
+
+
+def test_pruned_trials_of_a_search_are_not_started_again():
+    search = Experiment("lr", reconstructed("toy", [{"rate": 1}], "DRIVER"), is_reconstructed=True)
+
+    with pytest.raises(MosaicError, match="'lr' is a search"):
+        asyncio.run(resume_runs(None, None, search, [run("CANCELLED", 1)]))

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from mosaic.daemon import setting_columns
 from mosaic.daemon.listing import list_runs
 from mosaic.daemon.setting_columns import MOST_COLUMNS, SettingColumns
 from mosaic.daemon.settings_text import SettingFinder
@@ -153,6 +154,25 @@ def test_that_a_run_has_no_settings_is_not_kept():
     assert column.values([row], {}) == [("", None)]
     assert column.unread([row]) == [row]
     assert column.values([row], {1: '{"lr": 0.5}'}) == [("lr", 0.5)]
+
+
+def test_a_column_in_memory_has_a_limit(monkeypatch):
+    monkeypatch.setattr(setting_columns, "MOST_RUNS", 2)
+    rows = [{"id": str(number), "number": number, "worker_name": "toy"} for number in range(5)]
+    column = SettingColumns().of("lr")
+
+    for row in rows:
+        column.values([row], {row["number"]: '{"lr": 1}'})
+
+    assert len(rows) - len(column.unread(rows)) <= 3
+
+
+def test_a_long_value_is_read_again_each_time():
+    column, row = SettingColumns().of("text"), {"id": "A", "number": 1, "worker_name": "toy"}
+    long = "x" * (setting_columns.LONGEST_KEPT + 1)
+
+    assert column.values([row], {1: json.dumps({"text": long})}) == [("text", long)]
+    assert column.unread([row]) == [row]
 
 
 def test_only_the_newest_columns_of_settings_are_kept_in_memory():

@@ -11,6 +11,7 @@ from mosaic.model.errors import NotAllowed
 from mosaic.model.run import Membership, RunConfig, WorkerSpec
 from mosaic.model.ulid import new_ulid
 from mosaic.registry.registry import Registry
+from mosaic.submit.config import FIELDS, METADATA
 from mosaic.wire import mosaic_pb2 as pb
 
 OWN, KEY = "lr", "experiment/lr/trial-1"
@@ -83,6 +84,20 @@ def test_a_driver_submits_plain_runs_of_its_experiment_only(check, changes, said
 
     with pytest.raises(NotAllowed, match=said):
         check("SubmitRun", submit(**changes))
+
+
+@pytest.mark.parametrize("key", sorted(METADATA.keys() - {"run_name", "tags", "notes", "worker", "experiment"}))
+def test_a_driver_names_no_parent_no_id_and_no_role(check, key):
+    with pytest.raises(NotAllowed, match=f"may not set metadata.{key}"):
+        check("SubmitRun", submit(**{key: "x"}))
+
+
+@pytest.mark.parametrize(
+    "key", sorted({*FIELDS["metadata.worker"]} - {"module", "name", "variant", "config", "observe"})
+)
+def test_a_driver_starts_workers_of_the_catalog_only(check, key):
+    with pytest.raises(NotAllowed, match=f"may not set metadata.worker.{key}"):
+        check("SubmitRun", submit(worker={key: "x"}))
 
 
 @pytest.mark.parametrize("method", ["DeleteRun", "SubmitRuns", "ListRuns", "SendCommand"])

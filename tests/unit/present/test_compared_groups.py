@@ -197,6 +197,30 @@ def test_on_a_common_scale_each_environment_is_a_stratum():
     assert list(found.to_dict()["panels"][1]["curves"]) == ["a", "b"]
 
 
+def test_a_run_that_repeats_another_one_makes_no_difference_clear():
+    def repeated(label, value):
+        return SampleGroup(label, tuple(Sample(run(n, seed=1), value) for n in range(6)))
+
+    found = compare(repeated("a", 10.0), repeated("b", 5.0))
+
+    assert [len(each.counted) for each in found.groups] == [1, 1]
+    assert found.sentences() == ["a and b: +5 with 1 seed each. One seed says nothing about others."]
+    assert "a: 5 runs are left out of 6: seed 1 (01) it repeats another run: the same seed" in " ".join(found.warnings)
+
+
+def test_runs_with_equal_seeds_and_other_values_count_with_a_warning():
+    found = compare(SampleGroup("a", tuple(Sample(run(n, seed=1), float(n)) for n in range(4))), group("b", [1, 2]))
+
+    assert len(found.groups[0].counted) == 4
+    assert "4 runs have seed 1" in " ".join(found.warnings)
+
+
+def test_runs_without_seeds_are_no_repeats_of_each_other():
+    found = compare(SampleGroup("a", tuple(Sample(run(n), 10.0) for n in range(4))), group("b", [1, 2]))
+
+    assert len(found.groups[0].counted) == 4
+
+
 def test_curves_over_different_axes_are_not_drawn_together():
     found = compare(group("a", [1, 2]), group("b", [1, 2], axis="episodes"))
 
