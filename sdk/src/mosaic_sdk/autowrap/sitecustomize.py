@@ -87,6 +87,7 @@ _HEARD = {
     "stable_baselines3.common.vec_env.subproc_vec_env": "stable_baselines3",
     "tensorboard.plugins.scalar.summary_v2": "tensorflow",
     "tensorboardX.writer": "summary_writer",
+    "tianshou.trainer": "tianshou",
     "tianshou.trainer.base": "tianshou",
     "tianshou.trainer.utils": "tianshou",
     "torch.serialization": "torch",
