@@ -40,6 +40,7 @@ TRAIN = """
 algorithm = Algorithm()
 print([algorithm.train()["env_runners"]["episode_return_mean"] for _ in range(2)], algorithm.evaluate())
 algorithm.train()
+del algorithm  # its steps are still known at the end
 """
 
 

@@ -6,7 +6,7 @@ observed (`_listen` in autowrap/sitecustomize.py): the script's own process has 
 
 import weakref
 from types import ModuleType
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from mosaic_sdk.observe.numbers import number_or_none
 from mosaic_sdk.observe.observer import Observer
@@ -37,7 +37,8 @@ class Trainings:
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        self._steps: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()  # of each algorithm so far
+        # The env steps of each algorithm, alone in a list: they are known when the script has dropped the algorithm.
+        self._latest: "weakref.WeakKeyDictionary[Any, List[int]]" = weakref.WeakKeyDictionary()
 
     def note(self, result: Any, algorithm: Any, *args: Any, **kwargs: Any) -> None:
         values = dict(_numbers(result, ""))
@@ -48,19 +49,12 @@ class Trainings:
             self._follow(algorithm, steps)
 
     def _follow(self, algorithm: Any, steps: int) -> None:
-        is_new = algorithm not in self._steps
-        self._steps[algorithm] = steps
-        if is_new:
-            itself = weakref.ref(algorithm)
-            latest = 0
-
-            def count() -> int:
-                nonlocal latest
-                latest = self._steps.get(itself(), latest)
-                return latest
-
-            self._observer.announce(PROGRESS, _BY)
-            self._observer.progress.follow(count)
+        if algorithm in self._latest:
+            self._latest[algorithm][0] = steps
+            return
+        latest = self._latest[algorithm] = [steps]
+        self._observer.announce(PROGRESS, _BY)
+        self._observer.progress.follow(lambda: latest[0])
 
 
 def _numbers(found: Dict[Any, Any], prefix: str) -> Iterator[Tuple[str, float]]:
