@@ -9,7 +9,7 @@ from mosaic.present.text import printable
 if TYPE_CHECKING:
     from mosaic.client import Run
 
-LIBRARIES = "TensorBoard, wandb, MLflow, Stable-Baselines3, Gymnasium, PettingZoo"
+LIBRARIES = "TensorBoard, wandb, MLflow, Stable-Baselines3, RLlib, Gymnasium, PettingZoo"
 EXAMPLE = '{"event_type": "metric", "name": "loss", "value": 0.5, "step": 10}'
 
 

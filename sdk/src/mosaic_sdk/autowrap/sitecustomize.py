@@ -78,6 +78,8 @@ _HEARD = {
     "gymnasium.wrappers.time_limit": "gyms",
     "mlflow.tracking.fluent": "mlflow",
     "pettingzoo.env_registry.registration": "games",
+    "ray.rllib.algorithms.algorithm": "ray",
+    "ray.tune.trainable.trainable": "ray",
     "safetensors.torch": "safetensors",
     "stable_baselines3.common.base_class": "stable_baselines3",
     "stable_baselines3.common.evaluation": "stable_baselines3",
@@ -87,6 +89,7 @@ _HEARD = {
     "stable_baselines3.common.vec_env.subproc_vec_env": "stable_baselines3",
     "tensorboard.plugins.scalar.summary_v2": "tensorflow",
     "tensorboardX.writer": "summary_writer",
+    "tianshou.trainer": "tianshou",
     "tianshou.trainer.base": "tianshou",
     "tianshou.trainer.utils": "tianshou",
     "torch.serialization": "torch",
@@ -103,11 +106,16 @@ def _heard_in(name):
 
 def _listen(module):
     # A worker that reports itself has turned it off meanwhile: mosaic_sdk.cli.
-    if os.environ.get("MOSAIC_OBSERVE", "0") in ("", "0"):
+    if os.environ.get("MOSAIC_OBSERVE", "0") in ("", "0") or _is_of_ray():
         return
     observe = _load("observe", "nothing is observed")
     if observe:
         observe.listen(module, _heard_in(module.__name__), _parsed)
+
+
+def _is_of_ray():
+    """Whether this is a process that Ray started: its script tells what it reports (mosaic_sdk/observe/ray.py)."""
+    return "".join(sys.argv[:1]).endswith("ray/_private/workers/default_worker.py")
 
 
 # Modules that parse a command line, with a function or a class and its method. No module of ours is loaded for them.
