@@ -24,6 +24,7 @@ from mosaic.model.rundir import RunDir, is_folder
 from mosaic.wire import mosaic_pb2 as pb
 
 THREADS = 4
+STILL_ARRIVING_S = 5.0  # between two notes that a large file is being stored
 LONGEST_PATH = 512
 DEEPEST = 16
 LARGEST_FILE = 1 << 40
@@ -46,16 +47,33 @@ class IncomingFiles:
         self._runs = runs
         self._threads = ThreadPoolExecutor(THREADS, "incoming")
         self._busy: set[str] = set()
+        self._refused: set[str] = set()  # runs for whose files there was no room
 
     async def put(self, rundir: RunDir, request: pb.PutFileRequest) -> int:
         """Keep a piece of a file, and the file when it is complete. Returns how much of it is there."""
-        self._runs.arriving(request.run_id)
         if request.run_id in self._busy:
             raise StoreUnavailable(f"Another piece of a file of run {request.run_id} is still being stored.")
         self._busy.add(request.run_id)
         work = self._threads.submit(put_file, rundir, request)
         work.add_done_callback(lambda _: self._busy.discard(request.run_id))  # also after its caller has left
-        return await asyncio.wrap_future(work)
+        stored = asyncio.wrap_future(work)
+        while not (await asyncio.wait([stored], timeout=STILL_ARRIVING_S))[0]:
+            self._runs.arriving(request.run_id)
+        try:
+            reached = stored.result()
+        except StoreUnavailable as error:
+            # It is not arriving: a node asks again and again for room on a full disk, and its run ends all the same.
+            self._note_problem(request.run_id, str(error))
+            raise
+        self._note_problem(request.run_id, "")
+        self._runs.arriving(request.run_id)
+        return reached
+
+    def _note_problem(self, run_id: str, problem: str) -> None:
+        """Listings show it, and a cancel does not wait for room."""
+        if problem or run_id in self._refused:
+            self._runs.storage_problem(run_id, problem)
+        (self._refused.add if problem else self._refused.discard)(run_id)
 
 
 def put_file(rundir: RunDir, request: pb.PutFileRequest) -> int:
