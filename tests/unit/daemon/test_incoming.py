@@ -134,7 +134,7 @@ def test_a_piece_that_is_larger_than_its_file_is_not_read(rundir, tmp_path, monk
     part = in_place_of_a_piece(rundir, tmp_path)
     part.touch(0o600)
     os.truncate(part, 1 << 40)
-    monkeypatch.setattr(incoming, "_sha256", lambda fd: pytest.fail("a terabyte is read"))
+    monkeypatch.setattr(incoming, "_sha256", lambda *_: pytest.fail("a terabyte is read"))
 
     assert put(rundir, offset=5000, piece=DATA[5000:]) == 0
     monkeypatch.undo()
@@ -165,7 +165,7 @@ def test_the_disk_keeps_a_reserve(rundir, monkeypatch):
 def test_a_run_whose_file_takes_long_uses_one_thread_of_its_own(rundir, monkeypatch):
     may_end, threads = threading.Event(), []
 
-    def store(_, request):
+    def store(_, request, __):
         threads.append(threading.current_thread().name)
         if request.run_id == "large":
             may_end.wait(30)
@@ -242,3 +242,15 @@ def test_a_file_that_takes_long_to_be_stored_is_waited_for(rundir, monkeypatch):
         return await putting
 
     assert asyncio.run(scene()) == 7
+
+
+def test_a_daemon_that_stops_does_not_wait_for_a_large_file(rundir):
+    files = IncomingFiles(Arriving())
+    asyncio.run(files.put(rundir, send(rundir, data=DATA[:5000])))
+    files._is_closed.set()
+
+    with pytest.raises(StoreUnavailable, match="is stopping"):
+        asyncio.run(files.put(rundir, send(rundir, offset=5000, data=DATA[5000:])))
+    files.close()
+
+    assert put(rundir, path="a") == len(DATA)  # the next one continues
