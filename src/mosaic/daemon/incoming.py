@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from mosaic.model.rundir import RunDir, is_folder
 from mosaic.wire import mosaic_pb2 as pb
 
 THREADS = 4
+STILL_ARRIVING_S = 5.0  # between two notes that a large file is being stored
 LONGEST_PATH = 512
 DEEPEST = 16
 LARGEST_FILE = 1 << 40
@@ -46,37 +48,49 @@ class IncomingFiles:
         self._runs = runs
         self._threads = ThreadPoolExecutor(THREADS, "incoming")
         self._busy: set[str] = set()
-        self._without_room: set[str] = set()  # runs
+        self._refused: set[str] = set()  # runs for whose files there was no room
+        self._is_closed = threading.Event()
 
     async def put(self, rundir: RunDir, request: pb.PutFileRequest) -> int:
         """Keep a piece of a file, and the file when it is complete. Returns how much of it is there."""
-        run_id = request.run_id
-        if run_id in self._busy:
-            raise StoreUnavailable(f"Another piece of a file of run {run_id} is still being stored.")
-        self._busy.add(run_id)
-        work = self._threads.submit(put_file, rundir, request)
-        work.add_done_callback(lambda _: self._busy.discard(run_id))  # also after its caller has left
+        if request.run_id in self._busy:
+            raise StoreUnavailable(f"Another piece of a file of run {request.run_id} is still being stored.")
+        self._busy.add(request.run_id)
+        work = self._threads.submit(put_file, rundir, request, self._is_closed)
+        work.add_done_callback(lambda _: self._busy.discard(request.run_id))  # also after its caller has left
+        stored = asyncio.wrap_future(work)
+        while not (await asyncio.wait([stored], timeout=STILL_ARRIVING_S))[0]:
+            self._runs.arriving(request.run_id)
         try:
-            reached = await asyncio.wrap_future(work)
+            reached = stored.result()
         except StoreUnavailable as error:
-            self._without_room.add(run_id)
-            self._runs.storage_problem(run_id, str(error))
+            # It is not arriving: a node asks again and again for room on a full disk, and its run ends all the same.
+            self._note_problem(request.run_id, str(error))
             raise
-        if run_id in self._without_room:
-            self._without_room.discard(run_id)
-            self._runs.storage_problem(run_id, "")
-        # Not a question, and not what the disk has refused: a run whose files never arrive ends all the same.
+        self._note_problem(request.run_id, "")
+        # Neither a question nor a piece again: a run whose files never arrive ends all the same.
         if request.data and reached > request.offset:
-            self._runs.arriving(run_id)
+            self._runs.arriving(request.run_id)
         return reached
 
+    def close(self) -> None:
+        """End what is under way: the next daemon continues where this one is."""
+        self._is_closed.set()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
-def put_file(rundir: RunDir, request: pb.PutFileRequest) -> int:
+    def _note_problem(self, run_id: str, problem: str) -> None:
+        """Listings show it, and a cancel does not wait for room."""
+        if problem or run_id in self._refused:
+            self._runs.storage_problem(run_id, problem)
+        (self._refused.add if problem else self._refused.discard)(run_id)
+
+
+def put_file(rundir: RunDir, request: pb.PutFileRequest, is_closed: threading.Event | None = None) -> int:
     if not own_launch(rundir).get("home"):
         raise NotAllowed(f"Run {request.run_id} has its folder on this machine.")
     parts = _checked(request)
     try:
-        return _put(rundir, parts, request)
+        return _put(rundir, parts, request, is_closed or threading.Event())
     except OSError as error:
         if error.errno in _NO_ROOM:
             raise StoreUnavailable(f"{request.path} cannot be stored now: {error.strerror}.") from error
@@ -97,8 +111,8 @@ def _checked(request: pb.PutFileRequest) -> list[str]:
     return parts
 
 
-def _put(rundir: RunDir, parts: list[str], request: pb.PutFileRequest) -> int:
-    if _is_there(rundir, parts, request):
+def _put(rundir: RunDir, parts: list[str], request: pb.PutFileRequest, is_closed: threading.Event) -> int:
+    if _is_there(rundir, parts, request, is_closed):
         return int(request.size)
     part = _part_of(rundir, request)
     fd = durable.open_regular(part, os.O_RDWR | os.O_CREAT)
@@ -114,7 +128,7 @@ def _put(rundir: RunDir, parts: list[str], request: pb.PutFileRequest) -> int:
             return there
         os.fsync(fd)
         failpoint("far.whole")
-        if _sha256(fd) != request.sha256:
+        if _sha256(fd, is_closed) != request.sha256:
             os.unlink(part)  # the file changed while it was read: the sender starts again with its new hash
             return 0
     finally:
@@ -149,7 +163,7 @@ def _part_of(rundir: RunDir, request: pb.PutFileRequest) -> Path:
     return part
 
 
-def _is_there(rundir: RunDir, parts: list[str], request: pb.PutFileRequest) -> bool:
+def _is_there(rundir: RunDir, parts: list[str], request: pb.PutFileRequest, is_closed: threading.Event) -> bool:
     """Whether the run's folder has this very version: the answer to the last piece may have been lost."""
     if request.data:
         return False
@@ -158,14 +172,16 @@ def _is_there(rundir: RunDir, parts: list[str], request: pb.PutFileRequest) -> b
     except OSError:
         return False
     try:
-        return os.fstat(fd).st_size == request.size and _sha256(fd) == request.sha256
+        return os.fstat(fd).st_size == request.size and _sha256(fd, is_closed) == request.sha256
     finally:
         os.close(fd)
 
 
-def _sha256(fd: int) -> bytes:
+def _sha256(fd: int, is_closed: threading.Event) -> bytes:
     digest, offset = hashlib.sha256(), 0
     while data := os.pread(fd, 1 << 20, offset):
+        if is_closed.is_set():
+            raise StoreUnavailable("The daemon is stopping.")  # a stop must not wait for a terabyte
         digest.update(data)
         offset += len(data)
     return digest.digest()

@@ -164,11 +164,17 @@ class Parts:
         if not address:
             return
         config = await asyncio.to_thread(load, self._trainer.root, record.run_id, record.worker_name)
-        known = await self._known(record.run_id)
+        known, problem = await self._known(record.run_id), None
         for part in config.parts:
             for index in range(part.count):
                 earlier = [one for one in known if one.slot == (part.name, index)]
-                await self._fill_one(record, config, part, index, address, earlier)
+                try:
+                    await self._fill_one(record, config, part, index, address, earlier)
+                except MosaicError as error:
+                    # The others are started all the same: perhaps only the cluster of this part is not there.
+                    problem = problem or error
+        if problem:
+            raise problem
 
     async def _known(self, run_id: str) -> list[Known]:
         found = await self._trainer.registry.do(lambda r: r.parts_of(run_id))

@@ -219,6 +219,7 @@ async def serve(root: StateRoot, settings: Settings, lock: DaemonLock, umask: in
             task.cancel()
         # An error in one is already being raised; it must not prevent the files from being closed.
         await asyncio.gather(*tasks, return_exceptions=True)
+        trainer.incoming.close()
         trainer.request_streams.close()  # otherwise every stop would wait for the open streams of tailers
         await endpoints.close()
         await ingest.close()

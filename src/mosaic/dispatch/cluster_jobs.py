@@ -97,10 +97,12 @@ class JobWatch(Generic[JobT]):
     def _ask(self, began_at: float) -> Jobs[JobT]:
         try:
             found = [job for job in self._engine.jobs() if job.name.startswith(PREFIX)]
-        except MosaicError as error:
+        except Exception as error:
+            # The edge of a thread. If an answer cannot be read the last one must not count as today's.
             if not (self._newest and self._newest.problem):
-                log.warning("The cluster '%s' does not answer: %s", self._engine.cluster.name, error)
-            return Jobs(began_at, {}, str(error))
+                is_ours, words = isinstance(error, MosaicError), "The cluster '%s' does not answer: %s"
+                log.warning(words, self._engine.cluster.name, error, exc_info=None if is_ours else error)
+            return Jobs(began_at, {}, str(error) or type(error).__name__)
         # Of two jobs with one name, which only a crash between submit and record makes, the newest is last.
         return Jobs(began_at, {job.name: job for job in sorted(found, key=lambda job: _number(job.id))})
 

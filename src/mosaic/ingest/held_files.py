@@ -74,9 +74,11 @@ def clear_the_way(path: Path) -> None:
     # With an exclusive lock SQLite would overwrite the start of a planted journal, through any link.
     if _is_odd(f"{path}-journal") or _links(f"{path}-journal") > 1:
         _move_aside(f"{path}-journal")
-    with suppress(PermissionError):
-        if path.exists() and not os.access(path, os.R_OK | os.W_OK):
-            path.chmod(0o600)  # it is ours, see above
+    for suffix in _SUFFIXES:
+        file = Path(f"{path}{suffix}")
+        with suppress(PermissionError):
+            if file.exists() and not os.access(file, os.R_OK | os.W_OK):
+                file.chmod(0o600)  # it is ours, see above
 
 
 def set_aside(path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from mosaic.daemon.auth import Tokens
 from mosaic.daemon.parts import DELAYS_S, MOST_FAILURES, Parts, address_in, without_checkpoints
+from mosaic.model.errors import BadConfig
 from mosaic.model.rundir import StateRoot
 from mosaic.model.states import RunState
 from mosaic.model.ulid import new_ulid
@@ -221,6 +222,21 @@ def test_a_part_whose_config_is_lost_is_known_all_the_same(ground):
 
     assert [run.name for run in ground.children()] == ["main env-0", "main env-1", "main env-1"]
     assert ground.trainer.keys[-1] == f"part env-1 #2 of {ground.main.run_id}"
+
+
+def test_a_part_that_cannot_be_submitted_does_not_keep_the_others_from_being_started(ground, monkeypatch):
+    submit = ground.trainer.submit
+
+    async def refuse_the_first(text, key, why=""):
+        if "env-0" in key:
+            raise BadConfig("payload.on", "there is no cluster 'slurm'")
+        return await submit(text, key, why)
+
+    monkeypatch.setattr(ground.trainer, "submit", refuse_the_first)
+    with pytest.raises(BadConfig, match="no cluster"):
+        ground.look()
+
+    assert [run.name for run in ground.children()] == ["main env-1"]
 
 
 @pytest.mark.parametrize("column", ["state", "attempt"])

@@ -135,7 +135,7 @@ def test_a_piece_that_is_larger_than_its_file_is_not_read(rundir, tmp_path, monk
     part = in_place_of_a_piece(rundir, tmp_path)
     part.touch(0o600)
     os.truncate(part, 1 << 40)
-    monkeypatch.setattr(incoming, "_sha256", lambda fd: pytest.fail("a terabyte is read"))
+    monkeypatch.setattr(incoming, "_sha256", lambda *_: pytest.fail("a terabyte is read"))
 
     assert put(rundir, offset=5000, piece=DATA[5000:]) == 0
     monkeypatch.undo()
@@ -209,7 +209,7 @@ def test_the_disk_keeps_a_reserve(rundir, monkeypatch):
 def test_a_run_whose_file_takes_long_uses_one_thread_of_its_own(rundir, monkeypatch):
     may_end, threads = threading.Event(), []
 
-    def store(_, request):
+    def store(_, request, __):
         threads.append(threading.current_thread().name)
         if request.run_id == "large":
             may_end.wait(30)
@@ -236,3 +236,65 @@ def test_a_run_whose_file_takes_long_uses_one_thread_of_its_own(rundir, monkeypa
 
     assert asyncio.run(scene()) == ([0, 0], 0)
     assert all(name.startswith("incoming") for name in threads)
+
+
+class Arriving:
+    """What the daemon is told of files that arrive."""
+
+    def __init__(self):
+        self.runs, self.problems = [], []
+
+    def arriving(self, run_id):
+        self.runs.append(run_id)
+
+    def storage_problem(self, run_id, text):
+        self.problems.append(text)
+
+
+def send(rundir, **fields):
+    digest = hashlib.sha256(DATA).digest()
+    return pb.PutFileRequest(run_id=rundir.run_id, path="a", size=len(DATA), sha256=digest, **fields)
+
+
+def test_a_file_for_which_there_is_no_room_is_not_waited_for(rundir, monkeypatch):
+    monkeypatch.setattr(incoming, "SPARE_BYTES", 1 << 60)
+    told = Arriving()
+    files = IncomingFiles(told)
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="no room"):
+            asyncio.run(files.put(rundir, send(rundir, data=DATA)))
+    assert told.runs == []
+    assert "no room" in told.problems[-1]
+
+    monkeypatch.undo()
+    assert asyncio.run(files.put(rundir, send(rundir, data=DATA))) == len(DATA)
+    assert told.runs == [rundir.run_id]
+    assert told.problems[-1] == ""
+
+
+def test_a_file_that_takes_long_to_be_stored_is_waited_for(rundir, monkeypatch):
+    told, may_end = Arriving(), threading.Event()
+    monkeypatch.setattr(incoming, "STILL_ARRIVING_S", 0.01)
+    monkeypatch.setattr(incoming, "put_file", lambda *_: may_end.wait(30) and 7)
+
+    async def scene():
+        putting = asyncio.create_task(IncomingFiles(told).put(rundir, send(rundir)))
+        while len(told.runs) < 3:
+            await asyncio.sleep(0.01)
+        may_end.set()
+        return await putting
+
+    assert asyncio.run(scene()) == 7
+
+
+def test_a_daemon_that_stops_does_not_wait_for_a_large_file(rundir):
+    files = IncomingFiles(Arriving())
+    asyncio.run(files.put(rundir, send(rundir, data=DATA[:5000])))
+    files._is_closed.set()
+
+    with pytest.raises(StoreUnavailable, match="is stopping"):
+        asyncio.run(files.put(rundir, send(rundir, offset=5000, data=DATA[5000:])))
+    files.close()
+
+    assert put(rundir, path="a") == len(DATA)  # the next one continues

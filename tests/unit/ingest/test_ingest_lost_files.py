@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ingest_batches import LINE, RUN, Spool, metric, step
+from oddities import as_ordinary_user
 from test_ingest_receive import ingest_in, rundir_of
 
 from mosaic.ingest import run_file
@@ -330,6 +332,20 @@ def test_a_file_that_is_damaged_in_a_loop_is_not_rebuilt_in_a_loop(path, store, 
 
     assert steps_in(store) == [0, 1, 2, 3, 4]
     assert len(list(path.parent.glob("telemetry.sqlite.damaged-*"))) == 1
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+def test_a_worker_that_took_the_rights_of_a_file_keeps_no_later_daemon_from_opening_it(home, suffix):
+    def work():
+        store, left = RunStore(home / "t.sqlite", RUN), home / "left.sqlite"
+        store.commit(Spool().batch(step(1, 0.5)))
+        for name in ("", "-wal"):  # as a killed daemon leaves them
+            shutil.copyfile(f"{home}/t.sqlite{name}", f"{left}{name}")
+        os.chmod(f"{left}{suffix}", 0)
+
+        assert steps_in(RunStore(left, RUN)) == [1]
+
+    as_ordinary_user(home, work)
 
 
 TRUNCATES_WHILE_OPEN = """
