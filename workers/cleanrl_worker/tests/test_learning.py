@@ -109,8 +109,8 @@ def test_the_first_stages_of_the_goto_curriculum_are_learned(launch):
 
 # MOSAIC's own scripts. Those for vectors on CartPole, those with a memory on RecallCue (without one the mean is 0), and
 # those for images on CatchPixels (random actions: -0.71). Measured when this was written: pqn 268; double_dqn 288,
-# dueling_dqn 250, munchausen_dqn 204, qr_dqn 500; ppo_lstm, ppo_gru and ppo_trxl 1.0; pqn_atari_envpool 0.72, with LSTM
-# 0.34; rainbow_atari 1.0.
+# dueling_dqn 250, munchausen_dqn 204, qr_dqn 500; ppo_lstm, ppo_gru and ppo_trxl 1.0; pqn_atari_envpool 0.72 and 1.0,
+# with LSTM 0.34 and 1.0 (another day); rainbow_atari and both of QDagger 1.0.
 REPLAY = {
     "learning_rate": 1e-3,
     "learning_starts": 1000,
