@@ -14,23 +14,29 @@ from dreamer_worker.agent import Space, make_agent
 
 assert len(jax.devices()) == 8
 flags = {key: Space("bool") for key in ("is_first", "is_last", "is_terminal")}
-obs = {"place": Space("float32", (3,)), "reward": Space("float32"), **flags}
+obs = {"place": Space("float32", (3,)), "image": Space("uint8", (16, 16, 3)), "reward": Space("float32"), **flags}
 act = {"steer": Space("float32", (2,), -1, 1)}
-found = {}
+found, operations = {}, {}
 for devices in (1, 8):
     # Not divided by its own size, a small gradient's rounding stays small.
     linear = {"warmup": 0, "lr": 1e-2, "eps": 1.0}
-    settings = {"size": "debug", "learning": {"imagined_steps": 2}, "optimizer": linear}
+    settings = {"size": "debug", "nets": {"mults": [1, 2]}, "learning": {"imagined_steps": 2}, "optimizer": linear}
     compute = {"dtype": "float32", "devices": devices, "policy_device": "cpu:1" if devices > 1 else ""}
     agent = make_agent(obs, act, {**settings, "compute": compute})
     fresh, rng = agent.save(), np.random.default_rng(0)
     data = {key: space.sample(rng, 16, 4) for key, space in {**obs, **act, **agent.ext_space}.items()}
     data["dyn/deter"] = np.tanh(data["dyn/deter"])
-    carry, outs, metrics = agent.train(agent.init_train(8), agent.stage(data, 2))
+    staged = agent.stage(data, 2)
+    with agent.devices.together():
+        update = agent._update_often.lower(agent._parts, agent.init_train(8), dict(staged)).compile()
+    operations[devices] = update.cost_analysis()["flops"]
+    carry, outs, metrics = agent.train(agent.init_train(8), staged)
     assert len(agent.train_state.params["dyn"]["gates"]["kernel"].devices()) == devices
     _, actions, _ = agent.policy(agent.init_policy(2), {key: x[:2, 0] for key, x in data.items()}, "eval")
     found[devices] = agent.save(), jax.tree.map(np.asarray, (outs["priority"], metrics))
 
+# Only what does not depend on the batch, as the optimizer, is computed by all of them.
+assert operations[8] < 0.25 * operations[1], operations
 assert next(iter(jax.tree.leaves(agent.policy_params)[0].devices())) == jax.devices()[1]
 for key, wanted in found[1][0].items():
     if key.startswith("params/"):

@@ -212,7 +212,8 @@ class Agent:
         update = "_update" if staged.updates == 1 else "_update_often"
         every = self.config.compute.policy_sync_every
         with self._lock:
-            self._parts, carry, outs, metrics = self._tried(update, carry, staged)
+            with self.devices.together():
+                self._parts, carry, outs, metrics = self._tried(update, carry, staged)
             before, self._updates = self._updates, self._updates + staged.updates
             if self._updates // every > before // every:
                 self._refresh(self._copied())
@@ -325,7 +326,7 @@ class Agent:
         The model sees the first half and dreams the rest, given the real actions: `open_loop/<key>`, uint8,
         time x height x width x channels, up to six sequences side by side.
         """
-        with self._lock:
+        with self._lock, self.devices.together():
             carry, found = self._look(self._parts, carry, dict(self.stage(data)))
             return carry, jax.tree.map(np.asarray, found)
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from dreamer_worker.agent import convolutions
 from dreamer_worker.agent.config import Compute, Nets, Rssm
+from dreamer_worker.agent.devices import shared
 from dreamer_worker.agent.distributions import symexp, symlog
 from dreamer_worker.agent.encoder import images_of, small_side, vectors_of, width_of
 from dreamer_worker.agent.layers import Array, Init, Params, activate, block_linear, linear, mlp
@@ -66,7 +67,7 @@ class Decoder:
     def _draw(self, p: Params, deter: Array, stoch: Array) -> Array:
         lead = deter.shape[:-1]
         height, width, channels = self.small
-        deter, stoch = deter.reshape(-1, deter.shape[-1]), stoch.reshape(-1, stoch.shape[-1])
+        deter, stoch = (shared(x.reshape(-1, x.shape[-1])) for x in (deter, stoch))
         blocks = self.rssm.blocks
         x = block_linear(p["deter"], deter).reshape(-1, blocks, height, width, channels // blocks)
         x = x.transpose(0, 2, 3, 1, 4).reshape(-1, *self.small)
@@ -78,7 +79,7 @@ class Decoder:
         for i in range(last):
             x = activate(p[f"conv{i}"], convolve(p[f"conv{i}"], x))
         x = jax.nn.sigmoid(convolve(p[f"conv{last}"], x).astype(jnp.float32))
-        return x.reshape((*lead, *x.shape[1:]))
+        return shared(x.reshape((*lead, *x.shape[1:])), len(lead) - 1)
 
     def losses(self, found: dict[str, Array], obs: dict[str, Array]) -> dict[str, Array]:
         """Per key and step: squared error, of symlog for numbers, in 0 .. 1 for images; cross-entropy for classes."""

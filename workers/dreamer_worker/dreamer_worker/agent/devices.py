@@ -6,6 +6,7 @@ The numbers are those of one device, up to rounding.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
@@ -13,6 +14,21 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from dreamer_worker.agent.config import Compute
+
+AXIS = "batch"
+
+
+def shared(x: jax.Array, axis: int = 0) -> jax.Array:
+    """Inside a function that is compiled `together`: each device computes its share of the rows on `axis`.
+
+    The compiler finds the shares of what follows, except behind a reshape of time and batch to one axis: it would have
+    every device compute all rows from there on.
+    """
+    if jax.sharding.get_abstract_mesh().empty:
+        return x
+    split = PartitionSpec(*[None] * axis, AXIS)  # type: ignore[no-untyped-call]
+    rows: jax.Array = jax.lax.with_sharding_constraint(x, split)  # type: ignore[no-untyped-call]
+    return rows
 
 
 class Devices:
@@ -24,8 +40,12 @@ class Devices:
         if count > len(found):
             raise ValueError(f"compute.devices is {count}, but JAX finds only {len(found)}: {found[0].device_kind}.")
         self.count = count
-        self._mesh = Mesh(np.asarray(found[:count]), ("batch",)) if count > 1 else None
+        self._mesh = Mesh(np.asarray(found[:count]), (AXIS,)) if count > 1 else None
         self._policy = _named(compute.policy_device) or (found[0] if count > 1 else None)
+
+    def together(self) -> AbstractContextManager[Any]:
+        """Around the calls of what all devices compute: `shared` has an effect there."""
+        return nullcontext() if self._mesh is None else jax.set_mesh(self._mesh)
 
     def everywhere(self, tree: Any) -> Any:
         """All of it on every device."""
@@ -38,7 +58,7 @@ class Devices:
         rows = {np.shape(x)[axis] for x in jax.tree.leaves(tree)}
         if uneven := [row for row in rows if row % self.count]:
             raise ValueError(f"A batch of {uneven[0]} sequences cannot be shared evenly by {self.count} devices.")
-        return jax.device_put(tree, self._placed(*[None] * axis, "batch"))
+        return jax.device_put(tree, self._placed(*[None] * axis, AXIS))
 
     def keep_everywhere(self, tree: Any) -> Any:
         """Inside a compiled function: the result is as `everywhere`."""

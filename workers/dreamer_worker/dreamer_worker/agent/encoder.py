@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from dreamer_worker.agent import convolutions
 from dreamer_worker.agent.config import Compute, Nets
+from dreamer_worker.agent.devices import shared
 from dreamer_worker.agent.distributions import symlog
 from dreamer_worker.agent.layers import Array, Init, Params, activate, mlp
 from dreamer_worker.agent.spaces import Space, Spaces
@@ -77,12 +78,12 @@ class Encoder:
 
     def _see(self, p: Params, x: Array) -> Array:
         lead = x.shape[:-3]
-        x = (x.reshape((-1, *x.shape[-3:])).astype(jnp.float32) / 255 - 0.5).astype(self.compute.dtype)
+        x = (shared(x.reshape((-1, *x.shape[-3:]))).astype(jnp.float32) / 255 - 0.5).astype(self.compute.dtype)
         for i in range(len(self.nets.mults)):
             by_phase = self.compute.path == "fast" and i < self.compute.phase_convolutions
             convolve = convolutions.pooled_by_phase if by_phase else convolutions.pooled
             x = activate(p[f"conv{i}"], convolve(p[f"conv{i}"], x))
-        return x.reshape((*lead, -1))
+        return shared(x.reshape((*lead, -1)), len(lead) - 1)
 
 
 def flat_vectors(spaces: Spaces, obs: dict[str, Array]) -> Array:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from dreamer_worker.agent import observation, rssm
 from dreamer_worker.agent.config import AgentConfig
 from dreamer_worker.agent.decoder import Decoder
+from dreamer_worker.agent.devices import shared
 from dreamer_worker.agent.encoder import Encoder
 from dreamer_worker.agent.heads import Chance, Number, PolicyHead
 from dreamer_worker.agent.imagination import Dream, imagine, imagine_fast, noise_of
@@ -80,8 +81,11 @@ class Model:
         encoded = self.policy.encode(actions, self.dtype.name)
         args = (self.config.rssm, p["dyn"], state, encoded, tokens, obs["is_first"], gumbel)
         if self.fast:
-            return observation.observe(*args, unroll=self.compute.observe_unroll, kernels=self.kernels)
-        return rssm.observe(*args)
+            seen = observation.observe(*args, unroll=self.compute.observe_unroll, kernels=self.kernels)
+        else:
+            seen = rssm.observe(*args)
+        shares: Seen = jax.tree.map(lambda x: shared(x, axis=1), seen)
+        return shares
 
     @jax.named_scope("imagine")
     def imagine(self, p: Params, start: State, key: Array, steps: int) -> Dream:

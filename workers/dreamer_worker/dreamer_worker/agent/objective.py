@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from dreamer_worker.agent import rssm
+from dreamer_worker.agent.devices import shared
 from dreamer_worker.agent.distributions import TwoHot
 from dreamer_worker.agent.heads import entropy, log_prob
 from dreamer_worker.agent.layers import Array, Params, cast
@@ -90,7 +91,7 @@ def _behaviour_losses(
 ) -> tuple[dict[str, Array], Array, ReturnScale, dict[str, Array]]:
     """Losses of policy and value in the dream; the returns of its first states, shaped as `state`; the new scale."""
     learning = model.config.learning
-    start = State(*(x.reshape(-1, x.shape[-1]) for x in state))
+    start = State(*(shared(x.reshape(-1, x.shape[-1])) for x in state))
     dream = (model.imagine_through if model.through else model.imagine)(p, start, key, learning.imagined_steps)
     frozen, feature = still(p), still(dream.feature)
     value = model.value(p["val"], feature)
