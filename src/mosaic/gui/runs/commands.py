@@ -1,8 +1,9 @@
 """Carries out what the user asks for the selected runs. Nothing here waits."""
 
+import asyncio
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from mosaic.gui.context import Context
 
 MOST_TABS = 8  # opened at once
+CALLS_AT_ONCE = 20
+T = TypeVar("T")
 
 
 class RunCommands(QObject):
@@ -120,25 +123,34 @@ class RunCommands(QObject):
 
 async def cancel_all(client: "AsyncTrainerClient", run_ids: list[str]) -> list[str]:
     """Request the end of the runs; return why some could not be cancelled."""
-    failures = []
-    for run_id in run_ids:
-        try:
-            await client.cancel_run(run_id)
-        except NoDaemon:
-            raise
-        except MosaicError as error:
-            failures.append(str(error))
-    return failures
+    return [str(answer) for answer in await _for_each(client.cancel_run, run_ids) if isinstance(answer, MosaicError)]
 
 
 async def delete_all(client: "AsyncTrainerClient", run_ids: list[str]) -> tuple[int, list[str]]:
     """Delete the runs; return the bytes that were freed, and why some could not be deleted."""
     freed, failures = 0, []
-    for run_id in run_ids:
-        try:
-            freed += await client.delete_run(run_id)
-        except NoDaemon:
-            raise
-        except MosaicError as error:
-            failures.append(str(error))
+    for answer in await _for_each(client.delete_run, run_ids):
+        if isinstance(answer, MosaicError):
+            failures.append(str(answer))
+        else:
+            freed += answer
     return freed, failures
+
+
+async def _for_each(call: Callable[[str], Awaitable[T]], run_ids: Sequence[str]) -> "list[T | MosaicError]":
+    """The answers, several at a time: after each change of many runs the daemon looks through all that wait."""
+    answers: list[T | MosaicError] = []
+    for start in range(0, len(run_ids), CALLS_AT_ONCE):
+        asked = (_answer(call, run_id) for run_id in run_ids[start : start + CALLS_AT_ONCE])
+        answers += await asyncio.gather(*asked)
+    return answers
+
+
+async def _answer(call: Callable[[str], Awaitable[T]], run_id: str) -> "T | MosaicError":
+    """What a call says of one run; NoDaemon concerns all of them, so it is raised."""
+    try:
+        return await call(run_id)
+    except NoDaemon:
+        raise
+    except MosaicError as error:
+        return error
