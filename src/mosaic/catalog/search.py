@@ -36,6 +36,9 @@ def search_config(search: Search, root: StateRoot) -> dict[str, Any]:
     """The driver's trainer config. BadConfig for a name, a setting or a range that cannot be used."""
     if not is_worker_name(search.name):
         raise BadConfig("--name", f"'{search.name}' is not a valid name. {VALID}")
+    if search.of_trials.requeue_as_resume:
+        # The driver would start another trial beside the one that continues it.
+        raise BadConfig("--requeue-as-resume", "a search replaces a trial that its cluster ended. Leave it out.")
     dimensions = read_space(search.space)
     trials = worker_section(search.worker, dict(search.settings), root)
     _, descriptor = describe_worker(trials["name"], str(trials.get("variant", "")), root)
