@@ -6,8 +6,9 @@
 
 Each run is `dreamer_worker.cli` with `--script parallel` in processes of its own. The lines of its episodes are copied
 to OUT/RECIPE-SEED.jsonl every half minute, so an interrupted benchmark still has the curve so far; a line per run shows
-its progress. dreamer_system.py describes what must be on the path. Start nvidia-cuda-mps-control before several runs on
-one card: without it they share the card in time slices, and all together are slower than two.
+its progress. A run that is in OUT already goes on from its last checkpoint, which is written when the minutes are over:
+a curve may be made in pieces. dreamer_system.py describes what must be on the path. Start nvidia-cuda-mps-control
+before several runs on one card: without it they share the card in time slices, and all together are slower than two.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Training:
 def start(name: str, out: Path, steps: int, agent: dict[str, Any]) -> Training:
     recipe, _, seed = name.partition(":")
     folder = out / "runs" / f"{recipe}-{seed}"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     config = {
         **{"run_id": f"{recipe}-{seed}", "script": "parallel", "logdir": str(folder), "outputs": ["jsonl"]},
         **{"seed": int(seed or 0), "eval_envs": 0, "replay_gb": 4.0, "log_every_s": 10.0},
@@ -88,7 +89,7 @@ def start(name: str, out: Path, steps: int, agent: dict[str, Any]) -> Training:
     # By default JAX reserves three quarters of the card for the first process.
     kept = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_COMPILATION_CACHE_DIR": str(out / "compiled")}
     command = [sys.executable, "-m", "dreamer_worker.cli", "--config", str(folder / "config.json")]
-    with (folder / "words.log").open("wb") as words:
+    with (folder / "words.log").open("ab") as words:
         process = subprocess.Popen(
             command,
             env={**kept, **os.environ, "PYTHONPATH": os.pathsep.join(paths)},

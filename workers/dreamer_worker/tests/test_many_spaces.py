@@ -55,7 +55,7 @@ def test_the_agent_acts_learns_and_resumes_with_every_kind_of_space(quickly_comp
     updates, learned = training.counters["updates"], training.agent.save()
     assert updates > 0
     assert all(np.isfinite(value).all() for value in learned.values())
-    assert np.isfinite(float(training._metrics["loss/obs/action"]))
+    assert np.isfinite(float(training.learner._metrics["loss/obs/action"]))
     heads = {key for key in learned if key.startswith("params/pol/") and key.endswith("kernel") and "body" not in key}
     assert len(heads) == 5 + 2 * 2  # choices and switches have logits, numbers a mean and a spread
 
