@@ -165,7 +165,7 @@ class _Import:
     def _remove_files(self) -> None:
         remove_folder(self._rundir.path)
         remove_folder(self._root.config_file(self._rundir.run_id))
-        self._rundir.remove_control()
+        remove_folder(self._rundir.control)
 
 
 async def _close(one: _Import | None, turn: asyncio.Lock) -> None:

@@ -224,11 +224,11 @@ class Trainer:
             await asyncio.sleep(0.1)
 
     def erase_files(self, run_id: str, rundir: RunDir) -> Removal:
-        configs = [remove_folder(path) for path in (self.root.config_file(run_id), self.root.worker_file(run_id))]
+        others = [remove_folder(path) for path in (self.root.config_file(run_id), self.root.worker_file(run_id))]
         removal = remove_folder(rundir.path)
-        removal.problems += [problem for one in configs for problem in one.problems]
         rundir.remove_outside_telemetry()
-        rundir.remove_control()
+        others.append(remove_folder(rundir.control))
+        removal.problems += [problem for one in others for problem in one.problems]
         return removal
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MOST_PROBLEMS = 5  # that are told; a folder can have millions
+TRIES = 10
 _OnFolder = Callable[[int, str], bool]  # the descriptor of its parent, its name; whether something was removed
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -44,17 +45,29 @@ def remove_folder(path: Path) -> Removal:
         removal.note(path.name, _why(error))
         return removal
     try:
-        _Emptying(top, removal).run()
+        # Again if a process that is just ending, such as a tailer, has written something meanwhile.
+        for _ in range(TRIES):
+            _Emptying(top, removal).run()
+            if _is_gone(path, removal) or removal.problems:
+                return removal
     finally:
         os.close(top)
+    removal.note(path.name, "is not empty: a process is writing into it")
+    return removal
+
+
+def _is_gone(path: Path, removal: Removal) -> bool:
+    """Remove an empty folder. False if it is not empty any more."""
     try:
         path.rmdir()
     except FileNotFoundError:
         pass
     except OSError as error:
+        if error.errno == errno.ENOTEMPTY:
+            return False
         if not removal.problems:
             removal.note(path.name, _why(error))
-    return removal
+    return True
 
 
 def open_folder(path: Path) -> int:

@@ -96,14 +96,6 @@ class RunDir:
         for folder in (self.control, self.path, self.logs, self.tensorboard, self.checkpoints, self.videos):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def remove_control(self) -> None:
-        if not is_folder(self.control):
-            self.control.unlink(missing_ok=True)
-        else:
-            import shutil  # only here, because the holder imports this file
-
-            shutil.rmtree(self.control, ignore_errors=True)
-
     def remove_outside_telemetry(self) -> None:
         """Remove its telemetry if that is not in its folder."""
         if self.path not in self.telemetry.parents:

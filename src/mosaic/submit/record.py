@@ -1,6 +1,5 @@
 """The files of a submitted run: its folder, config-{run_id}.json and worker-{run_id}.json."""
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -10,6 +9,7 @@ from typing import Any
 from mosaic.model import durable
 from mosaic.model.errors import BadConfig, StoreUnavailable, UnknownRun
 from mosaic.model.failpoints import failpoint
+from mosaic.model.folder import remove_folder
 from mosaic.model.run import RunConfig
 from mosaic.model.rundir import RunDir, StateRoot
 from mosaic.submit.config import read_config
@@ -82,8 +82,8 @@ def _erase(root: StateRoot, rundirs: Sequence[RunDir]) -> None:
     for rundir in rundirs:
         with suppress(OSError):
             root.config_file(rundir.run_id).unlink()
-        shutil.rmtree(rundir.path, ignore_errors=True)
-        rundir.remove_control()
+        remove_folder(rundir.path)
+        remove_folder(rundir.control)
 
 
 def write_worker_file(root: StateRoot, config: RunConfig, worker_id: str = "") -> Path:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 from oddities import ODDITIES, ORDINARY, as_ordinary_user, plant
@@ -32,6 +33,26 @@ def test_whatever_has_taken_the_place_of_the_folder_is_removed(home, oddity):
 
 def test_a_folder_that_does_not_exist_is_no_problem(home):
     assert remove_folder(home / "missing").problems == []
+
+
+@pytest.mark.parametrize("times", [1, 3, 1000])
+def test_what_a_process_writes_meanwhile_is_removed_too(home, monkeypatch, times):
+    run = home / "run"
+    run.mkdir()
+    real, writes = Path.rmdir, iter(range(times))
+
+    def rmdir(path):
+        if next(writes, None) is not None:
+            (path / "tail.cursor").write_text("1")
+        real(path)
+
+    monkeypatch.setattr(Path, "rmdir", rmdir)
+
+    problems = remove_folder(run).problems
+
+    assert (run.exists(), problems) == (
+        (True, ["run is not empty: a process is writing into it"]) if times > 10 else (False, [])
+    )
 
 
 @pytest.mark.parametrize("modes", [(0, 0, 0), (0o500, 0o500, 0o500), (0o700, 0, 0o700), (0o300, 0o100, 0o400)])

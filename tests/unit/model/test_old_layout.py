@@ -5,6 +5,7 @@ import os
 import pytest
 
 from mosaic.model.durable import read_json, write_json
+from mosaic.model.folder import remove_folder
 from mosaic.model.old_layout import give_control_folders
 from mosaic.model.rundir import RunDir, StateRoot
 
@@ -62,7 +63,7 @@ def test_a_started_run_of_this_version_gets_no_new_folder_for_a_lost_one(root):
     run = root.run("runs", ID)
     run.make()
     run.stdout.write_text("a line\n")
-    run.remove_control()
+    remove_folder(run.control)
 
     give_control_folders(root)
 
@@ -83,7 +84,7 @@ def test_removing_the_control_folder_of_an_old_run_removes_the_link_alone(root, 
     write_json(old.path / "launch.json", {"attempt": 1})
     give_control_folders(root)
 
-    old.remove_control()
+    remove_folder(old.control)
 
     assert not os.path.lexists(old.control)
     assert (old.path / "launch.json").exists()
