@@ -31,17 +31,22 @@ def ask(lab, *words):
 
 def test_runs_here_on_slurm_and_on_ray_at_the_same_time(both_lab):
     places = ("local", "slurm:main", "ray:nodeB")
-    runs = [both_lab.submit(steps=150, rate=30, on=place, limits=GRACE) for place in places]
+    # Until they are cancelled: Ray may take a minute to start one.
+    runs = [both_lab.submit(steps=100_000, rate=10, on=place, limits=GRACE) for place in places]
     for run in runs:
         both_lab.wait_until_run(run, lambda now: now.summary.steps > 0, "a step", 90)
 
     rows = ask(both_lab, "machines")
     problems = [finding["what"] for finding in ask(both_lab, "doctor") if "luster" in finding["what"]]
+    for run in runs:
+        both_lab.client.cancel_run(run.run_id)
     over = [both_lab.wait_until_over(run) for run in runs]
 
     assert sorted({row["place"] for row in rows}) == ["local", "ray", "slurm:main,urgent"]
     assert {row["place"] for row in rows if row["our_runs"]} == {"local", "ray", "slurm:main,urgent"}
     assert problems == []
     assert [run.on for run in over] == ["", "slurm:main", "ray:nodeB"]
-    assert [run.state for run in over] == [RunState.TERMINATED] * 3
-    assert [steps_of(both_lab, run) for run in runs] == [list(range(150))] * 3
+    assert [run.state for run in over] == [RunState.CANCELLED] * 3
+    for run in runs:
+        steps = steps_of(both_lab, run)
+        assert steps == list(range(len(steps))) != []
