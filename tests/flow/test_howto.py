@@ -50,7 +50,7 @@ NOT_RUN = {
     "comparing.md": {EVALUATES: 1},
     "comparing-runs.md": {},
     "dreamer.md": {INSTALLS: 2, GPU: 3, SLURM: 1, RAY: 1, ELSEWHERE: 3, TRAINED: 2},
-    "dreamer-agent.md": {GPU: 11},
+    "dreamer-agent.md": {GPU: 11, "compiles for minutes": 2, "takes minutes": 1},
     "dreamer-envs.md": {},
     "evaluation-envs.md": {RECORDED: 1},
     "evaluation-script.md": {},
