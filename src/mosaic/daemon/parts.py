@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 SOON_S = 30.0  # a part that ended so soon after its start has failed, and may fail again
 DELAYS_S = (0.0, 1.0, 4.0, 15.0, 60.0)  # before a part is replaced, by how often in a row it has failed
 MOST_FAILURES = len(DELAYS_S)  # in a row; then it is given up
+MOST_RUNS = 1000  # of one index, however they ended: each is a row of the registry and a folder
 RETRY_S = 30.0  # after a part could not be submitted
 AGAIN_S = 0.1  # after a report that came while a run is being looked at
 _KEY = re.compile(r"part (?P<name>.+)-(?P<index>[0-9]{1,9}) #(?P<number>[0-9]{1,10}) of .*")  # see key_of
@@ -60,7 +61,8 @@ class Parts:
 
     1. While a run is live and its worker takes up parts, each index of a part has one live run, and never two.
     2. When the run is over, its parts are ended, also by a later daemon.
-    3. A part that fails several times in a row is given up, and the history of its run says so.
+    3. A part that fails several times in a row, or that has had MOST_RUNS runs, is given up, and the history of its
+       run says so.
     """
 
     def __init__(self, trainer: "Trainer", tokens: Tokens) -> None:
@@ -206,15 +208,18 @@ class Parts:
         if any(one.may_live for one in earlier):
             return
         runs = [one.run for one in earlier]
+        number = 1 + max((one.number for one in earlier), default=0)
+        if number > MOST_RUNS:
+            await self._give_up(record, f"{part.name}-{index}", f"it has had {MOST_RUNS} runs", runs[-1])
+            return
         failures = await self._failures(runs)
         if failures >= MOST_FAILURES:
-            await self._give_up(record, f"{part.name}-{index}", runs[-1])
+            await self._give_up(record, f"{part.name}-{index}", f"it failed {MOST_FAILURES} times in a row", runs[-1])
             return
         left_s = runs[-1].updated_at + DELAYS_S[failures] - time.time() if runs else 0.0
         if left_s > 0:
             self._look_at(record.run_id, min(left_s, DELAYS_S[-1]))  # the clock may have been set back
             return
-        number = 1 + max((one.number for one in earlier), default=0)
         role = Role(part.name, index, part.count, number, address)
         document = await self._document(record, config, part, role)
         why = f"submitted by MOSAIC: {part.name}-{index} of run {record.run_id}"
@@ -245,8 +250,8 @@ class Parts:
         started = next((move.at for move in history if move.new is RunState.HANDSHAKE), run.updated_at)
         return run.updated_at - started < SOON_S
 
-    async def _give_up(self, record: RunRecord, slot: str, last: RunRecord) -> None:
-        text = f"{slot} is not started again: it failed {MOST_FAILURES} times in a row. See: mosaic show {last.run_id}"
+    async def _give_up(self, record: RunRecord, slot: str, why: str, last: RunRecord) -> None:
+        text = f"{slot} is not started again: {why}. See: mosaic show {last.run_id}"
         history = await self._trainer.registry.do(lambda r: r.history(record.run_id))
         if all(move.reason != text for move in history):
             log.warning("Run %s: %s", record.run_id, text, extra={"run_id": record.run_id})

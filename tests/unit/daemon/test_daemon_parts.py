@@ -164,6 +164,21 @@ def test_a_part_that_fails_is_replaced_after_growing_delays_and_then_given_up(gr
     assert told == [f"env-1 is not started again: it failed 5 times in a row. See: mosaic show {last}"]
 
 
+def test_a_part_that_is_replaced_again_and_again_is_given_up_at_last(ground, monkeypatch):
+    monkeypatch.setattr("mosaic.daemon.parts.MOST_RUNS", 3)
+    ground.look()
+
+    for _ in range(3):
+        ground.fail(ground.children()[-1], after_s=500)
+        ground.look()
+        ground.look()
+
+    assert len(ground.children()) == 1 + 3  # env-0 lives
+    told = [move.reason for move in ground.trainer.db.history(ground.main.run_id) if "env-1" in move.reason]
+    last = ground.children()[-1].run_id
+    assert told == [f"env-1 is not started again: it has had 3 runs. See: mosaic show {last}"]
+
+
 def test_all_parts_are_ended_with_their_run_and_not_before(ground):
     ground.look()
     ground.trainer.db.request_cancel(ground.main.run_id)
