@@ -20,6 +20,7 @@ from mosaic.submit.document import read_document
 # What a driver may set. Programs, folders, variables, parents and other drivers are the owner's to name.
 _METADATA = frozenset({"run_name", "tags", "notes", "worker", "experiment"})
 _WORKER = frozenset({"module", "name", "variant", "config", "observe"})
+_PAYLOAD = frozenset({"on", "requeue_as_resume", "resources", "limits"})  # not parts: they are not in its experiment
 
 
 class Scope:
@@ -56,6 +57,7 @@ def _check_submit(experiment: str, config_json: str, key: str) -> None:
     metadata = _object(document, "metadata")
     _refuse_others("metadata", metadata, _METADATA)
     _refuse_others("metadata.worker", _object(metadata, "worker"), _WORKER)
+    _refuse_others("payload", _object(document, "payload"), _PAYLOAD)
     if _object(metadata, "experiment").get("name") != experiment:
         raise NotAllowed(f"A driver may only submit runs of its own experiment: '{experiment}'.")
     # A key without this start may belong to another run, which the reply would describe.

@@ -98,6 +98,7 @@ class Dispatcher:
         self._placer = Placer(root, registry, launchers, self._starter, self._finisher, runs)
         self._last_turn = runs.now()
         self._known_started: tuple[int, list[RunRecord]] = (-1, [])
+        self._told: dict[str, str] = {}  # by run: what its last turn failed with, logged once
         # Revision, free GPUs and dead runs at a look at the queue that started nothing.
         self._nothing_to_start: tuple[int, tuple[str, ...], frozenset[str]] | None = None
 
@@ -218,11 +219,17 @@ class Dispatcher:
             record = await self._registry.do(lambda r: r.get(run_id))
             if not record.damage:  # no revision tells of what another program did to it
                 await self._step(record)
+        except MosaicError as error:
+            # Its sentence says what is wrong, such as a cluster's file that cannot be used. Once is enough.
+            if self._told.get(run_id) != str(error):
+                self._told[run_id] = str(error)
+                log.warning("Run %s waits: %s", run_id, error, extra={"run_id": run_id})
         except Exception as error:
             # One run's problem must not stop the others; the next sweep tries again.
             log.exception("Run %s: this turn failed.", run_id, extra={"run_id": run_id})
             await self._guarded(self._give_up_in_time(run_id, error))
         else:
+            self._told.pop(run_id, None)
             if live := self._runs.get(run_id):
                 live.failing_since = 0.0
 

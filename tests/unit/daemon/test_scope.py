@@ -41,9 +41,10 @@ def run_of(registry: Registry, experiment: str) -> str:
     return config.run_id
 
 
-def submit(worker=None, key=KEY, experiment=OWN, **metadata) -> pb.SubmitRunRequest:
+def submit(worker=None, key=KEY, experiment=OWN, payload=None, **metadata) -> pb.SubmitRunRequest:
     document = {"worker": {"name": "toy", "config": {}, **(worker or {})}, "experiment": {"name": experiment}}
-    return pb.SubmitRunRequest(config_json=json.dumps({"metadata": {**document, **metadata}}), idempotency_key=key)
+    config = {"metadata": {**document, **metadata}, "payload": payload or {}}
+    return pb.SubmitRunRequest(config_json=json.dumps(config), idempotency_key=key)
 
 
 @pytest.mark.parametrize("method", BY_RUN)
@@ -98,6 +99,18 @@ def test_a_driver_names_no_parent_no_id_and_no_role(check, key):
 def test_a_driver_starts_workers_of_the_catalog_only(check, key):
     with pytest.raises(NotAllowed, match=f"may not set metadata.worker.{key}"):
         check("SubmitRun", submit(worker={key: "x"}))
+
+
+@pytest.mark.parametrize("key", FIELDS["payload"])
+def test_a_driver_starts_no_parts(check, key):
+    """They would not be runs of its experiment: it could start any number of them and cancel none."""
+    given = submit(payload={key: {}})
+
+    if key == "parts":
+        with pytest.raises(NotAllowed, match=r"may not set payload\.parts"):
+            check("SubmitRun", given)
+    else:
+        check("SubmitRun", given)
 
 
 @pytest.mark.parametrize("method", ["DeleteRun", "SubmitRuns", "ListRuns", "SendCommand"])

@@ -13,6 +13,7 @@ from mosaic.dispatch.situation import LONGEST_WORDS
 from mosaic.dispatch.starter import MAX_LAUNCHES
 from mosaic.model import durable
 from mosaic.model.durable import read_json
+from mosaic.model.errors import BadConfig
 from mosaic.model.states import RunState
 from mosaic.registry.registry import Registry
 from mosaic.wire import mosaic_pb2 as pb
@@ -823,6 +824,25 @@ def test_one_run_that_fails_in_a_turn_does_not_stop_the_others(rig, monkeypatch)
     rig.turn()
 
     assert rig.launcher.stopped == [other]
+
+
+def test_what_keeps_a_run_waiting_is_logged_once_until_it_changes(rig, monkeypatch, caplog):
+    """Such as a cluster's file that cannot be read: a line for every sweep would fill the log."""
+    run, words = rig.running(), "clusters/slurm.toml: cannot be used"
+
+    def refuse(ref):
+        raise BadConfig("payload.on", words)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rig.launcher, "look", refuse)
+        rig.turn()
+        rig.turn()
+    rig.turn()
+    monkeypatch.setattr(rig.launcher, "look", refuse)
+    rig.turn()
+
+    told = [record for record in caplog.records if words in record.getMessage()]
+    assert [(record.run_id, record.exc_info) for record in told] == [(run, None)] * 2
 
 
 # ---- the loop
