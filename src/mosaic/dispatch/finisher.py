@@ -11,7 +11,6 @@ from mosaic.dispatch.launcher import Launchers, Ref, Stage
 from mosaic.dispatch.live_runs import LiveRun, LiveRuns
 from mosaic.dispatch.reasons import Ending, cancelled, final_state
 from mosaic.ingest.receive import Ingest
-from mosaic.model import durable
 from mosaic.model.end_proof import own_launch
 from mosaic.model.errors import IllegalMove, MosaicError, SchemaTooNew, StoreFailed, StoreUnavailable
 from mosaic.model.failpoints import failpoint
@@ -67,7 +66,7 @@ class Finisher:
         failpoint("cleanup.proven")
         if is_clean:
             await asyncio.to_thread(run_output.release_reserve, live.rundir)
-        await asyncio.to_thread(_write_exit, record.attempt, live.rundir, unkillable=not is_clean)
+        await asyncio.to_thread(run_output.write_exit, record.attempt, live.rundir, unkillable=not is_clean)
         self._runs.wake(record.run_id)
 
     async def finish(self, record: RunRecord, live: LiveRun, exit: Mapping[str, Any]) -> None:
@@ -271,10 +270,6 @@ class Finisher:
 
 def _ref(record: RunRecord, live: LiveRun) -> Ref:
     return Ref(live.rundir, record.attempt, record.job)
-
-
-def _write_exit(attempt: int, rundir: RunDir, unkillable: bool) -> None:
-    durable.insist_on_json(rundir.exit, run_output.exit_of_dead_holder(attempt, rundir, unkillable))
 
 
 def _without_exit(record: RunRecord, why: str) -> Ending:

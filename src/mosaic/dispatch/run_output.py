@@ -39,8 +39,12 @@ def open_up(rundir: RunDir) -> None:
             log.info("%s cannot be made accessible: %s", folder, error, extra={"run_id": rundir.run_id})
 
 
+def write_exit(attempt: int, rundir: RunDir, unkillable: bool) -> None:
+    """The exit.json that a killed holder could not write."""
+    durable.insist_on_json(rundir.exit, exit_of_dead_holder(attempt, rundir, unkillable))
+
+
 def exit_of_dead_holder(attempt: int, rundir: RunDir, unkillable: bool) -> dict[str, Any]:
-    """The content of the exit.json that a killed holder could not write."""
     return {
         "version": 1,
         "attempt": attempt,

@@ -85,18 +85,25 @@ class Starter:
             if not await asyncio.to_thread(launcher.settle, ref, {}):
                 self._runs.wake_later(record.run_id)
                 return
+            lacking = "" if record.cancel_requested else self._shortage(live, lacking)
+            gives_up = record.state is not RunState.HANDSHAKE or (
+                record.attempt >= MAX_LAUNCHES and not record.waiting_for
+            )
+            if record.cancel_requested or (gives_up and not lacking):
+                await asyncio.to_thread(_let_tailer_leave, record.attempt, live.rundir)
             # Under the lock: once it is released, a late holder finds nothing to start.
             await asyncio.to_thread(live.rundir.launch.unlink, missing_ok=True)
             if record.cancel_requested:
-                await self._registry.do(lambda r: r.raise_attempt(record.run_id))
+                if record.state is RunState.HANDSHAKE:  # not if its tailer has registered
+                    await self._registry.do(lambda r: r.raise_attempt(record.run_id))
                 await self._finisher.end(record, *cancelled(record, "cancelled before its worker started"))
                 return
-            if lacking := self._shortage(live, lacking):
+            if lacking:
                 await self._registry.do(lambda r: r.note(record.run_id, waiting_for=lacking))
                 if self._runs.now() < live.retry_at:
                     return
                 attempt = record.attempt  # no process of it was ever started, so it is not used up
-            elif record.state is not RunState.HANDSHAKE or (record.attempt >= MAX_LAUNCHES and not record.waiting_for):
+            elif gives_up:
                 sentence = "spawn error: its holder never started"
                 reason = await asyncio.to_thread(run_output.with_holder_log, sentence, live.rundir)
                 await self._finisher.end(record, RunState.FAULTED, reason)
@@ -234,3 +241,11 @@ class Starter:
         task = asyncio.create_task(work)
         self._tasks.add(task)  # the event loop itself keeps only a weak reference
         task.add_done_callback(self._tasks.discard)
+
+
+def _let_tailer_leave(attempt: int, rundir: RunDir) -> None:
+    """A holder that made the tree, failed and was killed has left a tailer that waits for the end."""
+    try:
+        run_output.write_exit(attempt, rundir, unkillable=False)
+    except OSError as error:
+        log.info("Run %s: its end cannot be written, and a tailer may stay: %s", rundir.run_id, error)

@@ -13,6 +13,7 @@ from mosaic.dispatch.situation import LONGEST_WORDS
 from mosaic.dispatch.starter import MAX_LAUNCHES
 from mosaic.model import durable
 from mosaic.model.durable import read_json
+from mosaic.model.end_proof import has_ended
 from mosaic.model.errors import BadConfig
 from mosaic.model.states import RunState
 from mosaic.registry.registry import Registry
@@ -249,6 +250,22 @@ def test_a_holder_that_never_starts_is_replaced_by_the_next_attempt_until_there_
     assert rig.over(run) == (RunState.FAULTED, "spawn error: its holder never started")
     assert "No space left on device" in rig.get(run).reason
     assert not rig.rundir(run).launch.exists()  # a late holder finds nothing to start
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_a_holder_that_is_killed_after_it_failed_leaves_no_tailer_behind(rig, is_cancelled):
+    """It had started one, which registered; without exit.json that would wait for ever."""
+    run = rig.submit()
+    rig.turn()
+    durable.write_json(rig.rundir(run).launch, launch := {"run_id": run, "attempt": 1, "secret": "s"})
+    rig.register(run)
+    if is_cancelled:
+        rig.cancel(run)
+
+    rig.turn()
+
+    assert rig.over(run)[0] is (RunState.CANCELLED if is_cancelled else RunState.FAULTED)
+    assert has_ended(rig.rundir(run), launch)
 
 
 def test_no_second_holder_is_launched_while_the_first_is_starting(rig):
