@@ -118,9 +118,21 @@ def test_the_record_of_a_worker_matches_the_store_except_for_one_interrupted_lin
     record = tmp_path / "record"
     record.write_text("".join(f"{number} {kind} {step}\n" for number, (kind, step) in enumerate(noted)))
 
-    violations = list(_check_record(stored, Witness("", set(), record=record)))
+    violations = list(_check_record(stored, RunDir(tmp_path), Witness("", set(), record=record)))
 
     assert (violations == []) == is_good
+
+
+@pytest.mark.parametrize(("spool", "is_good"), [(b"xxx%b", True), (b"xxx\n%b", False), (b"", False)])
+def test_a_cancel_that_ended_the_line_which_it_cut_is_no_line_of_its_own(tmp_path, spool, is_good):
+    (tmp_path / "record").write_text("0 step 0\n1 lifecycle:run_cancelled 0\n")
+    rundir = RunDir(tmp_path / "run")
+    rundir.stdout.parent.mkdir(parents=True)
+    rundir.stdout.write_bytes(spool.replace(b"%b", b'{"event":"run_cancelled"}\n'))
+
+    witness = Witness("", set(), record=tmp_path / "record")
+
+    assert (list(_check_record(STEPS[:1], rundir, witness)) == []) == is_good
 
 
 @pytest.mark.parametrize(("may_lose_lines", "is_good"), [(True, True), (False, False)])
@@ -129,7 +141,7 @@ def test_a_line_that_print_wrote_late_is_good_only_if_the_disk_refused_lines(tmp
     record.write_text("0 step 0\n1 lifecycle:run_failed 0\n")
     witness = Witness("", set(), record=record, may_lose_lines=may_lose_lines)
 
-    assert (list(_check_record([*STEPS[:2], FAILURE], witness)) == []) == is_good
+    assert (list(_check_record([*STEPS[:2], FAILURE], RunDir(tmp_path), witness)) == []) == is_good
 
 
 @pytest.mark.parametrize(
