@@ -1,11 +1,11 @@
-"""The observed scan alone, forward and backward, by the compiler's kernels and by the hand-written ones.
+"""The observed scan and the hidden layers alone, by the compiler's kernels and by the hand-written ones.
 
     python benchmarks/dreamer_kernels.py                             size 1m on this machine's GPU
     python benchmarks/dreamer_kernels.py --sizes debug --batch 16 --length 3 --kernels interpreted      a test on a CPU
 
-Prints per size: milliseconds forward, forward with gradients, both ways; and how far the results are apart, as a share
-of their size: deter, and the worst gradient. In bfloat16 some draws fall otherwise (`same draws` is the share of equal
-ones), and from there on the sequences differ: compare the float32 rows.
+Prints per part and size: milliseconds forward, forward with gradients, both ways; and how far the results are apart,
+as a share of their size: the states or outputs, and the worst gradient. In bfloat16 some draws of the scan fall
+otherwise (`same draws` is the share of equal ones), and from there on the sequences differ: compare the float32 rows.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from dreamer_worker.agent import observation
 from dreamer_worker.agent.config import AgentConfig, Rssm
+from dreamer_worker.agent.layers import Init, cast, kernels_by, mlp
 from dreamer_worker.agent.observation import Carried, Given, Weights
 
 SMALL = Rssm(deter=256, hidden=32, stoch=8, classes=4, blocks=8)
@@ -82,16 +83,32 @@ def measure(rssm: Rssm, args: argparse.Namespace, dtype: Any, kind: str) -> tupl
     rng = np.random.default_rng(1)
     shapes = given.hidden.shape, (args.length, args.batch, rssm.stoch * rssm.classes)
     aims = [jnp.asarray(rng.standard_normal(shape), jnp.float32) for shape in shapes]
-    scan = partial(observation._scan, rssm, args.unroll, kind)
+    return compared(partial(observation._scan, rssm, args.unroll, kind), (weights, start, given), aims, args)
 
-    def loss(weights: Weights, start: Carried, given: Given) -> Any:
-        return sum(
-            (x.astype(jnp.float32) * aim).sum() for x, aim in zip(scan(weights, start, given), aims, strict=True)
-        )
 
-    forward, states = timed(jax.jit(scan), (weights, start, given), args.repeats)
-    both, gradients = timed(jax.jit(jax.grad(loss, (0, 1))), (weights, start, given), args.repeats)
+def compared(run: Any, given: tuple[Any, ...], aims: list[Any], args: argparse.Namespace) -> tuple[Any, ...]:
+    """Milliseconds forward and with gradients; the results, and the gradients of the first two arguments."""
+
+    def loss(*given: Any) -> Any:
+        return sum((x.astype(jnp.float32) * aim).sum() for x, aim in zip(run(*given), aims, strict=True))
+
+    forward, states = timed(jax.jit(run), given, args.repeats)
+    both, gradients = timed(jax.jit(jax.grad(loss, (0, 1))), given, args.repeats)
     return forward, both, states, gradients
+
+
+def measure_layers(rssm: Rssm, args: argparse.Namespace, dtype: Any, kind: str) -> tuple[Any, ...]:
+    """Three layers, for all states of a dream."""
+    rng, count, units = np.random.default_rng(0), 16 * args.batch * args.length, rssm.hidden
+    params = Init(jnp.asarray(rng.standard_normal(4 * rssm.deter * units), jnp.float32)).mlp(rssm.deter, units, 3)
+    params = jax.tree.map(lambda x: x + 0.1 * jnp.asarray(rng.standard_normal(x.shape), jnp.float32), params)
+    x, aim = (jnp.asarray(rng.standard_normal((count, width)), jnp.float32) for width in (rssm.deter, units))
+
+    def run(params: Any, x: Any) -> Any:
+        with kernels_by(kind):
+            return (mlp(params, x),)
+
+    return compared(run, (cast(params, dtype), x.astype(dtype)), [aim], args)
 
 
 def apart(found: Any, wanted: Any) -> float:
@@ -111,30 +128,31 @@ def main() -> None:
     parser.add_argument("--unroll", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
-    heads = "size, dtype, kernels, ms forward, ms with gradients, same draws, deter apart, worst gradient apart"
-    print("| " + " | ".join(heads.split(", ")) + " |\n" + "|---" * 8 + "|", flush=True)
+    heads = "part, size, dtype, kernels, ms forward, ms with gradients, same draws, results apart, worst gradient apart"
+    print("| " + " | ".join(heads.split(", ")) + " |\n" + "|---" * 9 + "|", flush=True)
     for size in args.sizes.split(","):
         rssm = SMALL if size == "debug" else AgentConfig.preset(size).rssm
         for dtype in args.dtypes.split(","):
             # float32 is for the comparison: exact products, since the card's own are rounded to tf32.
             with jax.default_matmul_precision("highest" if dtype == "float32" else "default"):
-                rows(size, rssm, args, dtype)
+                for part, work in (("scan", measure), ("layers", measure_layers)):
+                    rows(part, work, size, rssm, args, dtype)
 
 
-def rows(size: str, rssm: Rssm, args: argparse.Namespace, dtype: str) -> None:
+def rows(part: str, work: Any, size: str, rssm: Rssm, args: argparse.Namespace, dtype: str) -> None:
     wanted: Any = None
     for kind in ("xla", args.kernels):
         try:
-            forward, both, states, gradients = measure(rssm, args, jnp.dtype(dtype), kind)
+            forward, both, states, gradients = work(rssm, args, jnp.dtype(dtype), kind)
         except Exception as error:  # noqa: BLE001  the edge: the next row may succeed
-            print(f"| {size} | {dtype} | {kind} | {type(error).__name__}: {str(error)[:300]!r} |", flush=True)
+            print(f"| {part} | {size} | {dtype} | {kind} | {type(error).__name__}: {str(error)[:300]!r} |", flush=True)
             continue
         cells = ["", "", ""]
         if wanted is not None:
-            same = float((np.asarray(states[1]) == np.asarray(wanted[0][1])).mean())
-            cells = [f"{same:.6f}", f"{apart(states[0], wanted[0][0]):.2e}", f"{apart(gradients, wanted[1]):.2e}"]
+            same = f"{(np.asarray(states[1]) == np.asarray(wanted[0][1])).mean():.6f}" if part == "scan" else ""
+            cells = [same, f"{apart(states[0], wanted[0][0]):.2e}", f"{apart(gradients, wanted[1]):.2e}"]
         wanted = wanted or (states, gradients)
-        print(f"| {size} | {dtype} | {kind} | {forward:.3f} | {both:.3f} | {' | '.join(cells)} |", flush=True)
+        print(f"| {part} | {size} | {dtype} | {kind} | {forward:.3f} | {both:.3f} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

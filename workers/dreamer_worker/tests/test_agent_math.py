@@ -15,7 +15,7 @@ from dreamer_worker.agent.layers import Init, count
 from dreamer_worker.agent.model import Model
 from dreamer_worker.agent.objective import _behaviour_losses, _replay_value_loss
 from dreamer_worker.agent.optimizer import Moments
-from dreamer_worker.agent.returns import ReturnScale, lambda_returns
+from dreamer_worker.agent.returns import ReturnScale, lambda_returns, percentiles
 from dreamer_worker.agent.rssm import State
 from dreamer_worker.agent.spaces import Space
 
@@ -147,14 +147,15 @@ def test_the_density_and_entropy_of_a_normal_are_correct(rng):
     np.testing.assert_allclose(normal.entropy(), (np.log(std) + 0.5 * np.log(2 * np.pi * np.e)).sum(-1), rtol=1e-4)
 
 
-def test_lambda_returns_equal_the_recursion_written_out(rng):
-    reward, boot = rng.standard_normal((2, 9, 4))
-    live, lam = rng.random((2, 9, 4)) < 0.8
+@pytest.mark.parametrize("steps", [2, 9, 40])  # a short recurrence is computed otherwise than a long one
+def test_lambda_returns_equal_the_recursion_written_out(rng, steps):
+    reward, boot = rng.standard_normal((2, steps, 4))
+    live, lam = rng.random((2, steps, 4)) < 0.8
 
     found = lambda_returns(*(jnp.asarray(x, jnp.float32) for x in (reward, live, boot)), jnp.asarray(0.95 * lam))
 
     wanted, after = [], boot[-1]
-    for t in reversed(range(8)):
+    for t in reversed(range(steps - 1)):
         mixed = (1 - 0.95 * lam[t + 1]) * boot[t + 1] + 0.95 * lam[t + 1] * after
         after = reward[t + 1] + live[t + 1] * mixed
         wanted.insert(0, after)
@@ -175,22 +176,44 @@ def test_the_return_scale_follows_percentiles_and_never_falls_below_its_limit(rn
     assert float(scale.divisor(debiased)) == pytest.approx(span, rel=1e-4)
 
 
-def test_the_optimizer_is_laprop_after_clipping(rng):
+@pytest.mark.parametrize("count", [1, 15, 768, 15360])
+def test_percentiles_are_those_of_numpy(rng, count):
+    x = rng.standard_normal(count).astype(np.float32)
+
+    found = percentiles(jnp.asarray(x).reshape(-1, 1), [5.0, 95.0])
+
+    np.testing.assert_allclose(found, np.percentile(x, [5, 95]), rtol=1e-6)
+    x[count // 2] = np.nan
+    assert np.isnan(percentiles(jnp.asarray(x), [5.0, 95.0])).all()
+
+
+def test_the_optimizer_is_laprop_after_clipping(rng, monkeypatch):
+    """Each array for itself: small ones share a table, of which they fill one row or several, and large ones do not."""
+    monkeypatch.setattr(optimizer, "SMALL", 300)
     opt = Optimizer(lr=0.01, warmup=2, agc=0.3, smallest_norm=1e-3)
-    param, grads = rng.standard_normal((4, 3)), rng.standard_normal((5, 4, 3)) * 3
+    shapes = {"bias": (3,), "few": (4, 3), "row": (128,), "rows": (20, 13), "large": (20, 20)}
+    given = {name: (rng.standard_normal(shape), rng.standard_normal((5, *shape)) * 3) for name, shape in shapes.items()}
 
-    params = {"w": jnp.asarray(param, jnp.float32)}
+    params = {name: jnp.asarray(param, jnp.float32) for name, (param, _) in given.items()}
     moments = Moments.initial(params)
-    for grad in grads:
-        params, moments, _ = optimizer.step(opt, params, {"w": jnp.asarray(grad, jnp.float32)}, moments)
+    for t in range(5):
+        some = {name: jnp.asarray(grads[t], jnp.float32) for name, (_, grads) in given.items()}
+        params, moments, stats = optimizer.step(opt, params, some, moments)
 
+    for name, (param, grads) in given.items():
+        np.testing.assert_allclose(params[name], laprop(param, grads), rtol=1e-4, atol=1e-6, err_msg=name)
+    norm = math.sqrt(sum(np.square(grads[-1]).sum() for _, grads in given.values()))
+    assert float(stats["opt/grad_norm"]) == pytest.approx(norm, rel=1e-5)
+
+
+def laprop(param, grads):
     mean = square = np.zeros_like(param)
     for t, grad in enumerate(grads, 1):
         grad = grad / max(1, np.linalg.norm(grad) / (0.3 * max(1e-3, np.linalg.norm(param))))
         square = 0.999 * square + 0.001 * grad**2
         mean = 0.9 * mean + 0.1 * grad / (np.sqrt(square / (1 - 0.999**t)) + 1e-20)
         param = param - 0.01 * min(1, (t - 1) / 2) * mean / (1 - 0.9**t)
-    np.testing.assert_allclose(params["w"], param, rtol=1e-4)
+    return param
 
 
 @pytest.mark.parametrize("channels", [(3, 8), (4, 6)])

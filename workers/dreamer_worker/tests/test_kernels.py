@@ -11,13 +11,14 @@ from dreamer_worker.agent import Space, make_agent, observation, rssm
 from dreamer_worker.agent.config import AgentConfig, Compute, Nets, Rssm
 from dreamer_worker.agent.heads import PolicyHead
 from dreamer_worker.agent.imagination import imagine_fast, noise_of
-from dreamer_worker.agent.layers import Init
+from dreamer_worker.agent.layers import Init, kernels_by, mlp
 from dreamer_worker.agent.observation import Carried, Given, Weights
 from dreamer_worker.agent.rssm import State
 
 pytestmark = pytest.mark.timeout(900)  # compiling on a busy machine
 kernels = pytest.importorskip("dreamer_worker.agent.kernels")
 small_dream = pytest.importorskip("dreamer_worker.agent.small_dream")
+small_layers = pytest.importorskip("dreamer_worker.agent.small_layers")
 small_scan = pytest.importorskip("dreamer_worker.agent.small_scan")
 
 SMALL = Rssm(deter=64, hidden=16, stoch=4, classes=4, blocks=4)
@@ -84,6 +85,39 @@ def test_the_hand_written_dream_equals_the_compilers():
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("count", [(3, 16), (64, 128), (7, 16)])
+@pytest.mark.parametrize("layers", [1, 3])
+def test_hand_written_layers_equal_the_compilers_with_all_gradients(layers, count):
+    rng = np.random.default_rng(0)
+    params = jax.tree.map(
+        lambda x: x + 0.1 * jnp.asarray(rng.standard_normal(x.shape), jnp.float32), draws(rng).mlp(20, 32, layers)
+    )
+    x, aim = (jnp.asarray(rng.standard_normal((*count, width)), jnp.float32) for width in (20, 32))
+
+    def loss(kind, params, x):
+        with kernels_by(kind):
+            found = mlp(params, x)
+        return (found * aim).sum(), found
+
+    def graded(kind):
+        (_, out), gradients = jax.jit(jax.value_and_grad(partial(loss, kind), argnums=(0, 1), has_aux=True))(params, x)
+        return out, gradients
+
+    found, wanted = graded("interpreted"), graded("xla")
+
+    assert small_layers.fits(count[0] * count[1], 32)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert np.linalg.norm(np.ravel(one) - np.ravel(other)) <= 1e-5 * (1e-6 + np.linalg.norm(np.ravel(other)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "units", "fits"), [(1024, 64, True), (16, 16, True), (1020, 64, False), (1024, 48, False),
+                                (1024, 8, False), (1024, 256, False)],
+)  # fmt: skip
+def test_only_small_layers_of_whole_blocks_of_rows_use_them(rows, units, fits):
+    assert small_layers.fits(rows, units) is fits
+
+
 def draws(rng):
     return Init(jnp.asarray(rng.standard_normal(100_000), jnp.float32))
 
@@ -119,7 +153,7 @@ def test_only_a_gpu_uses_them_by_default():
         Compute(kernels="cuda")
 
 
-def test_kernels_that_do_not_compile_are_replaced_and_it_is_said(monkeypatch, caplog):
+def small_agent():
     flags = {key: Space("bool") for key in ("is_first", "is_last", "is_terminal")}
     obs = {"place": Space("float32", (3,)), "reward": Space("float32"), **flags}
     act = {"steer": Space("float32", (2,), -1, 1)}
@@ -129,7 +163,11 @@ def test_kernels_that_do_not_compile_are_replaced_and_it_is_said(monkeypatch, ca
     }
     agent = make_agent(obs, act, {"size": "debug", **small, "compute": {"dtype": "float32", "kernels": "interpreted"}})
     rng = np.random.default_rng(0)
-    data = {key: space.sample(rng, BATCH, 4) for key, space in {**obs, **act, **agent.ext_space}.items()}
+    return agent, {key: space.sample(rng, BATCH, 4) for key, space in {**obs, **act, **agent.ext_space}.items()}
+
+
+def test_kernels_that_do_not_compile_are_replaced_and_it_is_said(monkeypatch, caplog):
+    agent, data = small_agent()
 
     def broken(*args, **options):
         raise NotImplementedError("no such instruction")
@@ -141,3 +179,16 @@ def test_kernels_that_do_not_compile_are_replaced_and_it_is_said(monkeypatch, ca
     assert np.isfinite(metrics["loss/total"])
     assert "The hand-written kernels cannot be used here" in caplog.text
     assert "no such instruction" in caplog.text
+
+
+def test_compiler_options_that_are_not_known_are_left_out_and_it_is_said(caplog):
+    agent, data = small_agent()
+    agent._options = {"xla_of_another_version": "1"}
+    agent._compile()
+
+    with caplog.at_level(logging.WARNING):
+        _, _, metrics = agent.train(agent.init_train(BATCH), data)
+
+    assert np.isfinite(metrics["loss/total"])
+    assert "does not know the compiler's options" in caplog.text
+    assert "xla_of_another_version" in caplog.text

@@ -22,7 +22,7 @@ from dreamer_worker.agent import heads, optimizer, rssm
 from dreamer_worker.agent.config import AgentConfig
 from dreamer_worker.agent.devices import Devices
 from dreamer_worker.agent.joining import SMALL, Joint, Numbers
-from dreamer_worker.agent.layers import Array, Params, cast
+from dreamer_worker.agent.layers import Array, Params, cast, kernels_by
 from dreamer_worker.agent.model import Model
 from dreamer_worker.agent.objective import Batch, objective
 from dreamer_worker.agent.optimizer import Moments
@@ -34,6 +34,9 @@ from dreamer_worker.agent.spaces import BOOKKEEPING, Space, Spaces
 from dreamer_worker.agent.video import open_loop
 
 log = logging.getLogger(__name__)
+
+# Within one step of a scan, and between two kernels that wait for each other, others have room on the device.
+OPTIONS = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT_REGIONS"}
 
 Data = Mapping[str, Any]
 Carry = dict[str, Any]
@@ -70,6 +73,7 @@ class Agent:
         # What several devices share keeps its shape.
         self._joint = Joint(jax.eval_shape(self._fresh), SMALL if self.devices.count == 1 else 0)
         self._join, self._split = jax.jit(self._joint.join), jax.jit(self._joint.split)
+        self._options = dict(OPTIONS) if config.compute.side_by_side and jax.default_backend() == "gpu" else None
         self._compile()
         self._act = jax.jit(self._acting, static_argnames="greedy")
         self._copy = jax.jit(self._policy_share)
@@ -81,8 +85,9 @@ class Agent:
 
     def _compile(self) -> None:
         """Forget what was compiled. Functions of their own each time: JAX remembers by function."""
-        self._update = jax.jit(self._between(self._updated), donate_argnums=0)
-        self._update_often = jax.jit(self._between(self._updated_often), donate_argnums=0)
+        update = partial(jax.jit, donate_argnums=0, compiler_options=self._options)
+        self._update = update(self._between(self._updated))
+        self._update_often = update(self._between(self._updated_often))
         self._look = jax.jit(lambda parts, *args: self._reported(self._joint.split(parts), *args))
 
     def _between(self, update: Callable[..., Any]) -> Callable[..., Any]:
@@ -222,16 +227,26 @@ class Agent:
         return carry, outs, metrics
 
     def _tried(self, update: str, carry: Carry, staged: Staged) -> Any:
-        """An update; if the hand-written kernels fail before the first one is done, with the compiler's from now on."""
-        try:
-            return getattr(self, update)(self._parts, carry, dict(staged))
-        except Exception as error:  # whatever a compiler that has not seen them says
-            if self._updates or not self.model.has_own_kernels(len(carry["state"].deter)):
-                raise
+        """An update. What a device or a JAX refuses before the first one is done is left out from then on."""
+        while True:
+            try:
+                return getattr(self, update)(self._parts, carry, dict(staged))
+            except Exception as error:  # whatever a compiler that does not know them says
+                if self._updates or not self._does_without(error, len(carry["state"].deter)):
+                    raise
+                self._compile()
+
+    def _does_without(self, error: Exception, batch: int) -> bool:
+        """Leave out what is only faster, and say so; False if nothing is left."""
+        if self._options and "compile option" in str(error):
+            log.warning("This JAX does not know the compiler's options that are used here. %s", error)
+            self._options = None
+        elif self.model.has_own_kernels(batch):
             log.warning("The hand-written kernels cannot be used here; the compiler's are slower. %s", error)
             self.model.kernels = "xla"
-            self._compile()
-            return getattr(self, update)(self._parts, carry, dict(staged))
+        else:
+            return False
+        return True
 
     def stage(self, data: Data, updates: int = 1) -> Staged:
         """What `train` and `report` need of `data`. Calling it ahead hides the transfer; a second call is harmless.
@@ -272,7 +287,8 @@ class Agent:
         key = jax.random.fold_in(jax.random.fold_in(self._seed, 2), train_state.moments.updates)
         batch, last = self._batch(carry, data)
         loss = jax.value_and_grad(partial(objective, model), has_aux=True)
-        (total, result), grads = loss(train_state.params, train_state.slow, train_state.scale, batch, key)
+        with kernels_by(model.kernels if model.fast else "xla"):
+            (total, result), grads = loss(train_state.params, train_state.slow, train_state.scale, batch, key)
         params, moments, stats = optimizer.step(config.optimizer, train_state.params, grads, train_state.moments)
         rate = config.learning.slow_rate
         slow = jax.tree.map(lambda fast, slow: rate * fast + (1 - rate) * slow, params["val"], train_state.slow)

@@ -97,6 +97,7 @@ class Compute:
     imagine_unroll: int = -1  # the same of the dream; -1: 5, and 1 on a CPU
     phase_convolutions: int = -1  # how many encoder stages are computed by phase; -1: all, and none on a CPU
     kernels: str = "auto"  # of a small model: "triton" are hand-written, "xla" the compiler's; auto: triton on a GPU
+    side_by_side: bool = True  # on a GPU: kernels that do not wait for each other run at the same time
     policy_sync_every: int = 10  # updates between two refreshes of the actor's weights
     devices: int = 1  # that share each batch; 0: all that JAX finds
     policy_device: str = ""  # where the policy runs: "cpu", "gpu:1"; empty: where the learner does

@@ -21,6 +21,7 @@ from dreamer_worker.agent.layers import Array, Params, linear, mlp_after
 from dreamer_worker.agent.rssm import State
 
 Actions = dict[str, Array]
+Carry = tuple[Array, State, Array]  # the features so far, the state, its first products
 
 
 class Dream(NamedTuple):
@@ -67,8 +68,8 @@ def imagine_fast(
         from dreamer_worker.agent import small_dream
 
         if small_dream.fits(size, head, len(start.deter)):
-            *states, actions = small_dream.dream(size, head, p, start, noise, kernels == "interpreted")
-            return _dream(start, State(*states), actions)
+            feature, actions = small_dream.dream(size, head, p, start, noise, kernels == "interpreted")
+            return Dream(_state_in(size, feature), actions)
     dyn, pol, dtype, units = p["dyn"], p["pol"], start.deter.dtype, head.nets.units
     first, prior = pol["body"]["layer0"], dyn["prior"]["layer0"]
     of_deter = [prior["kernel"], first["kernel"][: size.deter], dyn["deter_in"]["kernel"]]
@@ -83,8 +84,8 @@ def imagine_fast(
         product = deter @ deter_kernel + deter_bias
         return product[..., : size.hidden], product[..., size.hidden :]
 
-    def step(carry: tuple[State, Array], dice: Noise) -> tuple[tuple[State, Array], tuple[State, Actions]]:
-        state, ahead = carry
+    def step(carry: Carry, given: tuple[Array, Noise]) -> tuple[Carry, Actions]:
+        (feature, state, ahead), (t, dice) = carry, given
         of_stoch = state.stoch @ stoch_kernel
         policy = head.read(pol, mlp_after(pol["body"], ahead[..., :units] + of_stoch[..., :units]))
         actions = sample(policy, dice.actions)
@@ -94,10 +95,22 @@ def imagine_fast(
         expected, ahead = ahead_of(deter)
         logits = linear(dyn["prior_out"], mlp_after(dyn["prior"], expected))
         state = State(deter, observation.draw(size, logits, dice.gumbel))
-        return (state, ahead), (state, actions)
+        return (put(feature, state, t + 1), state, ahead), actions
 
-    carry = start, ahead_of(start.deter)[1]
-    return _dream(start, *jax.lax.scan(step, carry, noise, unroll=unroll)[1])
+    def put(feature: Array, state: State, t: Array | int) -> Array:
+        feature = jax.lax.dynamic_update_slice(feature, state.deter[None], (t, 0, 0))
+        return jax.lax.dynamic_update_slice(feature, state.stoch[None], (t, 0, size.deter))
+
+    # Every state is written where the heads read it: to put all of them together at the end would copy them twice.
+    steps, (count, width) = len(noise.gumbel), start.feature.shape
+    feature = put(jnp.zeros((steps + 1, count, width), dtype), start, 0)
+    carry: Carry = feature, start, ahead_of(start.deter)[1]
+    carry, actions = jax.lax.scan(step, carry, (jnp.arange(steps), noise), unroll=unroll)
+    return Dream(_state_in(size, carry[0]), actions)
+
+
+def _state_in(size: Rssm, feature: Array) -> State:
+    return State(feature[..., : size.deter], feature[..., size.deter :])
 
 
 def _dream(start: State, states: State, actions: Actions) -> Dream:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -11,6 +13,7 @@ import jax.numpy as jnp
 
 Params = dict[str, Any]
 Array = jax.Array
+_kind: ContextVar[str] = ContextVar("kernels", default="xla")
 
 
 class Init:
@@ -92,7 +95,24 @@ def activate(p: Params, x: Array) -> Array:
     return jax.nn.silu(rms(p["scale"], x))
 
 
+@contextmanager
+def kernels_by(kind: str) -> Iterator[None]:
+    """Inside, what is traced uses hand-written kernels where they fit: `triton`, `interpreted` or `xla` (none)."""
+    token = _kind.set(kind)
+    try:
+        yield
+    finally:
+        _kind.reset(token)
+
+
 def mlp(p: Params, x: Array) -> Array:
+    if (kind := _kind.get()) != "xla":
+        # Imported when used: not every JAX has what they are written in.
+        from dreamer_worker.agent import small_layers
+
+        if small_layers.fits(math.prod(x.shape[:-1]), len(p["layer0"]["bias"])):
+            product = x @ p["layer0"]["kernel"].astype(x.dtype)
+            return small_layers.hidden_layers(p, product, kind == "interpreted")
     return mlp_after(p, linear(p["layer0"], x))
 
 

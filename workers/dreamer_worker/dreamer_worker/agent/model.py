@@ -51,10 +51,10 @@ class Model:
         if not self.fast or self.kernels == "xla":
             return False
         try:
-            from dreamer_worker.agent.kernels import fits
+            from dreamer_worker.agent import kernels
         except ImportError:
             return True
-        return fits(self.config.rssm, batch)
+        return kernels.fits(self.config.rssm, batch) or self.config.nets.units <= kernels.LARGEST
 
     def init(self, key: Array) -> Params:
         blank = Init()

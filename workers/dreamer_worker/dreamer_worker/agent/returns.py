@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from dreamer_worker.agent.config import Learning
 
 Array = jax.Array
+SHORT = 16  # steps, which the compiler makes one kernel of; of the rounds it makes a slow one
 
 
 def lambda_returns(reward: Array, live: Array, boot: Array, lam: Array | float) -> Array:
@@ -17,11 +20,16 @@ def lambda_returns(reward: Array, live: Array, boot: Array, lam: Array | float) 
 
     R[t] = reward[t+1] + live[t+1] * ((1 - lam[t+1]) * boot[t+1] + lam[t+1] * R[t+1])
 
-    A linear recurrence, so it takes log T rounds instead of T steps.
+    A linear recurrence, so a long one takes log T rounds instead of T steps.
     """
     lam = jnp.broadcast_to(jnp.asarray(lam, jnp.float32), boot.shape)
     known = reward[1:] + live[1:] * (1 - lam[1:]) * boot[1:]
     carried = live[1:] * lam[1:]
+    if len(boot) <= SHORT:
+        found = [boot[-1]]
+        for one, share in zip(known[::-1], carried[::-1], strict=True):
+            found.append(one + share * found[-1])
+        return jnp.stack(found[:0:-1])
     known = jnp.concatenate([known, boot[-1:]])
     carried = jnp.concatenate([carried, jnp.zeros_like(carried[:1])])
 
@@ -30,6 +38,16 @@ def lambda_returns(reward: Array, live: Array, boot: Array, lam: Array | float) 
 
     returns: Array = jax.lax.associative_scan(join, (known, carried), reverse=True)[0]
     return returns[:-1]
+
+
+def percentiles(x: Array, shares: Sequence[float]) -> Array:
+    """As `jnp.percentile`; its sort also keeps the order of equal numbers, which takes longer."""
+    ranked = jax.lax.sort(x.reshape(-1), is_stable=False)
+    place = np.asarray(shares) / 100 * (x.size - 1)
+    below = np.floor(place).astype(int)
+    low, high = ranked[below], ranked[np.minimum(below + 1, x.size - 1)]
+    # What is not a number comes last.
+    return jnp.where(jnp.isnan(ranked[-1]), jnp.nan, low + (high - low) * jnp.asarray(place - below, jnp.float32))
 
 
 class ReturnScale(NamedTuple):
@@ -44,7 +62,7 @@ class ReturnScale(NamedTuple):
         return cls(jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.int32))
 
     def updated(self, returns: Array, learning: Learning) -> ReturnScale:
-        ends = jnp.percentile(returns, jnp.array([learning.return_low, learning.return_high]))
+        ends = percentiles(returns, [learning.return_low, learning.return_high])
         rate = learning.return_rate
         return ReturnScale(
             (1 - rate) * self.low + rate * ends[0], (1 - rate) * self.high + rate * ends[1], self.updates + 1

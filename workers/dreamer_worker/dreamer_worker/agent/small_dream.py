@@ -104,8 +104,9 @@ def weights_of(rssm: Any, head: Any, p: Any, dtype: Any) -> Weights:
 
 
 def _dream(first, first_stoch, dice, noise, *refs, rssm, nets, is_real):  # type: ignore[no-untyped-def]
-    w, (deter, stoch, acted, h) = Weights(*refs[:-4]), refs[-4:]
+    w, (feature, acted, h) = Weights(*refs[:-3]), refs[-3:]
     blocks, width, hidden, dtype = rssm.blocks, w.gates.shape[1], w.logits.shape[0], w.logits.dtype
+    of_stoch = pl.ds(rssm.deter, w.logits.shape[1])
     mine, steps, policy_layers = pl.ds(pl.program_id(0) * ROWS, ROWS), dice.shape[0], nets.policy_layers - 1
     rows = [pl.ds(0, width)] + [pl.ds(width + i * hidden, hidden) for i in range(3)]
 
@@ -130,7 +131,7 @@ def _dream(first, first_stoch, dice, noise, *refs, rssm, nets, is_real):  # type
     def begin(g: Any, sums: tuple[Array, ...]) -> tuple[Array, ...]:
         columns = pl.ds(g * width, width)
         x = first[mine, columns]
-        deter[0, mine, columns] = x
+        feature[0, mine, columns] = x
         return products(g, x, sums)
 
     def step(t: Any, carried: Any) -> Any:
@@ -153,7 +154,7 @@ def _dream(first, first_stoch, dice, noise, *refs, rssm, nets, is_real):  # type
 
         def mix(g: Any, squares: Array) -> Array:
             columns = pl.ds(g * width, width)
-            acc = dot(deter[t, mine, columns], w.hidden[g, rows[0], :])
+            acc = dot(feature[t, mine, columns], w.hidden[g, rows[0], :])
             for one, k in zip(inputs, rows[1:], strict=True):
                 acc += dot(one, w.hidden[g, k, :])
             found = acc.astype(dtype) + w.hidden_bias[g]
@@ -164,8 +165,8 @@ def _dream(first, first_stoch, dice, noise, *refs, rssm, nets, is_real):  # type
             columns = pl.ds(g * width, width)
             x = active(h[mine, columns], factor, w.hidden_scale[g])
             gates, bias = columns_of(w.gates, (g,), 3, width), columns_of(w.gates_bias, (g,), 3, width)
-            after = gated(x, gates, bias, deter[t, mine, columns])
-            deter[t + 1, mine, columns] = after
+            after = gated(x, gates, bias, feature[t, mine, columns])
+            feature[t + 1, mine, columns] = after
             return products(g, after, sums)
 
         meet()
@@ -177,26 +178,26 @@ def _dream(first, first_stoch, dice, noise, *refs, rssm, nets, is_real):  # type
         for i in range(policy_layers, w.layers.shape[0]):
             x = layer(i, x)
         drew = drawn(x, w.logits[...], w.logits_bias[...], dice[t, mine, :], rssm.classes, rssm.unimix)
-        stoch[t, mine, :] = drew
+        feature[t + 1, mine, of_stoch] = drew
         return drew, policy, ahead
 
     sums = jax.lax.fori_loop(0, blocks, begin, zeros)
-    jax.lax.fori_loop(0, steps, step, (first_stoch[mine, :], *biased(sums)[1:]))
+    drew = first_stoch[mine, :]
+    feature[0, mine, of_stoch] = drew
+    jax.lax.fori_loop(0, steps, step, (drew, *biased(sums)[1:]))
 
 
-def dream(
-    rssm: Any, head: Any, p: Any, start: Any, noise: Any, interpret: bool
-) -> tuple[Array, Array, dict[str, Array]]:
-    """deter and stoch of all steps, and the actions. As `imagination.imagine_fast`."""
+def dream(rssm: Any, head: Any, p: Any, start: Any, noise: Any, interpret: bool) -> tuple[Array, dict[str, Array]]:
+    """The features of `start` and of all steps, and the actions. As `imagination.imagine_fast`."""
     [(key, space)] = head.space.items()
     (steps, count), dtype = noise.gumbel.shape[:2], start.deter.dtype
     size, actions = rssm.stoch * rssm.classes, space.shape[0]
     dice = jnp.pad(noise.actions[key], ((0, 0), (0, 0), (0, SMALLEST - actions)))
     args = start.deter, start.stoch, noise.gumbel.reshape(steps, count, size), dice, *weights_of(rssm, head, p, dtype)
     outs = (
-        shaped((steps + 1, count, rssm.deter), dtype), shaped((steps, count, size), dtype),
-        shaped((steps, count, SMALLEST), f32), shaped((count, rssm.deter), dtype),
+        shaped((steps + 1, count, rssm.deter + size), dtype), shaped((steps, count, SMALLEST), f32),
+        shaped((count, rssm.deter), dtype),
     )  # fmt: skip
     kernel = partial(_dream, rssm=rssm, nets=head.nets, is_real=not interpret)
     found = call(kernel, (count // ROWS,), outs, *args, interpret=interpret, warps=WARPS, stages=STAGES)
-    return found[0][1:], found[1], {key: found[2][..., :actions]}
+    return found[0], {key: found[1][..., :actions]}
