@@ -1,7 +1,8 @@
 """The agent learns: tasks small enough for a CPU, in the loop of --script train.
 
 Each test has a score to reach within a number of env steps. The score is that of the evaluation env, which plays the
-most likely actions. LEARN_SEED=1 in the environment selects another seed than 0.
+most likely actions. LEARN_SEED=1 in the environment selects another seed than 0, LEARN_KERNELS=interpreted the
+hand-written kernels.
 """
 
 import os
@@ -22,7 +23,7 @@ SMALL = {
     "nets": {"units": 32, "bins": 63, "vector_layers": 1, "policy_layers": 1, "value_layers": 1},
     "learning": {"imagined_steps": 8},
     "optimizer": {"lr": 2e-3, "warmup": 100},
-    "compute": {"dtype": "float32"},
+    "compute": {"dtype": "float32", "kernels": os.environ.get("LEARN_KERNELS", "auto")},
 }
 
 
