@@ -179,7 +179,7 @@ def test_several_updates_in_one_call_equal_as_many_calls(agent):
     for key in (key for key in wanted if key.startswith("params/")):
         # The optimizer divides by the gradient's size, so the rounding of a tiny gradient shows in full.
         moved, distance = (np.linalg.norm(np.ravel(wanted[key] - one[key])) for one in (fresh, found))
-        assert distance <= 0.05 * moved, key
+        assert distance <= 0.1 * moved, key
     np.testing.assert_allclose(outs["priority"], np.concatenate([one["priority"] for one in latents]), rtol=1e-2)
     np.testing.assert_array_equal(outs["stepid"], together["stepid"][:, 1:])
     assert {key: float(value) for key, value in metrics.items()} == pytest.approx(wanted_metrics, rel=2e-2, abs=1e-3)

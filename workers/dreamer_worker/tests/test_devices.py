@@ -8,9 +8,10 @@ import pytest
 
 # In a process of its own: how many devices there are is decided when JAX starts.
 COMPARE = """
+from functools import partial
 import jax, numpy as np
 jax.config.update("jax_disable_most_optimizations", True)
-from dreamer_worker.agent import Space, make_agent
+from dreamer_worker.agent import Space, make_agent, optimizer
 
 assert len(jax.devices()) == 8
 flags = {key: Space("bool") for key in ("is_first", "is_last", "is_terminal")}
@@ -24,6 +25,7 @@ for devices in (1, 8):
     compute = {"dtype": "float32", "devices": devices, "policy_device": "cpu:1" if devices > 1 else ""}
     agent = make_agent(obs, act, {**settings, "compute": compute})
     fresh, rng = agent.save(), np.random.default_rng(0)
+    fresh_params, moments = agent.train_state.params, agent.train_state.moments
     data = {key: space.sample(rng, 16, 4) for key, space in {**obs, **act, **agent.ext_space}.items()}
     data["dyn/deter"] = np.tanh(data["dyn/deter"])
     staged = agent.stage(data, 2)
@@ -35,8 +37,11 @@ for devices in (1, 8):
     _, actions, _ = agent.policy(agent.init_policy(2), {key: x[:2, 0] for key, x in data.items()}, "eval")
     found[devices] = agent.save(), jax.tree.map(np.asarray, (outs["priority"], metrics))
 
-# Only what does not depend on the batch, as the optimizer, is computed by all of them.
-assert operations[8] < 0.25 * operations[1], operations
+# Only what does not depend on the batch, as the optimizer, is computed by all of them. For weights as few as these it
+# would be half of all: the compiler counts its table anew for each array that is cut from it.
+own = jax.jit(partial(optimizer.step, agent.config.optimizer)).lower(fresh_params, fresh_params, moments).compile()
+own = own.cost_analysis()["flops"]
+assert operations[8] - own < 0.25 * (operations[1] - own), (operations, own)
 assert next(iter(jax.tree.leaves(agent.policy_params)[0].devices())) == jax.devices()[1]
 for key, wanted in found[1][0].items():
     if key.startswith("params/"):

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from dreamer_worker.agent import observation, rssm
 from dreamer_worker.agent.config import Rssm
+from dreamer_worker.agent.devices import shared
 from dreamer_worker.agent.heads import PolicyHead, sample
 from dreamer_worker.agent.layers import Array, Params, linear, mlp_after
 from dreamer_worker.agent.rssm import State
@@ -103,7 +104,7 @@ def imagine_fast(
 
     # Every state is written where the heads read it: to put all of them together at the end would copy them twice.
     steps, (count, width) = len(noise.gumbel), start.feature.shape
-    feature = put(jnp.zeros((steps + 1, count, width), dtype), start, 0)
+    feature = shared(put(jnp.zeros((steps + 1, count, width), dtype), start, 0), axis=1)
     carry: Carry = feature, start, ahead_of(start.deter)[1]
     carry, actions = jax.lax.scan(step, carry, (jnp.arange(steps), noise), unroll=unroll)
     return Dream(_state_in(size, carry[0]), actions)
