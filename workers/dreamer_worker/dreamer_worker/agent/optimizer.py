@@ -57,7 +57,7 @@ def step(opt: Optimizer, params: Any, grads: Any, moments: Moments) -> tuple[Any
     means = jax.tree.map(mean, means, grads, squares)
     moved = jax.tree.map(lambda param, mean: param - rate * mean / bias1, old, means)
     # Computed once, before it is cut: else the compiler computes it anew for every array.
-    moved, means, squares = jax.lax.optimization_barrier((moved, means, squares))
+    moved, means, squares = jax.lax.optimization_barrier((moved, means, squares))  # type: ignore[no-untyped-call]
     stats = {"opt/grad_norm": jnp.sqrt(sum(size.sum() for size in sizes)), "opt/rate": rate}
     return table.tree(moved), Moments(table.tree(means), table.tree(squares), updates), stats
 
